@@ -1,0 +1,5 @@
+"""Recommend a method, a matrix family or a scale, and say why."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,73 @@
+"""Checks of array arguments. Bad input raises at once: which argument, the rule, what came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .errors import InvalidInput, ShapeError
+
+
+def as_tensor(value: Any, name: str, *, dtype: torch.dtype | None = None) -> Tensor:
+    """A tensor from a tensor, a numpy array, a nested list or a number; finite entries required.
+
+    A floating tensor keeps its dtype unless ``dtype`` is given; integers become float64.
+    """
+    try:
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"{name} must be an array of numbers; got {type(value).__name__}.") from error
+    if dtype is not None:
+        tensor = tensor.to(dtype)
+    elif not (tensor.is_floating_point() or tensor.is_complex()):
+        tensor = tensor.to(torch.float64)
+    require_finite(tensor, name)
+    return tensor
+
+
+def require_finite(tensor: Tensor, name: str) -> None:
+    """Refuse NaN and infinity, naming the first bad index."""
+    bad = ~torch.isfinite(tensor)
+    if bool(bad.any()):
+        index = tuple(int(i) for i in bad.nonzero()[0])
+        raise InvalidInput(f"{name} must be finite; entry {index} is {tensor[index].item()}.")
+
+
+def require_matrix(tensor: Tensor, name: str) -> None:
+    """Refuse anything that is not a matrix or a batch of matrices."""
+    if tensor.ndim < 2:
+        raise ShapeError(f"{name} must be a matrix (..., rows, columns); got shape {tuple(tensor.shape)}.")
+
+
+def require_square(tensor: Tensor, name: str) -> None:
+    """Refuse anything that is not a non-empty square matrix or a batch of them."""
+    if tensor.ndim < 2 or tensor.shape[-1] != tensor.shape[-2] or tensor.shape[-1] < 1:
+        raise ShapeError(f"{name} must be a square matrix (..., n, n); got shape {tuple(tensor.shape)}.")
+
+
+def require_last_dim(tensor: Tensor, name: str, size: int) -> None:
+    """Refuse a tensor whose last axis does not have ``size`` entries."""
+    if tensor.ndim < 1 or tensor.shape[-1] != size:
+        raise ShapeError(f"{name} must have {size} entries on its last axis; got shape {tuple(tensor.shape)}.")
+
+
+def require_positive(value: float, name: str) -> None:
+    """Refuse a number that is not positive and finite."""
+    if not (value > 0 and value < float("inf")):
+        raise InvalidInput(f"{name} must be a positive number; got {value}.")
+
+
+def require_integer(value: Any, name: str, *, at_least: int) -> int:
+    """Refuse anything but an integer of at least the given size."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < at_least:
+        raise InvalidInput(f"{name} must be an integer of at least {at_least}; got {value!r}.")
+    return int(value)
+
+
+def relative_asymmetry(matrix: Tensor) -> Tensor:
+    """Largest entry of ``matrix - matrix.mT`` relative to the largest entry of ``matrix`` (0 for a zero matrix)."""
+    scale = matrix.abs().amax(dim=(-2, -1))
+    gap = (matrix - matrix.mT).abs().amax(dim=(-2, -1))
+    return torch.where(scale > 0, gap / scale.clamp_min(torch.finfo(matrix.dtype).tiny), torch.zeros_like(gap))

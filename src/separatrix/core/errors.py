@@ -1,0 +1,83 @@
+"""Errors raised on purpose, and the sentences they carry.
+
+Each class also inherits from the built-in a Python user would expect, so ``except ValueError`` keeps working.
+A message names the argument, the rule, what came, and what to do next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class SeparatrixError(Exception):
+    """Everything this package raises on purpose."""
+
+
+class InvalidInput(SeparatrixError, ValueError):
+    """An argument has the wrong shape, range, type or name."""
+
+
+class ShapeError(InvalidInput):
+    """An array has the wrong shape."""
+
+
+class OutsideTheory(InvalidInput):
+    """The closed form that was asked for does not hold for these arguments."""
+
+
+class NotConverged(SeparatrixError, RuntimeError):
+    """A solver was asked to raise when it fails; the whole solution is in ``solution``."""
+
+    def __init__(self, message: str, solution: Any = None) -> None:
+        super().__init__(message)
+        self.solution = solution
+
+
+class MissingData(SeparatrixError, FileNotFoundError):
+    """A data set or file is not where it should be."""
+
+
+class DatasetUnavailable(MissingData):
+    """A data set was found nowhere and may not or cannot be downloaded."""
+
+
+class CorruptData(SeparatrixError, ValueError):
+    """A file's content does not have the digest or layout it must have."""
+
+
+class MissingExtra(SeparatrixError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class StoreError(SeparatrixError, OSError):
+    """A store of records cannot be opened, read or written."""
+
+
+class ConvergenceWarning(UserWarning):
+    """Something did not converge and the caller asked not to raise."""
+
+
+def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """The known names closest to ``name``, best first."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.3)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> InvalidInput:
+    """The error for a name nobody knows, with the nearest three.
+
+    Example:
+        >>> print(unknown_name("ensemble", "orthgonal", ["gaussian", "goe", "orthogonal"]))
+        unknown ensemble 'orthgonal'. Did you mean 'orthogonal'? Known: gaussian, goe, orthogonal.
+    """
+    known = sorted(known)
+    near = nearest_names(name, known)
+    hint = f" Did you mean {_either(near)}?" if near else ""
+    listing = f" Known: {', '.join(known)}." if 0 < len(known) <= 12 else ""
+    return InvalidInput(f"unknown {kind} {name!r}.{hint}{listing}")
+
+
+def _either(names: list[str]) -> str:
+    quoted = [repr(name) for name in names]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]

@@ -1,0 +1,36 @@
+"""How a solve or an integration ended, one code per batch element."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Outcome(enum.IntEnum):
+    """The fate of one element of a batch. Only ``CONVERGED`` and ``CYCLE`` describe an attractor."""
+
+    CONVERGED = 0
+    OUT_OF_STEPS = 1
+    DIVERGED = 2
+    NON_FINITE = 3
+    CYCLE = 4
+    STALLED = 5
+
+    @property
+    def label(self) -> str:
+        """Lower-case name with blanks, as shown to people."""
+        return self.name.lower().replace("_", " ")
+
+    @property
+    def advice(self) -> str:
+        """What a user can try next."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Outcome.CONVERGED: "Nothing to do.",
+    Outcome.OUT_OF_STEPS: "Raise max_steps, loosen tol, or check that an equilibrium exists.",
+    Outcome.DIVERGED: "The map repels: lower the scale of the weights, damp the iteration, or use a Newton method.",
+    Outcome.NON_FINITE: "The map produced NaN or infinity: check the input of this element.",
+    Outcome.CYCLE: "The motion is periodic: ask for its period and Floquet exponents instead of an equilibrium.",
+    Outcome.STALLED: "The residual stopped falling above tol: loosen tol or compute in float64.",
+}

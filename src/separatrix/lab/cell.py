@@ -1,0 +1,52 @@
+"""A cell: one independent, deterministic unit of work, named by its content."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, final
+
+from separatrix.core.errors import InvalidInput
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What is computed: the experiment, its version, the arguments and the seed. Equal cells have equal keys."""
+
+    experiment: str
+    version: int
+    args: Mapping[str, Any]
+    seed: int
+    entry: str
+    """``module:name`` of the experiment, so that a worker process can find it."""
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the canonical JSON of experiment, version, arguments and seed."""
+        return hashlib.sha256(canonical_json(self.identity()).encode()).hexdigest()
+
+    def identity(self) -> dict[str, Any]:
+        """The part of the cell that decides its result."""
+        return {"experiment": self.experiment, "version": self.version, "args": dict(self.args), "seed": self.seed}
+
+    def to_json(self) -> str:
+        """The whole cell as canonical JSON."""
+        return canonical_json({**self.identity(), "entry": self.entry})
+
+    @classmethod
+    def from_json(cls, text: str) -> Cell:
+        """The inverse of ``to_json``."""
+        return cls(**json.loads(text))
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no blanks, so that equal values give equal text."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"a cell's arguments must be finite numbers, strings, lists and dictionaries: {error}."
+        ) from error

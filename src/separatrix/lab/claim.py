@@ -1,0 +1,127 @@
+"""Claims: statements of the documents (and ours) with a verdict computed from what was measured.
+
+A verdict is never typed in. A claim's ``judge`` receives the summary of a run and returns a judgement built from
+rows of measured and expected numbers, each with its tolerance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, final
+
+
+class Verdict(enum.Enum):
+    """What the measurement says of a claim."""
+
+    CONFIRMED = "confirmed"
+    CORRECTED = "confirmed with correction"
+    REFINED = "refined"
+    REFUTED = "refuted"
+    NOT_RUN = "not run at this scale"
+
+    @property
+    def label(self) -> str:
+        """As shown to people."""
+        return self.value
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One comparison: what was measured, what is expected, and how far they may differ.
+
+    ``expected`` is a number (printed in the document, or predicted by theory) or a sentence for a yes/no question.
+    ``agrees`` follows from the numbers unless it is given, which a yes/no question must do.
+    """
+
+    quantity: str
+    measured: float | str
+    expected: float | str
+    tolerance: float | str = 0.0
+    agrees: bool = None  # type: ignore[assignment]
+    spread: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.agrees is None:
+            object.__setattr__(self, "agrees", self._within())
+
+    def _within(self) -> bool:
+        numbers = (self.measured, self.expected, self.tolerance)
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise TypeError(f"row {self.quantity!r} compares words; say agrees=True or False from what was measured.")
+        measured, expected, tolerance = (float(number) for number in numbers)
+        return math.isfinite(measured) and abs(measured - expected) <= tolerance
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """A verdict with the evidence in one sentence and the rows behind it."""
+
+    verdict: Verdict
+    evidence: str
+    rows: tuple[Row, ...] = ()
+
+
+def judge(
+    evidence: str,
+    rows: Iterable[Row],
+    *,
+    printed: Iterable[Row] = (),
+    counterexamples: Iterable[Row] = (),
+) -> Judgement:
+    """The verdict that follows from rows.
+
+    Args:
+        evidence: one sentence with the measured numbers.
+        rows: what must hold for the claim (in corrected or restricted form, if the other arguments are given).
+        printed: the claim as printed; if one of these disagrees while all ``rows`` agree, the print has a misprint.
+        counterexamples: the claim in its full generality; if one disagrees while all ``rows`` agree, the claim
+            holds only under a condition and is refined.
+    """
+    rows, printed, counterexamples = tuple(rows), tuple(printed), tuple(counterexamples)
+    if not rows:
+        return Judgement(Verdict.NOT_RUN, "nothing was measured")
+    if not all(row.agrees for row in rows):
+        verdict = Verdict.REFUTED
+    elif not all(row.agrees for row in printed):
+        verdict = Verdict.CORRECTED
+    elif not all(row.agrees for row in counterexamples):
+        verdict = Verdict.REFINED
+    else:
+        verdict = Verdict.CONFIRMED
+    return Judgement(verdict, evidence, rows + printed + counterexamples)
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class Claim:
+    """A statement and the rule that decides it.
+
+    Args:
+        id: stable identifier, ``"kerg2022-ch3-table5"``.
+        document: key of the source, or ``"separatrix"``.
+        place: where the statement stands.
+        statement: the claim in our own words.
+        measures: the quantity that is measured.
+        test: the tolerance or statistical test, in words.
+        judge: summary of the experiment to a judgement.
+        erratum: key of the erratum, when the print is known to be wrong.
+        scale: the smallest scale at which the verdict means something.
+    """
+
+    id: str
+    document: str
+    place: str
+    statement: str
+    measures: str
+    test: str
+    judge: Callable[[dict[str, Any]], Judgement]
+    erratum: str | None = None
+    scale: str = "smoke"
+
+    def __repr__(self) -> str:
+        return f"Claim({self.id!r}: {self.statement})"

@@ -1,0 +1,142 @@
+"""An experiment: parameters at three scales, cells, a summary, claims, figures.
+
+The walk of data: ``expand`` turns parameters into cells; ``run`` computes one cell (a pure function); ``summarise``
+condenses the payloads of all cells into plain values; claims judge the summary; ``draw`` turns it into figures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+
+import pydantic
+
+from separatrix.core.errors import InvalidInput, unknown_name
+
+from .cell import Cell
+from .claim import Claim
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Scale: TypeAlias = Literal["smoke", "laptop", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
+
+Payload: TypeAlias = dict[str, Any]
+"""What a cell computes: numbers, strings, lists, dictionaries, tensors and numpy arrays."""
+
+Summary: TypeAlias = dict[str, Any]
+"""What all payloads of a run condense to: plain values. Key ``tables`` maps a title to a list of flat rows."""
+
+
+class Params(pydantic.BaseModel):
+    """Base of an experiment's settings: one flat, frozen model with the document's own values where it gives them."""
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    seeds: tuple[int, ...] = (0,)
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class Experiment:
+    """One figure, table or theorem, and how to compute it at each scale.
+
+    Args:
+        name: as on the command line, ``"altafini-fig2"``.
+        title: what it shows, in a few words.
+        document: key of a source document, or ``"separatrix"`` for an experiment of our own.
+        place: figure, table or theorem in that document.
+        version: raise it whenever the meaning or value of a computed number changes.
+        scales: parameters for ``smoke`` (seconds), ``laptop`` (minutes on two cores) and ``paper``.
+        expand: parameters to the arguments of each cell; a ``"seed"`` key becomes the cell's seed (else 0).
+        run: a cell to its payload; pure, deterministic, no printing, no files.
+        summarise: all payloads with their cells, in the order of ``expand``, to plain values.
+        claims: statements judged from the summary.
+        draw: the summary to named figures, or ``None``.
+        data: names of the data sets it reads, whose digests go into each record.
+    """
+
+    name: str
+    title: str
+    document: str
+    place: str
+    version: int
+    scales: Mapping[Scale, Params]
+    expand: Callable[[Any], Iterable[Mapping[str, Any]]]
+    run: Callable[[Cell], Payload]
+    summarise: Callable[[Sequence[tuple[Cell, Payload]]], Summary]
+    claims: tuple[Claim, ...] = ()
+    draw: Callable[[Summary], Mapping[str, Figure]] | None = None
+    data: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if set(self.scales) != set(SCALES):
+            raise InvalidInput(f"scales of experiment {self.name!r} must be {SCALES}; got {tuple(self.scales)}.")
+
+    def __repr__(self) -> str:
+        return f"Experiment({self.name!r}: {self.title})"
+
+    @property
+    def module(self) -> str:
+        """Dotted name of the module that defines the experiment."""
+        return self.run.__module__
+
+    @property
+    def entry(self) -> str:
+        """``module:name``, by which a worker process finds the experiment."""
+        return f"{self.module}:{self.name}"
+
+    def params(self, scale: str = "smoke", seeds: Sequence[int] | None = None, **changes: Any) -> Params:
+        """The parameters of a scale with changes; unknown names and values of the wrong type are refused."""
+        if scale not in SCALES:
+            raise unknown_name("scale", scale, SCALES)
+        base = self.scales[scale]
+        for name in changes:
+            if name not in type(base).model_fields:
+                raise unknown_name(f"parameter of {self.name}", name, type(base).model_fields)
+        if seeds is not None:
+            changes = {**changes, "seeds": tuple(seeds)}
+        try:
+            return type(base).model_validate({**base.model_dump(), **changes})
+        except pydantic.ValidationError as error:
+            raise InvalidInput(_first_problem(self.name, error)) from None
+
+    def cells(self, params: Params) -> list[Cell]:
+        """The cells of a run, in order, without repetition."""
+        cells: dict[str, Cell] = {}
+        for given in params_to_args(self.expand(params)):
+            seed = int(given.pop("seed", 0))
+            cell = Cell(self.name, self.version, given, seed, self.entry)
+            cells.setdefault(cell.key, cell)
+        return list(cells.values())
+
+
+def params_to_args(expanded: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Cell arguments as plain dictionaries of JSON values (tuples become lists, so that keys survive a round trip)."""
+    for given in expanded:
+        yield {name: _listed(value) for name, value in given.items()}
+
+
+def load(entry: str) -> Experiment:
+    """The experiment behind ``module:name``, importing its module if need be."""
+    import importlib
+
+    module_name, _, name = entry.partition(":")
+    module = sys.modules.get(module_name) or importlib.import_module(module_name)
+    for value in vars(module).values():
+        if isinstance(value, Experiment) and value.name == name:
+            return value
+    raise InvalidInput(f"module {module_name!r} defines no experiment named {name!r}.")
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _first_problem(name: str, error: pydantic.ValidationError) -> str:
+    problem = error.errors()[0]
+    field = ".".join(str(part) for part in problem["loc"]) or "parameters"
+    return f"{field} of {name}: {problem['msg'][0].lower()}{problem['msg'][1:]}; got {problem['input']!r}."

@@ -1,0 +1,5 @@
+"""One file per document: record, errata, printed numbers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

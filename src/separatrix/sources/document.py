@@ -1,0 +1,41 @@
+"""What is kept of a source document: its record, its errata as data, the numbers its tables print."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Erratum:
+    """A misprint or error of a document: what is printed, what is right, and how that was found."""
+
+    key: str
+    place: str
+    printed: str
+    correct: str
+    evidence: str
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """A source document: how to cite it, and its errata."""
+
+    key: str
+    authors: str
+    title: str
+    year: int
+    venue: str
+    errata: tuple[Erratum, ...] = ()
+
+    def citation(self) -> str:
+        """One line for a list of references."""
+        return f"{self.authors} ({self.year}). {self.title}. {self.venue}."
+
+    def bibtex(self) -> str:
+        """A BibTeX entry."""
+        fields = {"author": self.authors, "title": f"{{{self.title}}}", "year": str(self.year), "note": self.venue}
+        body = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+        return f"@misc{{{self.key},\n{body}\n}}"
