@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import matplotlib
 import numpy
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -49,7 +50,7 @@ def ink() -> str:
     return _INK[_theme.get()]
 
 
-def rc_params() -> dict[str, Any]:
+def rc_params() -> dict[Any, Any]:
     """The matplotlib settings of the present theme."""
     text, paper, faint = _INK[_theme.get()], _PAPER[_theme.get()], _FAINT[_theme.get()]
     return {
@@ -64,7 +65,7 @@ def rc_params() -> dict[str, Any]:
         "axes.axisbelow": True,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "axes.prop_cycle": matplotlib.cycler(color=PALETTE[:7]),
+        "axes.prop_cycle": cycler(color=PALETTE[:7]),
         "grid.color": faint,
         "grid.linewidth": 0.5,
         "text.color": text,
