@@ -1,0 +1,4 @@
+demo test docs bench shell:
+	@./run $@
+
+.PHONY: demo test docs bench shell
