@@ -180,7 +180,7 @@ def _repair_in_balls(
         matrix, entry = recurrent[index].cpu().numpy(), source[index].cpu().numpy()
         found = ball_memory(matrix, entry, fields["curve"].shape[-1], noise_var, bits, adapt=adapt)
         for name in ("curve", "spatial_fisher", "covariance", "total", "bits"):
-            fields[name][index] = torch.as_tensor(getattr(found, name)).to(fields[name])
+            fields[name][index] = torch.as_tensor(getattr(found, name), dtype=fields[name].dtype)
         fields["trace_error"][index] = abs(found.trace * noise_var / len(matrix) - 1)
         fields["trustworthy"][index] = found.is_sharp
 
