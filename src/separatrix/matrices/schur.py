@@ -80,7 +80,7 @@ def schur_parts(matrix: Float[Tensor, "*batch h h"]) -> SchurParts:
     Example:
         >>> parts = schur_parts(torch.tensor([[0.5, -2.0], [0.3, 0.5]], dtype=torch.float64))
         >>> [round(float(value), 4) for value in (parts.gamma, parts.theta, parts.kappa)]
-        [0.922, 0.9974, 0.9486]
+        [0.922, 0.9976, 0.9486]
     """
     matrix = as_tensor(matrix, "matrix")
     require_square(matrix, "matrix")

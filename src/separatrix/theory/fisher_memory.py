@@ -47,9 +47,7 @@ def delay_line_memory(
 
 
 @formula("kerg2022", "section 2.6", erratum="kerg2022-delay-line-total")
-def delay_line_total(
-    alpha: Float[Tensor, "*batch"], n_units: int, noise_var: float = 1.0
-) -> Float[Tensor, "*batch"]:
+def delay_line_total(alpha: Float[Tensor, "*batch"], n_units: int, noise_var: float = 1.0) -> Float[Tensor, "*batch"]:
     """Total memory of a delay line with squared weight alpha: the finite sum of its curve.
 
     Cost: ``n_units`` terms per element.
