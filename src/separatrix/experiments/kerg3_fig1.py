@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Lines = tuple[tuple[float, float, float], ...]
-NILPOTENT: Lines = ((0.95, 0.0, 0.0), (1.0, 0.0, 0.0), (1.05, 0.0, 0.0), (0.95, 0.005, 0.0), (1.0, 0.005, 0.0)) + (
-    (1.05, 0.005, 0.0),
-)
+NILPOTENT: Lines = tuple((sub, rest, 0.0) for rest in (0.0, 0.005) for sub in (0.95, 1.0, 1.05))  # legend of (b)
 DIAGONAL: Lines = tuple((sub, rest, 0.2) for sub, rest, _ in NILPOTENT)
 
 
@@ -238,7 +236,9 @@ def _claim(
     document: str = "kerg2022",
     erratum: str | None = None,
 ) -> Claim:
-    return Claim(f"kerg2022-ch3-fig1-{name}", document, "section 3.4, Fig. 1", statement, measures, test, rule, erratum)
+    return Claim(
+        f"{document}-ch3-fig1-{name}", document, "section 3.4, Fig. 1", statement, measures, test, rule, erratum
+    )
 
 
 EXPERIMENT = Experiment(

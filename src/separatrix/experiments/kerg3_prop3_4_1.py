@@ -166,7 +166,7 @@ def judge_exponent(summary: dict[str, Any]) -> Judgement:
     table = summary["tables"]["Memory against its bounds"]
 
     def violations(name: str) -> list[Row]:
-        return [Row(f"{name}, N={row['n_units']}", row[name], 0.0) for row in table]
+        return [Row(f"{name}, N={row['n_units']}", float(row[name]), 0.0) for row in table]
 
     low, full = (sum(row[name] for row in table) for name in ("exponent_2_fails", "full_exponent_fails"))
     count = sum(row["n_matrices"] for row in table)
@@ -234,7 +234,7 @@ def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
 
 def _claim(name: str, place: str, statement: str, test: str, rule: Any, **more: Any) -> Claim:
     document = more.pop("document", "kerg2022")
-    return Claim(f"kerg2022-ch3-{name}", document, place, statement, "ratio of memory to bound", test, rule, **more)
+    return Claim(f"{document}-ch3-{name}", document, place, statement, "ratio of memory to bound", test, rule, **more)
 
 
 EXPERIMENT = Experiment(

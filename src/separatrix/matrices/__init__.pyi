@@ -1,4 +1,5 @@
 from .delay_lines import delay_line as delay_line, feedback_line as feedback_line
+from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve
 from .nonnormality import (
     commutator_norm as commutator_norm,
     henrici as henrici,
@@ -14,4 +15,3 @@ from .schur import (
     rotation_block as rotation_block,
     schur_parts as schur_parts,
 )
-from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve

@@ -9,7 +9,6 @@ exact. One matrix at a time: the library has no batches.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, final
 
 import numpy
@@ -85,9 +84,9 @@ def _squarings(matrix: Any, bits: int) -> list[Any] | None:
     powers = [matrix]
     for _ in range(80):
         size = _frobenius(powers[-1])
-        if not math.isfinite(size):
+        if not size.is_finite():
             return None
-        if size < 2.0 ** -min(bits, 900):
+        if size < arb(2) ** -bits:
             return powers
         powers.append(powers[-1] * powers[-1])
     return None
@@ -101,7 +100,7 @@ def _sum_by_doubling(seed: Any, powers: list[Any], *, transpose_first: bool) -> 
         total = total + left * total * right
     contraction = _frobenius(powers[-1]) ** 2
     tail = _frobenius(total) * contraction / (1 - contraction)
-    ball = arb(0, tail)
+    ball = arb(0, tail.upper())
     size = seed.nrows()
     return total + arb_mat(size, size, [ball] * (size * size))
 
@@ -137,10 +136,9 @@ def _doubles(balls: list[Any]) -> tuple[numpy.ndarray, numpy.ndarray]:
     return middles, radii
 
 
-def _frobenius(matrix: Any) -> float:
-    """Upper bound of the Frobenius norm, as a double."""
-    squares = sum((entry * entry for entry in matrix.entries()), arb(0))
-    return math.nextafter(float(squares.sqrt().upper()), math.inf) if squares.is_finite() else math.inf
+def _frobenius(matrix: Any) -> Any:
+    """Upper bound of the Frobenius norm, a ball of radius zero."""
+    return sum((entry * entry for entry in matrix.entries()), arb(0)).sqrt().upper()
 
 
 def _diagonal(entries: list[Any]) -> Any:

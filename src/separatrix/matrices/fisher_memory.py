@@ -153,9 +153,8 @@ def _doubling(seed: Tensor, matrix: Tensor, *, adjoint: bool) -> Tensor:
         left = power.mT if adjoint else power
         step = left @ total @ left.mT
         total = total + step
-        if not bool((step.abs().amax() > 0) & torch.isfinite(step).all()):
-            break
-        if bool((step.abs().amax((-2, -1)) <= 1e-18 * total.abs().amax((-2, -1))).all()):
+        grows = step.abs().amax((-2, -1)) > 1e-18 * total.abs().amax((-2, -1))
+        if not bool((grows & torch.isfinite(total).all(-1).all(-1)).any()):
             break
         power = power @ power
     return total

@@ -104,7 +104,7 @@ def schur_parts(matrix: Float[Tensor, "*batch h h"]) -> SchurParts:
         stack("basis", 0.0),
         stack("rotations", 0.0),
         stack("feedforward", 0.0),
-        stack("block_sizes", 0),
+        stack("block_sizes", 0.0),
         stack("gamma", math.nan),
         stack("theta", math.nan),
         stack("kappa", math.nan),
