@@ -107,7 +107,7 @@ def test_feedback_lines_remember_in_proportion_to_their_length(size: int, total:
 
 def test_double_precision_says_when_it_fails() -> None:
     line = feedback_line(60, math.sqrt(0.95), math.sqrt(0.05))
-    with pytest.warns(ConvergenceWarning, match=r"cannot settle 1 of 1 .* Use precision='auto'"):
+    with pytest.warns(ConvergenceWarning, match=r"double cannot settle 1 of 1 .* Use precision='auto'"):
         memory = fisher_memory_curve(line, first(60), 5, precision="double")
     assert not bool(memory.trustworthy)
     assert math.isnan(memory.total.item())
@@ -178,6 +178,13 @@ def test_bad_arguments_are_refused() -> None:
         fisher_memory_curve(line, first(3), 0)
     with pytest.raises(ShapeError, match=r"source must have one entry per unit \(3\); got shape \(4,\)"):
         fisher_memory_curve.__wrapped__(line, first(4), 2)  # past the shape check of the tests
+
+
+def test_bits_that_leave_too_few_digits_say_so() -> None:
+    line = delay_line(20, 1.5, diagonal=0.3)
+    with pytest.warns(ConvergenceWarning, match="80 bits cannot settle 1 of 1"):
+        memory = fisher_memory_curve(line, first(20), 5, precision=80)
+    assert math.isnan(memory.total.item())
 
 
 def test_too_few_bits_are_refused() -> None:

@@ -83,8 +83,8 @@ def fisher_memory_curve(
             arithmetic with as many bits as bring every value to 12 digits.
 
     Returns:
-        Curve, total, matrices, and the precision of every element. In double precision elements that fail the test
-        are NaN, ``trustworthy`` is False and a ``ConvergenceWarning`` is given.
+        Curve, total, matrices, and the precision of every element. Where the precision asked for is not enough,
+        values are NaN, ``trustworthy`` is False and a ``ConvergenceWarning`` is given.
 
     Raises:
         InvalidInput: W is not stable (the message has the spectral radius), the source is zero, the noise variance is
@@ -112,10 +112,9 @@ def fisher_memory_curve(
     fields = _in_double(wide, entry, n_steps, noise_var)
     if isinstance(precision, int):
         fields["trustworthy"] = torch.zeros_like(fields["trustworthy"])
-    if precision == "double":
-        _blank_and_warn(fields)
-    else:
+    if precision != "double":
         _repair_in_balls(fields, wide, entry, noise_var, precision)
+    _blank_and_warn(fields)
     shaped = {name: value.reshape((*batch, *value.shape[1:])) for name, value in fields.items()}
     kept = {name: _like(value, recurrent) for name, value in shaped.items()}
     return FisherMemory(**kept, precision=_precision_words(fields["bits"]), method=_method(fields["bits"]), note=note)
@@ -198,8 +197,8 @@ def _blank_and_warn(fields: dict[str, Tensor]) -> None:
         fields[name][failed] = math.nan
     worst = float(fields["condition"].max())
     warnings.warn(
-        f"double precision cannot settle {int(failed.sum())} of {len(failed)} Fisher memories (condition of the "
-        f"covariance up to {worst:.1e}); they are NaN. Use precision='auto'.",
+        f"{_precision_words(fields['bits'])} cannot settle {int(failed.sum())} of {len(failed)} Fisher memories "
+        f"(condition of the covariance up to {worst:.1e}); they are NaN. Use precision='auto'.",
         ConvergenceWarning,
         stacklevel=3,
     )
