@@ -48,6 +48,7 @@ def test_file_is_found_compressed_or_not_and_with_or_without_its_folder(name: st
     assert located.paths["all"] == stored
     assert located.sha256["all"] == DIGEST
     assert located.verified
+    assert located.digest == PLAY.sha256
     assert located.read("all") == CONTENT
 
 
@@ -93,6 +94,7 @@ def test_modified_file_is_used_with_a_warning_when_allowed(tmp_path: Path) -> No
     with pytest.warns(ModifiedData, match="differs from the registered play"):
         located = locate("play", path=tmp_path, allow_modified=True)
     assert not located.verified
+    assert located.digest != PLAY.sha256
     assert located.read("all") == CONTENT * 3
 
 

@@ -20,7 +20,7 @@ from separatrix.core.result import Result
 from .catalogue import find_dataset
 from .content import measure, mismatch, open_content, size_limit
 from .download import Opener, fetch, open_https
-from .registry import DataFile, Dataset
+from .registry import DataFile, Dataset, joint_digest
 
 ENVIRONMENT = "SEPARATRIX_DATA"
 
@@ -38,8 +38,13 @@ class Located(Result):
     paths: Mapping[str, Path]
     """By split."""
     sha256: Mapping[str, str]
-    """Digest found, by split; these belong in the record of a run."""
+    """Digest found, by split."""
     verified: bool
+
+    @property
+    def digest(self) -> str:
+        """One digest of what was found, for the record of a run; ``dataset.sha256`` when it is verified."""
+        return joint_digest(self.sha256)
 
     def read(self, split: str) -> bytes:
         """The decompressed content of one part."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import final
 
@@ -63,8 +64,7 @@ class Dataset:
     @property
     def sha256(self) -> str:
         """One digest for the whole set: of the sorted file digests. It belongs in the record of a run."""
-        lines = sorted(f"{file.sha256}  {file.split}\n" for file in self.files)
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        return joint_digest({file.split: file.sha256 for file in self.files})
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -96,3 +96,9 @@ class Dataset:
             lines.append(f"note: {self.note}")
         lines += [f"  {file.split}: {file.name}, {file.n_bytes} bytes, sha256 {file.sha256}" for file in self.files]
         return "\n".join(lines)
+
+
+def joint_digest(digests: Mapping[str, str]) -> str:
+    """SHA-256 of the digests of all parts, whatever their order."""
+    lines = sorted(f"{sha256}  {split}\n" for split, sha256 in digests.items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
