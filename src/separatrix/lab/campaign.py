@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
+from separatrix.core.errors import SeparatrixError
 from separatrix.core.result import plain
 
 from .cell import Cell
 from .claim import Judgement
-from .experiment import Experiment, Params, Summary
+from .engine import AbstractEngine
+from .experiment import SCALES, Experiment, Params, Payload, Summary
+from .progress import RunProgress
+from .provenance import combined
+from .runs import remember_run, run_command
+from .store import Store
+
+
+class ExperimentError(SeparatrixError, RuntimeError):
+    """An experiment's own code failed on complete records: a bug, said in one sentence."""
 
 
 @final
@@ -29,10 +39,10 @@ class RunReport:
     seconds: float
     """Computing time: the sum over cells, wherever and whenever each was computed."""
     provenance: Mapping[str, Any]
-    """Package version, code fingerprints, data digests, machines and times of all records."""
+    """Package versions, code fingerprints, data digests, seeds, machines and times of all records."""
     command: str
     failures: Mapping[str, str]
-    """Error text by cell key."""
+    """Error text by cell key; under ``"summarise"`` when the records are complete but the summary failed."""
 
     @property
     def complete(self) -> bool:
@@ -58,3 +68,111 @@ class RunReport:
             "command": self.command,
             "failures": dict(self.failures),
         }
+
+
+def run_experiments(
+    requests: Sequence[tuple[Experiment, Params, str]],
+    store: Store,
+    engine: AbstractEngine,
+    progress: RunProgress,
+    data: Mapping[str, str] | None = None,
+) -> list[RunReport]:
+    """Compute whatever has no record yet, for all experiments together, and report each.
+
+    Args:
+        requests: experiment, parameters and the scale they were taken from.
+        store: finished cells are read from it and new ones written to it.
+        engine: runs the cells.
+        progress: the display, already entered.
+        data: SHA-256 of data sets by name, for the provenance.
+
+    Returns:
+        One report per request, in order. A cell that failed stands in ``failures``; the others are kept.
+
+    Raises:
+        RunInterrupted, StoreError, EngineError: see ``AbstractEngine.run``; finished cells are kept.
+    """
+    plans = [(experiment, params, scale, experiment.cells(params)) for experiment, params, scale in requests]
+    for experiment, params, scale, cells in plans:
+        remember_run(store, experiment, scale, params, cells, run_command(experiment, params, scale))
+    wanted = {cell.key: cell for *_, cells in plans for cell in cells}
+    missing = [cell for cell in wanted.values() if store.read(cell.key) is None]
+    failures: dict[str, str] = {}
+    progress.begin(len(wanted), len(wanted) - len(missing))
+    if missing:
+        for finished in engine.run(missing, store, data or {}):
+            if finished.error is not None:
+                failures[finished.key] = finished.error
+            progress.advance(wanted[finished.key].experiment, finished.error)
+    return [_report(experiment, params, scale, cells, store, failures) for experiment, params, scale, cells in plans]
+
+
+def report_from_store(experiment: Experiment, params: Params, scale: str, store: Store) -> RunReport:
+    """The report of a run from its records alone; what has no record counts as not done.
+
+    Raises:
+        ExperimentError: the experiment's ``summarise`` or a claim's ``judge`` failed.
+    """
+    report = _report(experiment, params, scale, experiment.cells(params), store, {})
+    if "summarise" in report.failures:
+        raise ExperimentError(report.failures["summarise"])
+    return report
+
+
+def _report(
+    experiment: Experiment,
+    params: Params,
+    scale: str,
+    cells: Sequence[Cell],
+    store: Store,
+    failures: Mapping[str, str],
+) -> RunReport:
+    records = [record for record in (store.read(cell.key) for cell in cells) if record is not None]
+    own_failures = {cell.key: failures[cell.key] for cell in cells if cell.key in failures}
+    summary, judgements = None, {}
+    if len(records) == len(cells):
+        try:
+            summary = _summary(experiment, [(record.cell, record.payload) for record in records])
+            judgements = _judgements(experiment, scale, summary)
+        except ExperimentError as error:
+            own_failures["summarise"] = str(error)
+    origin = combined([record.provenance for record in records])
+    return RunReport(
+        experiment=experiment,
+        scale=scale,
+        params=params,
+        cells=tuple(cells),
+        n_done=len(records),
+        summary=summary,
+        judgements=judgements,
+        seconds=origin["seconds"],
+        provenance=origin,
+        command=run_command(experiment, params, scale),
+        failures=own_failures,
+    )
+
+
+def _summary(experiment: Experiment, payloads: Sequence[tuple[Cell, Payload]]) -> Summary:
+    try:
+        return experiment.summarise(payloads)
+    except Exception as error:
+        raise ExperimentError(_bug(experiment, "its summary", error)) from error
+
+
+def _judgements(experiment: Experiment, scale: str, summary: Summary) -> dict[str, Judgement]:
+    """The verdict on each claim that may be judged at this scale."""
+    found = {}
+    for claim in experiment.claims:
+        if SCALES.index(claim.scale) <= SCALES.index(scale):
+            try:
+                found[claim.id] = claim.judge(summary)
+            except Exception as error:
+                raise ExperimentError(_bug(experiment, f"its claim {claim.id}", error)) from error
+    return found
+
+
+def _bug(experiment: Experiment, what: str, error: Exception) -> str:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return (
+        f"experiment {experiment.name}: {what} failed on complete records ({reason}); this is a bug of the experiment."
+    )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, final
 
 from separatrix.core.result import plain
 
-from .claim import Row, Verdict
+from .campaign import RunReport, report_from_store
+from .claim import Claim, Row, Verdict
+from .experiment import Experiment
+from .runs import best_run
+from .store import Store
 
 
 @final
@@ -33,3 +38,51 @@ class LedgerEntry:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; the verdict by its label."""
         return {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def ledger(experiments: Iterable[Experiment], store: Store | None) -> list[LedgerEntry]:
+    """Every claim of the experiments, judged from the records of the largest complete run.
+
+    Args:
+        experiments: whose claims.
+        store: where the records are; ``None`` if nothing was ever run.
+
+    Raises:
+        ExperimentError: an experiment's own code failed on complete records.
+    """
+    entries = []
+    for experiment in experiments:
+        report = _best_report(experiment, store) if store is not None and experiment.claims else None
+        entries += [_entry(experiment, claim, report) for claim in experiment.claims]
+    return entries
+
+
+def _best_report(experiment: Experiment, store: Store) -> RunReport | None:
+    run = best_run(experiment, store)
+    params = run.params_of(experiment) if run is not None else None
+    if run is None or params is None:
+        return None
+    return report_from_store(experiment, params, run.scale, store)
+
+
+def _entry(experiment: Experiment, claim: Claim, report: RunReport | None) -> LedgerEntry:
+    judgement = report.judgements.get(claim.id) if report is not None else None
+    if judgement is not None and report is not None:
+        scale, verdict, evidence, rows = report.scale, judgement.verdict, judgement.evidence, judgement.rows
+    else:
+        scale, verdict, rows = None, Verdict.NOT_RUN, ()
+        evidence = f"needs separatrix run {experiment.name} --scale {claim.scale}"
+    return LedgerEntry(
+        id=claim.id,
+        document=claim.document,
+        place=claim.place,
+        statement=claim.statement,
+        measures=claim.measures,
+        test=claim.test,
+        erratum=claim.erratum,
+        experiment=experiment.name,
+        scale=scale,
+        verdict=verdict,
+        evidence=evidence,
+        rows=rows,
+    )
