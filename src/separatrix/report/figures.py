@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 
 from separatrix.lab.experiment import Experiment, Summary
 
-from .style import Theme, theme
+from .style import theme
 
 
-def draw_experiment(experiment: Experiment, summary: Summary, theme_name: Theme = "light") -> dict[str, Figure]:
+def draw_experiment(experiment: Experiment, summary: Summary, theme_name: str = "light") -> dict[str, Figure]:
     """The named figures of an experiment in one theme; empty when it draws nothing."""
     if experiment.draw is None:
         return {}

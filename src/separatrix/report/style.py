@@ -14,7 +14,7 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import matplotlib
 import numpy
@@ -35,17 +35,18 @@ SUFFIXES = (".pdf", ".svg", ".png")
 
 _theme: contextvars.ContextVar[Theme] = contextvars.ContextVar("theme", default="light")
 _drawing = threading.RLock()  # matplotlib's settings belong to the process, so threads draw one after another
+_THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
 _INK = {"light": "#1a1a1a", "dark": "#e8e8e8"}
 _PAPER = {"light": "#ffffff", "dark": "#16181d"}
 _FAINT = {"light": "#d9d9d9", "dark": "#3a3f4a"}
 
 
 @contextlib.contextmanager
-def theme(name: Theme) -> Iterator[None]:
-    """Draw everything inside in the light or the dark theme, legends and notes included."""
-    if name not in get_args(Theme):
-        raise unknown_name("theme", name, get_args(Theme))
-    token = _theme.set(name)
+def theme(name: str) -> Iterator[None]:
+    """Draw everything inside in the ``"light"`` or the ``"dark"`` theme, legends and notes included."""
+    if name not in _THEMES:
+        raise unknown_name("theme", name, _THEMES)
+    token = _theme.set(_THEMES[name])
     try:
         with _house_settings():
             yield
@@ -117,7 +118,7 @@ def rc_params() -> dict[Any, Any]:
 
 
 def new_figure(
-    n_rows: int = 1, n_cols: int = 1, *, width: float = 6.4, height: float = 4.0, **subplots: Any
+    n_rows: int = 1, n_cols: int = 1, *, width: float | int = 6.4, height: float | int = 4.0, **subplots: Any
 ) -> tuple[Figure, numpy.ndarray]:
     """A figure in the house style and its axes as an array (n_rows, n_cols); sizes in inches.
 

@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
     """Seconds as people say them.
 
     Example:
-        >>> duration(0.25), duration(75), duration(7300)
+        >>> duration(0.25), duration(75.0), duration(7300.0)
         ('0.25 s', '1 min 15 s', '2 h 1 min')
     """
     if seconds < 60:
