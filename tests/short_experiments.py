@@ -96,6 +96,6 @@ def return_an_object(cell: Cell) -> dict[str, Any]:
     return {"thing": object()}
 
 
-SHORT = make("short")
+SHORT = make("short", data=("mnist", "ptb"))
 BUGGY = make("buggy", summarise=summarise_badly)
 UNWRITABLE = make("unwritable", run=return_an_object)

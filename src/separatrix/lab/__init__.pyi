@@ -1,6 +1,7 @@
 from .campaign import (
     ExperimentError as ExperimentError,
     RunReport as RunReport,
+    best_report as best_report,
     report_from_store as report_from_store,
     run_experiments as run_experiments,
 )

@@ -15,7 +15,7 @@ from .engine import AbstractEngine
 from .experiment import SCALES, Experiment, Params, Payload, Summary
 from .progress import RunProgress
 from .provenance import combined
-from .runs import remember_run, run_command
+from .runs import best_run, remember_run, run_command
 from .store import Store
 
 
@@ -117,6 +117,15 @@ def report_from_store(experiment: Experiment, params: Params, scale: str, store:
     if "summarise" in report.failures:
         raise ExperimentError(report.failures["summarise"])
     return report
+
+
+def best_report(experiment: Experiment, store: Store, scale: str | None = None) -> RunReport | None:
+    """The report of the run that judges an experiment (see ``runs.best_run``), if there is one."""
+    run = best_run(experiment, store, scale)
+    params = run.params_of(experiment) if run is not None else None
+    if run is None or params is None:
+        return None
+    return report_from_store(experiment, params, run.scale, store)
 
 
 def _report(

@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
-from typing import IO, final
+from collections.abc import Iterable, Mapping
+from typing import final
 
 from separatrix.core.errors import StoreError
 
@@ -20,6 +20,8 @@ from .store import Store
 from .worker import ONE_THREAD, READY, STOP, STORE_FAILED, WorkerSettings
 
 MAX_FALSE_STARTS = 3
+MAX_KILLED_STARTS = 20
+"""Killed from outside before it was ready: patience is longer, for the next may live."""
 
 
 @final
@@ -44,7 +46,7 @@ class _Process:
         self._reader.start()
         self._say(json.dumps(settings))
 
-    def _drain(self, errors: IO[str]) -> None:
+    def _drain(self, errors: Iterable[str]) -> None:
         self._last_lines.extend(errors)
 
     def _say(self, line: str) -> None:
@@ -128,7 +130,7 @@ class Crew:
             self._false_starts = 0
             return
         self._false_starts += 1
-        if self._false_starts > MAX_FALSE_STARTS:
+        if self._false_starts > (MAX_KILLED_STARTS if code < 0 else MAX_FALSE_STARTS):
             raise EngineError(f"worker processes end as soon as they start (exit code {code}): {complaint}")
 
     def _settings(self) -> WorkerSettings:

@@ -8,10 +8,9 @@ from typing import Any, final
 
 from separatrix.core.result import plain
 
-from .campaign import RunReport, report_from_store
+from .campaign import RunReport, best_report
 from .claim import Claim, Row, Verdict
 from .experiment import Experiment
-from .runs import best_run
 from .store import Store
 
 
@@ -52,17 +51,9 @@ def ledger(experiments: Iterable[Experiment], store: Store | None) -> list[Ledge
     """
     entries = []
     for experiment in experiments:
-        report = _best_report(experiment, store) if store is not None and experiment.claims else None
+        report = best_report(experiment, store) if store is not None and experiment.claims else None
         entries += [_entry(experiment, claim, report) for claim in experiment.claims]
     return entries
-
-
-def _best_report(experiment: Experiment, store: Store) -> RunReport | None:
-    run = best_run(experiment, store)
-    params = run.params_of(experiment) if run is not None else None
-    if run is None or params is None:
-        return None
-    return report_from_store(experiment, params, run.scale, store)
 
 
 def _entry(experiment: Experiment, claim: Claim, report: RunReport | None) -> LedgerEntry:

@@ -15,10 +15,9 @@ import separatrix
 from separatrix.core.errors import CorruptData, MissingData, StoreError
 from separatrix.core.result import plain
 
-from .campaign import RunReport, report_from_store
+from .campaign import RunReport, best_report
 from .claim import Judgement
 from .experiment import Experiment
-from .runs import best_run
 from .store import Store
 
 
@@ -52,9 +51,7 @@ def publish(
     """
     written, left_out = [], []
     for experiment in experiments:
-        run = best_run(experiment, store, scale)
-        params = run.params_of(experiment) if run is not None else None
-        report = report_from_store(experiment, params, scale, store) if params is not None else None
+        report = best_report(experiment, store, scale)
         if report is None or report.summary is None:
             left_out.append(experiment.name)
         else:

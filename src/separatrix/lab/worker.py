@@ -14,8 +14,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
-from typing import IO, TypedDict, final
+from collections.abc import Iterable, Mapping
+from typing import TypedDict, final
 
 from separatrix.core.errors import StoreError
 
@@ -94,7 +94,7 @@ class Worker:
                 if self._lease is not None:
                     self._jobs.renew(self._lease)
 
-    def listen(self, control: IO[str]) -> None:
+    def listen(self, control: Iterable[str]) -> None:
         """Obey the engine: wait for the word to stop, or for its end."""
         for line in control:
             if line.strip() == STOP:
