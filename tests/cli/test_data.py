@@ -29,8 +29,7 @@ def run(*arguments: str) -> str:
 
 
 def test_list_names_every_set_and_says_what_is_missing() -> None:
-    lines = run("list").splitlines()
-    assert any(line.split()[:2] == ["mnist", "missing"] for line in lines)
+    assert any(line.split()[:2] == ["mnist", "missing"] for line in run("list").splitlines())
     assert {row["name"] for row in json.loads(run("list", "--json"))} >= {"mnist", "ptb", "tiny-shakespeare"}
 
 

@@ -2,44 +2,55 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.core.errors import CorruptData, MissingData
-from separatrix.tasks.catalogue import datasets, find_dataset
-from separatrix.tasks.location import cache_folder, locate, search_folders
-from separatrix.tasks.registry import Dataset
+from .options import AsJson
+from .printing import print_json, print_table, say
 
-app = typer.Typer(help="Data sets: list them, show one, fetch one. Nothing is downloaded by any other command.")
+if TYPE_CHECKING:
+    from separatrix.tasks.registry import Dataset
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Name = Annotated[str, typer.Argument(help="Name of a data set, as in `separatrix data list`.")]
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Names for the shell."""
+    from separatrix.tasks.catalogue import datasets
+
+    return [name for name in datasets() if name.startswith(incomplete)]
+
+
+app = typer.Typer(help="List, show and fetch data sets; no other command downloads.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="A data set, as in `separatrix data list`.", autocompletion=complete_dataset)]
 
 
 @app.command("list")
 def list_datasets(as_json: AsJson = False) -> None:
-    """Every known data set and whether its files are here."""
-    rows = [{"name": name, "title": dataset.title, "state": _state(dataset)} for name, dataset in datasets().items()]
+    """Show every known data set and whether its files are here."""
+    from separatrix.tasks.catalogue import datasets
+
+    rows = [{"name": name, "state": _state(dataset), "title": dataset.title} for name, dataset in datasets().items()]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-        return
-    width = max(len(row["name"]) for row in rows)
-    for row in rows:
-        typer.echo(f"{row['name']:{width}}  {row['state']:9}  {row['title']}")
+        print_json(rows)
+    else:
+        print_table(("name", "state", "title"), [tuple(row.values()) for row in rows])
 
 
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
-    """Files, digests, licence and citation of a data set, and where it was looked for."""
+    """Show files, digests, licence and citation of a data set, and where it is looked for."""
+    from separatrix.tasks.catalogue import find_dataset
+    from separatrix.tasks.location import search_folders
+
     dataset = find_dataset(name)
+    folders = [str(folder) for folder in search_folders()]
     if as_json:
-        typer.echo(json.dumps(_facts(dataset), indent=1))
+        print_json({**_facts(dataset), "looked_in": folders})
         return
-    typer.echo(dataset.summary())
-    typer.echo(f"looked in: {', '.join(str(folder) for folder in search_folders())}")
-    typer.echo(f"state: {_state(dataset)}")
+    print(dataset.summary())
+    print(f"looked in: {', '.join(folders)}")
+    print(f"state: {_state(dataset)}")
 
 
 @app.command()
@@ -55,19 +66,24 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Find a data set or download it into the user's cache, and verify every file."""
-    dataset = find_dataset(name)
-    typer.echo(f"licence of {name}: {dataset.licence}", err=True)
+    from separatrix.tasks.catalogue import find_dataset
+    from separatrix.tasks.location import locate
+
+    say(f"licence of {name}: {find_dataset(name).licence}")
     located = locate(name, download=True, allow_modified=allow_modified, accept_licence=accept_licence or ())
     if as_json:
         files = {split: {"path": str(path), "sha256": located.sha256[split]} for split, path in located.paths.items()}
-        typer.echo(json.dumps({"name": name, "verified": located.verified, "files": files}, indent=1))
+        print_json({"name": name, "verified": located.verified, "sha256": located.digest, "files": files})
         return
     for split, path in located.paths.items():
-        typer.echo(f"{split}: {path}")
-    typer.echo("every digest is as registered" if located.verified else "not verified: a file was modified")
+        print(f"{split}: {path}")
+    print("every digest is as registered" if located.verified else "not verified: a file was modified")
 
 
 def _state(dataset: Dataset) -> str:
+    from separatrix.core.errors import CorruptData, MissingData
+    from separatrix.tasks.location import locate
+
     try:
         locate(dataset.name)
     except CorruptData:
@@ -96,7 +112,6 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         "citation": dataset.citation,
         "note": dataset.note,
         "sha256": dataset.sha256,
-        "cache": str(cache_folder()),
         "state": _state(dataset),
         "files": files,
     }

@@ -26,7 +26,7 @@ def report(
     """Write figures, tables and the claim ledger of the stored runs as HTML."""
     from separatrix.lab.campaign import best_report
     from separatrix.lab.ledger import ledger
-    from separatrix.report.html import write_report  # type: ignore[import-not-found]
+    from separatrix.report.html import write_report
 
     experiments = find_experiments(names)
     with reading(store) as opened:
