@@ -130,8 +130,8 @@ def _find(file: DataFile, folders: list[Path]) -> Path | None:
 def _require_licence(dataset: Dataset, accepted: Collection[str]) -> None:
     if dataset.confirm is not None and dataset.confirm not in accepted:
         raise InvalidInput(
-            f"{dataset.name} is downloaded only once its licence is accepted: {dataset.licence} "
-            f"Then pass --accept-licence {dataset.confirm} (accept_licence=[{dataset.confirm!r}])."
+            f"{dataset.name} is downloaded only once its licence is accepted. Read it with `separatrix data show "
+            f"{dataset.name}`, then pass --accept-licence {dataset.confirm} (accept_licence=[{dataset.confirm!r}])."
         )
 
 
