@@ -43,10 +43,11 @@ for _name, _command in COMMANDS.items():
 # Commands with commands of their own stand here, one line each: app.add_typer(MODULE.app, name=NAME).
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         print(separatrix.__version__)
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
