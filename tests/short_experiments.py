@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy
 
 from separatrix.core.random import spawn_numpy
+from separatrix.lab.campaign import RunReport, run_experiments
 from separatrix.lab.cell import Cell
 from separatrix.lab.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment import Experiment, Params
+from separatrix.lab.engine import AbstractEngine, Finished
+from separatrix.lab.experiment import Experiment, Params, load
+from separatrix.lab.progress import RunProgress
+from separatrix.lab.provenance import provenance
+from separatrix.lab.record import Record
+from separatrix.lab.store import Store
 
 
 class ShortParams(Params):
@@ -99,3 +105,29 @@ def return_an_object(cell: Cell) -> dict[str, Any]:
 SHORT = make("short", data=("mnist", "ptb"))
 BUGGY = make("buggy", summarise=summarise_badly)
 UNWRITABLE = make("unwritable", run=return_an_object)
+
+
+class InlineEngine(AbstractEngine):
+    """Computes cells in this process, for tests of what happens around an engine."""
+
+    def __init__(self) -> None:
+        self.computed: list[str] = []
+
+    def run(self, cells: Sequence[Cell], store: Store, data: Mapping[str, str]) -> Iterator[Finished]:
+        for cell in cells:
+            experiment = load(cell.entry)
+            self.computed.append(cell.key)
+            try:
+                payload = experiment.run(cell)
+            except ValueError as error:
+                yield Finished(cell.key, f"ValueError: {error}")
+                continue
+            store.write(Record(cell, payload, provenance(experiment, cell, 0.5, data)))
+            yield Finished(cell.key)
+
+
+def run_inline(
+    store: Store, *requests: tuple[Experiment, Params, str], engine: InlineEngine | None = None
+) -> list[RunReport]:
+    with RunProgress(quiet=True) as progress:
+        return run_experiments(requests, store, engine or InlineEngine(), progress)

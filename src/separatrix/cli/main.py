@@ -44,10 +44,11 @@ for _name, _command in COMMANDS.items():
 app.add_typer(data.app, name="data")
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         print(separatrix.__version__)
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
