@@ -126,10 +126,10 @@ def load(entry: str) -> Experiment:
 
     module_name, _, name = entry.partition(":")
     module = sys.modules.get(module_name) or importlib.import_module(module_name)
-    for value in vars(module).values():
-        if isinstance(value, Experiment) and value.name == name:
-            return value
-    raise InvalidInput(f"module {module_name!r} defines no experiment named {name!r}.")
+    known = {value.name: value for value in vars(module).values() if isinstance(value, Experiment)}
+    if name not in known:
+        raise unknown_name(f"experiment of module {module_name}", name, known)
+    return known[name]
 
 
 def _listed(value: Any) -> Any:
