@@ -37,7 +37,7 @@ def test_a_run_reports_summary_verdicts_and_provenance(store: Store) -> None:
     }
     assert report.seconds == pytest.approx(2.0)  # the engine of this test says half a second per cell
     assert report.provenance["seeds"] == [0]
-    assert report.command == "separatrix run short --scale smoke"
+    assert report.command == f"separatrix run {SHORT.entry} --scale smoke"
 
 
 def test_a_report_is_plain_json(store: Store) -> None:
@@ -91,7 +91,9 @@ def test_a_bug_in_a_summary_names_the_experiment_and_spares_the_others(store: St
 def test_the_command_repeats_exactly_this_run(store: Store) -> None:
     params = SHORT.params("laptop", seeds=(4,), n_cells=2, marks="a b")
     (report,) = run_inline(store, (SHORT, params, "laptop"))
-    assert report.command == ("""separatrix run short --scale laptop --seeds 4, --set n_cells=2 --set 'marks="a b"'""")
+    assert report.command == (
+        f"""separatrix run {SHORT.entry} --scale laptop --seeds 4, --set n_cells=2 --set 'marks="a b"'"""
+    )
 
 
 def test_unfinished_runs_are_remembered_with_their_parameters(store: Store) -> None:

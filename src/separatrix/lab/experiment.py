@@ -89,6 +89,11 @@ class Experiment:
         """``module:name``, by which a worker process finds the experiment."""
         return f"{self.module}:{self.name}"
 
+    @property
+    def typed_name(self) -> str:
+        """What to type for it on the command line: its name, or its entry if it is not of this package."""
+        return self.name if self.module.startswith("separatrix.") else self.entry
+
     def params(self, scale: str = "smoke", seeds: Sequence[int] | None = None, **changes: Any) -> Params:
         """The parameters of a scale with changes; unknown names and values of the wrong type are refused."""
         if scale not in SCALES:

@@ -62,7 +62,7 @@ def _entry(experiment: Experiment, claim: Claim, report: RunReport | None) -> Le
         scale, verdict, evidence, rows = report.scale, judgement.verdict, judgement.evidence, judgement.rows
     else:
         scale, verdict, rows = None, Verdict.NOT_RUN, ()
-        evidence = f"needs separatrix run {experiment.name} --scale {claim.scale}"
+        evidence = f"needs separatrix run {experiment.typed_name} --scale {claim.scale}"
     return LedgerEntry(
         id=claim.id,
         document=claim.document,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from types import TracebackType
 from typing import final
 
@@ -15,7 +16,6 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
@@ -32,12 +32,10 @@ class RunProgress:
             MofNCompleteColumn(),
             _RateColumn(),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            _TimeLeftColumn(),
             TextColumn("[red]{task.fields[failed]}"),
             console=console,
             disable=quiet or not console.is_terminal,
-            speed_estimate_period=120,
         )
         self._task: TaskID | None = None
         self._n_failed = 0
@@ -53,7 +51,7 @@ class RunProgress:
 
     def begin(self, n_cells: int, n_done: int) -> None:
         """The run has ``n_cells`` cells, of which ``n_done`` had records already (they do not count for the rate)."""
-        self._task = self._progress.add_task("cells", total=n_cells, completed=n_done, failed="")
+        self._task = self._progress.add_task("cells", total=n_cells, completed=n_done, n_before=n_done, failed="")
 
     def advance(self, experiment: str, error: str | None) -> None:
         """A cell of this experiment has ended."""
@@ -64,11 +62,27 @@ class RunProgress:
         self._progress.update(self._task, advance=1, description=experiment, failed=failed)
 
 
+def _rate(task: Task) -> float | None:
+    """Cells a second since the run began; cells end in bursts, so a shorter memory would jump."""
+    n_new = task.completed - task.fields["n_before"]
+    return n_new / task.elapsed if n_new > 0 and task.elapsed else None
+
+
 class _RateColumn(ProgressColumn):
     """Cells a second, or seconds a cell when they are long."""
 
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        if not speed:
+        rate = _rate(task)
+        if rate is None:
             return Text("")
-        return Text(f"{speed:.1f} cells/s" if speed >= 1 else f"{1 / speed:.1f} s/cell")
+        return Text(f"{rate:.1f} cells/s" if rate >= 1 else f"{1 / rate:.1f} s/cell")
+
+
+class _TimeLeftColumn(ProgressColumn):
+    """Time left at the present rate."""
+
+    def render(self, task: Task) -> Text:
+        rate = _rate(task)
+        if rate is None or task.remaining is None:
+            return Text("")
+        return Text(f"{datetime.timedelta(seconds=round(task.remaining / rate))} left", style="cyan")

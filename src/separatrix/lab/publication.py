@@ -118,7 +118,9 @@ def _write(report: RunReport, folder: Path) -> Path:
     path = folder / f"{report.experiment.name}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(published_text(report), encoding="utf-8")
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(published_text(report), encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}.") from error
     return path

@@ -104,7 +104,7 @@ def unfinished_runs(experiments: Iterable[Experiment], store: Store) -> list[tup
 
 def run_command(experiment: Experiment, params: Params, scale: str) -> str:
     """The command line that gives exactly this run."""
-    words = ["separatrix", "run", experiment.name, "--scale", scale]
+    words = ["separatrix", "run", experiment.typed_name, "--scale", scale]
     usual, given = experiment.params(scale).model_dump(mode="json"), params.model_dump(mode="json")
     for field, value in given.items():
         if value != usual[field]:
