@@ -78,5 +78,5 @@ def main() -> None:
     try:
         app()
     except SeparatrixError as error:
-        say(" ".join(str(error).split()))
+        say(str(error))
         sys.exit(2)

@@ -30,7 +30,7 @@ def run(
     everything: Annotated[bool, typer.Option("--all", help="Every experiment of the package.")] = False,
     scale: ScaleName = "smoke",
     seeds: Annotated[
-        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5 [default: the scale's].", show_default=False)
+        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5; default: the scale's.", show_default=False)
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
