@@ -12,7 +12,7 @@ from .lookup import complete_document, complete_experiment, complete_scale
 Names: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...",
+        metavar="NAME",
         help="Experiments by name; MODULE:NAME for one of your own.",
         autocompletion=complete_experiment,
         show_default=False,
