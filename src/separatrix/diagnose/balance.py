@@ -13,9 +13,9 @@ from separatrix.core.arrays import require_finite
 from separatrix.core.errors import MissingExtra
 from separatrix.core.result import Result
 
-from .laws import Law, LayerPair, conserved_form, mean_balance, spectrum
-from .layer_pairs import Pairs, SkippedLayer, find_pairs
 from .optimiser_law import OptimiserLaw, optimiser_law
+from .pairs.laws import Law, LayerPair, conserved_form, mean_balance, spectrum
+from .pairs.search import Pairs, SkippedLayer, find_pairs
 
 if TYPE_CHECKING:
     import pandas

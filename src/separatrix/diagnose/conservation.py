@@ -15,11 +15,11 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.result import Result
 
 from .balance import parameters_of
-from .laws import Law, LayerPair, conserved_form, second_part
-from .layer_pairs import Pairs, SkippedLayer, find_pairs
 from .losses import Loss, loss_function
 from .model_call import Pick, call_with, prediction
 from .optimiser_law import OptimiserLaw, optimiser_law
+from .pairs.laws import Law, LayerPair, conserved_form, second_part
+from .pairs.search import Pairs, SkippedLayer, find_pairs
 
 HOLDS_BELOW = 1e-4
 """Relative rate below which a law is said to hold: rounding in float32 stays below it, broken laws lie above 1e-2."""

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
+from ..model_call import call_model, evaluation_mode
 from .homogeneity import plain_name
 from .layers import join
-from .model_call import call_model, evaluation_mode
 
 SHAPE_ONLY = frozenset({"size", "dim", "getattr", "ndimension", "numel", "get"})
 """Operations that read a tensor's shape but not its values."""
@@ -166,8 +166,8 @@ class _Recorder(TorchFunctionMode):
 
 
 _LAYER_CALLS = frozenset(
-    "linear conv1d conv2d conv3d embedding batchnorm layernorm rmsnorm instancenorm prelu convtranspose1d "
-    "convtranspose2d convtranspose3d groupnorm bilinear addmm multiheadattentionforward".split()
+    {"linear", "conv1d", "conv2d", "conv3d", "embedding", "batchnorm", "layernorm", "rmsnorm", "instancenorm"}
+    | {"prelu", "convtranspose1d", "convtranspose2d", "convtranspose3d", "groupnorm", "bilinear", "addmm"}
 )
 
 

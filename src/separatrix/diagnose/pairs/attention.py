@@ -128,7 +128,8 @@ def _torch_attention(name: str, module: nn.MultiheadAttention) -> Attention | st
     output = describe_layer(join(name, "out_proj"), module.out_proj)
     assert output is not None
     heads = module.num_heads
-    return Attention(name, *sides, output, heads, heads, dim // heads, "", False)
+    query, key, value = sides
+    return Attention(name, query, key, value, output, heads, heads, dim // heads, "", False)
 
 
 def _split_sides(name: str, module: nn.Module) -> tuple[Side, Side, Side, int] | None:

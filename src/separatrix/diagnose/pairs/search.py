@@ -12,7 +12,7 @@ from torch.nn.utils import parametrize
 
 from separatrix.core.errors import InvalidInput, unknown_name
 
-from .attention_pairs import attention_pairs
+from .attention import attention_pairs
 from .chains import pairs_of_graph, without_irregular
 from .graph import Graph, Op, trace_call, trace_symbolically
 from .homogeneity import plain_name
@@ -101,11 +101,11 @@ def _search(model: nn.Module, example_inputs: Any, rotary: str, irregular: dict[
         graph.extend(_named_mlps(graph, modules))
     else:
         graph = trace_call(model, example_inputs)
-    loose = {name: "is used outside its own layer" for name in graph.loose_parameters}
+    loose = dict.fromkeys(graph.loose_parameters, "is used outside its own layer")
     irregular = {**irregular, **loose, **_called_twice(graph)}
     chains, chain_reasons = pairs_of_graph(graph, modules, irregular)
     known = {pair.name for pair in attention}
-    pairs = attention + [pair for pair in dict((p.name, p) for p in chains).values() if pair.name not in known]
+    pairs = attention + [pair for pair in {pair.name: pair for pair in chains}.values() if pair.name not in known]
     reasons = {**chain_reasons, **reasons}
     hint = "; pass example_inputs= to watch one call" if graph.untraced else ""
     return PairSearch(tuple(pairs), tuple(_skipped(modules, pairs, reasons, hint)))
@@ -139,7 +139,7 @@ def _irregular(model: nn.Module) -> dict[str, str]:
     }
     for prefix, module in model.named_modules():
         if parametrize.is_parametrized(module):
-            for leaf in module.parametrizations:  # type: ignore[union-attr]
+            for leaf in module.parametrizations:
                 irregular[f"{prefix}.{leaf}" if prefix else str(leaf)] = "is parametrised"
     return irregular
 
