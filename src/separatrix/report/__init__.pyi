@@ -1,3 +1,7 @@
+from .regime import (
+    draw_balance_profile as draw_balance_profile,
+    draw_rich_lazy as draw_rich_lazy,
+)
 from .style import (
     PALETTE as PALETTE,
     new_figure as new_figure,
