@@ -82,7 +82,7 @@ class ConservationCheck(Result):
 def conservation_check(
     model: nn.Module,
     loss: Loss,
-    batch: tuple[Any, Any],
+    batch: Any,
     pairs: Pairs = "auto",
     *,
     lr: float | None = None,
@@ -133,7 +133,7 @@ def conservation_check(
 
 
 def _gradients(
-    model: nn.Module, loss: Callable[[Tensor, Any], Tensor], batch: tuple[Any, Any], output: Pick
+    model: nn.Module, loss: Callable[[Tensor, Any], Tensor], batch: Any, output: Pick
 ) -> tuple[float, dict[str, Tensor]]:
     if not (isinstance(batch, tuple | list) and len(batch) == 2):
         raise InvalidInput("batch must be a pair (inputs, targets).")

@@ -27,9 +27,14 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
 
 
 def call_with(model: nn.Module, state: Mapping[str, Tensor], inputs: Any) -> Any:
-    """The output with other parameters and buffers; the model itself stays as it is."""
+    """The output with other parameters and buffers; the model itself stays as it is.
+
+    Of tied parameters, which a state names several times, the first name counts.
+    """
     args, kwargs = arguments(inputs)
-    return torch.func.functional_call(model, dict(state), args, kwargs)
+    known = {name for name, _ in model.named_parameters()} | {name for name, _ in model.named_buffers()}
+    given = {name: value for name, value in state.items() if name in known}
+    return torch.func.functional_call(model, given, args, kwargs)
 
 
 def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import Any, Literal, final
+from typing import Any, final
 
 import torch
 from torch import nn
@@ -74,7 +74,7 @@ class InitAdvice(Result):
 
 def recommend_init(
     model: nn.Module,
-    target: Literal["rich", "lazy"],
+    target: str,
     inputs: Any = None,
     *,
     pairs: Pairs = "auto",

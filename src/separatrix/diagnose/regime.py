@@ -94,7 +94,7 @@ class RichLazy(Result):
 
 def rich_lazy(
     model: nn.Module,
-    data: tuple[Any, Any],
+    data: Any,
     *,
     loss: Loss = "mse",
     before: State | nn.Module | None = None,

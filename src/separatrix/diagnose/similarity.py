@@ -14,7 +14,7 @@ from separatrix.core.errors import ShapeError
 
 
 def linear_cka(
-    x: Float[Tensor, "*batch p d1"], y: Float[Tensor, "*batch p d2"], *, unbiased: bool = False
+    x: Float[Tensor, "*batch p1 d1"], y: Float[Tensor, "*batch p2 d2"], *, unbiased: bool = False
 ) -> Float[Tensor, "*batch"]:
     r"""Linear centred kernel alignment of two representations of the same P samples.
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import PALETTE, ink, new_figure, single_axes
+from separatrix.diagnose.verdict import FEATURE_CHANGE, KERNEL_CHANGE, LINEARISED_ERROR
+
+from .style import PALETTE, ink, new_figure, rc_params, single_axes
 
 if TYPE_CHECKING:
     from separatrix.diagnose.balance import BalanceProfile
@@ -24,27 +29,64 @@ _LAW_COLOURS = dict(
 _ROW = 0.28
 
 
-def draw_balance_profile(profile: BalanceProfile) -> Figure:
-    """Balance of each pair as a bar, with the range and the quartiles of its eigenvalues or diagonal."""
+def _styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Draw with the house settings in force, so that legends and labels take them too."""
+
+    @functools.wraps(draw)
+    def styled(*args: Any, **options: Any) -> Figure:
+        with matplotlib.rc_context(rc_params()):
+            return draw(*args, **options)
+
+    return styled
+
+
+def balance_bars(profile: BalanceProfile, ax: Axes) -> None:
+    """Balance of each pair as a bar, with the quartiles and the range of its eigenvalues or diagonal."""
     pairs = [pair for pair in profile.pairs if pair.pair.first is not None]
-    figure, axes = single_axes(width=7.0, height=1.3 + _ROW * max(len(pairs), 1))
     for row, pair in enumerate(pairs):
         low, lower, _, upper, high = pair.quantiles.tolist()
-        axes.plot([low, high], [row, row], color=ink(), linewidth=0.7, zorder=2)
-        axes.plot([lower, upper], [row, row], color=ink(), linewidth=2.5, solid_capstyle="butt", zorder=3)
-        axes.barh(row, pair.balance, height=0.7, color=_LAW_COLOURS[pair.law.label], alpha=0.75, zorder=1)
-    axes.axvline(0, color=ink(), linewidth=0.8)
-    axes.set_yticks(range(len(pairs)), [pair.name for pair in pairs])
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.set_xlabel("balance (bar: Tr D / n; lines: quartiles and range)")
+        ax.plot([low, high], [row, row], color=ink(), linewidth=0.7, zorder=2)
+        ax.plot([lower, upper], [row, row], color=ink(), linewidth=2.5, solid_capstyle="butt", zorder=3)
+        ax.barh(row, pair.balance, height=0.7, color=_LAW_COLOURS[pair.law.label], alpha=0.75, zorder=1)
+    ax.axvline(0, color=ink(), linewidth=0.8)
+    ax.set_yticks(range(len(pairs)), [pair.name for pair in pairs])
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    ax.set_xlabel("balance (bar: Tr D / n; lines: quartiles and range)")
     for law in dict.fromkeys(pair.law.label for pair in pairs):
-        axes.barh([0], [0], color=_LAW_COLOURS[law], alpha=0.75, label=law)
-    if pairs:
-        figure.legend(loc="outside upper right", ncols=3, title="conserved", title_fontsize=8)
+        ax.barh([0], [0], color=_LAW_COLOURS[law], alpha=0.75, label=f"keeps {law}")
+
+
+@_styled
+def draw_balance_profile(profile: BalanceProfile) -> Figure:
+    """The balance of every layer pair of a model, coloured by what gradient flow keeps of it."""
+    n_pairs = sum(pair.pair.first is not None for pair in profile.pairs)
+    figure, axes = single_axes(width=7.0, height=1.3 + _ROW * max(n_pairs, 1))
+    balance_bars(profile, axes)
+    if n_pairs:
+        figure.legend(loc="outside upper right", ncols=3)
     return figure
 
 
+def regime_bars(result: RichLazy, ax: Axes) -> None:
+    """The three measures behind the verdict, each with the band between its lazy and its rich threshold."""
+    measures = (
+        ("kernel change", result.kernel_change, KERNEL_CHANGE),
+        ("feature change, 1 - CKA", result.feature_change, FEATURE_CHANGE),
+        ("error of the linearised network", result.linearised_error, LINEARISED_ERROR),
+    )
+    for row, (_, value, threshold) in enumerate(measures):
+        ax.barh(row, 0 if math.isnan(value) else value, height=0.5, color=PALETTE[0])
+        band = threshold.rich_above - threshold.lazy_below
+        ax.barh(row, band, left=threshold.lazy_below, height=0.8, color=PALETTE[4], alpha=0.35)
+    ax.set_yticks(range(len(measures)), [name for name, _, _ in measures])
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    ax.set_xlabel("lazy left of the band, rich right of it")
+    ax.set_title(f"{result.verdict.label} (loss {result.loss_after:.3g})")
+
+
+@_styled
 def draw_rich_lazy(result: RichLazy) -> Figure:
     """Per layer: movement of the weights, change of its kernel, change of its features; the verdict as title."""
     panels = (
@@ -75,6 +117,7 @@ def draw_rich_lazy(result: RichLazy) -> Figure:
     return figure
 
 
+@_styled
 def draw_equal_loss(rows: Sequence[Mapping[str, Any]], target_loss: float) -> Figure:
     """Steps, feature change, kernel distance and test accuracy against alpha, at one training loss."""
     panels = (
@@ -99,6 +142,7 @@ def draw_equal_loss(rows: Sequence[Mapping[str, Any]], target_loss: float) -> Fi
     return figure
 
 
+@_styled
 def draw_balance_under_training(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Fitted balance (top) and distance from balanced (bottom) after each task, a column per activation."""
     activations = list(dict.fromkeys(row["activation"] for row in rows))
@@ -116,10 +160,11 @@ def draw_balance_under_training(rows: Sequence[Mapping[str, Any]]) -> Figure:
         axes[1, column].set_xticks(range(len(stages)), stages)
     axes[0, 0].set_ylabel("fitted balance Tr D / n")
     axes[1, 0].set_ylabel("distance |D - balance I|")
-    axes[0, 0].legend(title="initial balance", title_fontsize=8)
+    axes[0, 0].legend(title="initial balance", title_fontsize=8, loc="lower left", bbox_to_anchor=(0, 0.16), ncols=3)
     return figure
 
 
+@_styled
 def draw_conservation(laws: Sequence[Mapping[str, Any]], drift: Sequence[Mapping[str, Any]]) -> Figure:
     """Rate of each law by one backward pass (left); drift of the balance against learning rate (right)."""
     blocks = list(dict.fromkeys(row["block"] for row in laws))

@@ -1,13 +1,14 @@
 """One small model per row of the table of conservation laws, to check the laws on and to learn them from.
 
 Each block names the law that holds for each of its pairs and, where there is one, a larger law that does not.
+Inputs of ``forward`` are not declared as tensors: symbolic tracing passes stand-ins.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +38,7 @@ class Block:
 class SquaredReLU(nn.Module):
     """relu(x)^2, homogeneous of degree 2."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Elementwise."""
         return functional.relu(x).square()
 
@@ -52,7 +53,7 @@ class GatedUnit(nn.Module):
         self.up_proj = nn.Linear(dim, hidden, bias=False)
         self.down_proj = nn.Linear(hidden, dim, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Samples (..., dim) to (..., dim)."""
         return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
@@ -66,7 +67,7 @@ class ResidualBranch(nn.Module):
         self.stem, self.head = nn.Linear(dim, dim), nn.Linear(dim, dim)
         self.rise, self.fall = nn.Linear(dim, hidden), nn.Linear(hidden, dim)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Samples (..., dim) to (..., dim)."""
         x = self.stem(x)
         return self.head(x + self.fall(functional.relu(self.rise(x))))
@@ -90,7 +91,7 @@ class GroupedAttention(nn.Module):
         if normalised:
             self.q_norm, self.k_norm = nn.RMSNorm(self.head_dim, eps=_TINY), nn.RMSNorm(self.head_dim, eps=_TINY)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Tokens (batch, n, dim) to (batch, n, dim)."""
         query, key, value = (self._heads(layer(x)) for layer in (self.q_proj, self.k_proj, self.v_proj))
         if hasattr(self, "q_norm"):
@@ -102,11 +103,11 @@ class GroupedAttention(nn.Module):
         attention = (query @ key.mT / self.head_dim**0.5).softmax(-1)
         return self.o_proj((attention @ value).transpose(1, 2).flatten(2))
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def _heads(self, x: Any) -> Any:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
 
-def _rotate(x: Tensor) -> Tensor:
+def _rotate(x: Any) -> Any:
     """Rotary embedding in which dimensions i and i + d/2 turn together."""
     n_tokens, dim = x.shape[-2:]
     angle = torch.arange(n_tokens, dtype=x.dtype).unsqueeze(-1) * 0.6 ** torch.arange(dim // 2, dtype=x.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import torch
 from torch import nn
@@ -19,10 +19,8 @@ from .homogeneity import plain_name
 from .laws import LayerPair
 from .layers import describe_layer, why_not_a_layer
 
-Named: TypeAlias = tuple[str, str, str]
-"""An explicit pair: first layer, what lies between (``"relu"``, ``"linear"``, ``"gelu"`` ...), second layer."""
-
-Pairs: TypeAlias = Literal["auto"] | Sequence[LayerPair | Named]
+Pairs: TypeAlias = str | Sequence[Any]
+"""``"auto"``, or a sequence of ``LayerPair`` and triples: first layer, what lies between, second layer."""
 
 ROTARY = ("auto", "none", "half", "interleaved")
 
@@ -177,7 +175,7 @@ def _chain(first: str, between: str, second: str) -> list[Op]:
     return ops
 
 
-def _explicit(model: nn.Module, pair: LayerPair | Named, irregular: dict[str, str]) -> LayerPair:
+def _explicit(model: nn.Module, pair: Any, irregular: dict[str, str]) -> LayerPair:
     """A pair that the user named."""
     if isinstance(pair, LayerPair):
         return pair
@@ -187,7 +185,7 @@ def _explicit(model: nn.Module, pair: LayerPair | Named, irregular: dict[str, st
             f"got {pair!r}."
         )
     modules = dict(model.named_modules())
-    first, between, second = pair
+    first, between, second = (str(part) for part in pair)
     for name in (first, second):
         if name not in modules:
             raise unknown_name("layer", name, [known for known in modules if known])
