@@ -99,6 +99,19 @@ def test_a_model_that_cannot_be_traced_is_taken_apart_and_a_call_sees_the_rest()
     assert watched == {"body.0 -> body.2": Law.DIAGONAL, "body.2 -> head": Law.FULL}
 
 
+def test_flattening_and_pooling_over_units_are_not_taken_for_positions() -> None:
+    tokens_last = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Flatten(), nn.Linear(20, 2))
+    assert "one by one" in reasons(tokens_last)["0"]
+    pooled = nn.Sequential(nn.Linear(3, 4), nn.AvgPool1d(3, stride=1, padding=1), nn.Linear(4, 2))
+    assert "pools over units" in reasons(pooled)["0"]
+
+
+def test_a_part_that_cannot_be_traced_does_not_hide_its_neighbours() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3), Branching(), nn.Linear(2, 5), nn.Linear(5, 2))
+    found = laws(model)
+    assert found == {"0 -> 2": Law.DIAGONAL, "4 -> 5": Law.FULL, "3.body.0 -> 3.body.2": Law.DIAGONAL}
+
+
 class Conv1D(nn.Module):
     """GPT-2's layer: a weight of shape (in, out)."""
 

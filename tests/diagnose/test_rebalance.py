@@ -115,6 +115,26 @@ def test_float32_weights_keep_their_type_and_the_function() -> None:
     assert report.total_movement > 0
 
 
+class Disguised(nn.Module):
+    """Named like attention, but with something between values and output that hides from the names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(4, 4) for _ in range(4))
+        self.num_heads = 2
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.o_proj(torch.cumsum(self.v_proj(x), -1)) + self.q_proj(x) + self.k_proj(x)
+
+
+def test_a_pair_that_is_not_what_its_names_suggest_is_undone() -> None:
+    model = Disguised()
+    before = state(model)
+    with pytest.raises(InvalidInput, match=r"outputs on example_inputs changed.*The model is unchanged"):
+        set_balance(model, 0.0, example_inputs=torch.ones(3, 4))
+    assert unchanged(model, before)
+
+
 @pytest.mark.parametrize(
     ("balance", "message"),
     [

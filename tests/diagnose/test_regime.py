@@ -107,6 +107,15 @@ def test_models_are_taken_as_they_are(generator: torch.Generator) -> None:
     assert found.kernel_change > 0
 
 
+def test_attention_blocks_are_vectorised_and_linearised(generator: torch.Generator) -> None:
+    model = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 12, batch_first=True), nn.Flatten(), nn.Linear(40, 2))
+    x = torch.randn(6, 5, 8, generator=generator)
+    found = rich_lazy(model, (x, x[:, 0, :2]), target_loss=0.5)
+    assert "vmap" in found.method
+    assert found.linearised_error > 0
+    assert any(drift.pair.endswith("V -> O") for drift in found.balance)
+
+
 def test_linearisation_error_falls_with_the_step(data: tuple[Tensor, Tensor]) -> None:
     model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2)).double()
     start = {name: value.clone() for name, value in model.state_dict().items()}

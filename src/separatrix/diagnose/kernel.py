@@ -19,7 +19,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
 
-from .model_call import Pick, call_with, evaluation_mode, n_samples, prediction, take
+from .model_call import Pick, call_with, evaluation_mode, n_samples, plain_attention, prediction, take
 from .similarity import centre
 
 MAX_SAMPLES = 200
@@ -82,7 +82,7 @@ def tangent_kernel(
     if count > MAX_SAMPLES:
         raise InvalidInput(f"the kernel is computed on at most {MAX_SAMPLES} samples; got {count}. Take fewer.")
     fixed, moving = _split(model, state)
-    with evaluation_mode(model):
+    with evaluation_mode(model), plain_attention():
         probes, sketched = _probes(model, {**fixed, **moving}, inputs, output, max_outputs, generator)
         chunk = _chunk(chunk_size, count, moving)
         gradients, method = _gradient_function(model, fixed, moving, inputs, output, probes)

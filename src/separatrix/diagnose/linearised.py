@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from separatrix.core.result import Result
 
-from .model_call import Pick, call_with, evaluation_mode, prediction
+from .model_call import Pick, call_with, evaluation_mode, plain_attention, prediction
 
 
 @final
@@ -22,7 +22,6 @@ class LinearisedPrediction(Result):
     prediction: Tensor
     output: Tensor
     error: float
-    method: str
 
 
 def linearised_prediction(
@@ -44,9 +43,9 @@ def linearised_prediction(
 
     Returns:
         Prediction, true output, and ``error`` = |true - predicted| / |true - initial|: 0 for a lazy network, of order 1
-        when the linearised model explains nothing. ``method`` is ``"forward mode"`` or ``"double backward"``.
+        when the linearised model explains nothing.
 
-    Cost: one Jacobian-vector product (about two forward passes) and two forward passes.
+    Cost: one Jacobian-vector product (two backward passes) and two forward passes.
     """
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     start = {name: before[name].detach() for name in names}
@@ -56,27 +55,25 @@ def linearised_prediction(
     def run(parameters: dict[str, Tensor]) -> Tensor:
         return output(call_with(model, {**fixed, **parameters}, inputs))
 
-    with evaluation_mode(model):
-        initial, slope, method = _directional(run, start, step)
+    with evaluation_mode(model), plain_attention():
+        initial, slope = _directional(run, start, step)
         with torch.no_grad():
             final_output = output(call_with(model, dict(after), inputs))
     predicted = initial + slope
     moved = float((final_output - initial).norm())
     error = float((final_output - predicted).norm()) / moved if moved > 0 else 0.0
-    return LinearisedPrediction(predicted, final_output, error, method)
+    return LinearisedPrediction(predicted, final_output, error)
 
 
-def _directional(run: Any, start: dict[str, Tensor], step: dict[str, Tensor]) -> tuple[Tensor, Tensor, str]:
-    """Value and derivative along ``step``; by two backward passes where forward mode is not implemented."""
-    try:
-        value, slope = torch.func.jvp(run, (start,), (step,))[:2]
-        return value.detach(), slope.detach(), "forward mode"
-    except (NotImplementedError, RuntimeError):
-        names = list(start)
+def _directional(
+    run: Callable[[dict[str, Tensor]], Tensor], start: dict[str, Tensor], step: dict[str, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Value and derivative along ``step``, by differentiating a backward pass: forward mode lacks some operations."""
+    names = list(start)
 
-        def along(*leaves: Tensor) -> Tensor:
-            return run(dict(zip(names, leaves, strict=True)))
+    def along(*leaves: Tensor) -> Tensor:
+        return run(dict(zip(names, leaves, strict=True)))
 
-        with torch.enable_grad():
-            value, slope = torch.autograd.functional.jvp(along, tuple(start.values()), tuple(step.values()))
-        return value.detach(), slope.detach(), "double backward"
+    with torch.enable_grad():
+        value, slope = torch.autograd.functional.jvp(along, tuple(start.values()), tuple(step.values()))
+    return value.detach(), slope.detach()

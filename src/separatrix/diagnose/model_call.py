@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from separatrix.core.errors import InvalidInput
 
@@ -99,3 +100,8 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes.items():
             module.training = mode
+
+
+def plain_attention() -> contextlib.AbstractContextManager[None]:
+    """Attention by its defining operations: the fused kernels can neither be vectorised nor differentiated twice."""
+    return sdpa_kernel(SDPBackend.MATH)

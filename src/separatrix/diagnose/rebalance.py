@@ -68,7 +68,8 @@ def set_balance(
         model: any ``torch.nn.Module``; its parameters are changed in place, in their own dtype.
         balance: lambda for all pairs, or by name of the pair (as ``balance_profile`` prints it); pairs not named stay.
         pairs: ``"auto"`` or explicit pairs, as in ``balance_profile``.
-        example_inputs: a batch on which the outputs before and after are compared.
+        example_inputs: a batch on which the outputs before and after are compared; a change beyond rounding undoes
+            everything and is refused.
         rotary: as in ``balance_profile``.
         on_refusal: ``"raise"``, or ``"leave"`` to leave pairs that cannot be changed and list them in the report.
         output: takes the model's output and returns the prediction.
@@ -98,9 +99,7 @@ def set_balance(
     old = parameters_of(model, chosen)
     new = {name: tensor.clone() for name, tensor in old.items()}
     dead, sweeps = _sweep(chosen, targets, new, max_sweeps)
-    before = _outputs(model, example_inputs, output)
-    _write(model, new)
-    after = _outputs(model, example_inputs, output)
+    change = _write_guarded(model, new, example_inputs, output)
     return BalanceReport(
         balance={pair.name: (pair_balance(pair, old).balance, pair_balance(pair, new).balance) for pair in chosen},
         movement={name: _moved([old[name]], [new[name]]) for name in old},
@@ -108,7 +107,7 @@ def set_balance(
         dead_units={name: units for name, units in dead.items() if units},
         left=left + search.skipped,
         sweeps=sweeps,
-        output_change=float("nan") if before is None or after is None else _largest_change(before, after),
+        output_change=change,
     )
 
 
@@ -205,8 +204,27 @@ def _error(pair: LayerPair, target: float, tensors: dict[str, Tensor], dead: tup
     return float(gap.abs().max()) / max(scale, abs(target), 1e-300) if gap.numel() else 0.0
 
 
-def _write(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+def _write_guarded(model: nn.Module, tensors: dict[str, Tensor], inputs: Any, output: Pick) -> float:
+    """Write parameters; if the outputs on ``inputs`` change by more than rounding, put the old ones back and refuse."""
     parameters = dict(model.named_parameters(remove_duplicate=False))
+    old = {name: parameters[name].detach().clone() for name in tensors}
+    before = _outputs(model, inputs, output)
+    _write(parameters, tensors)
+    after = _outputs(model, inputs, output)
+    if before is None or after is None:
+        return float("nan")
+    limits = torch.finfo(before.dtype)
+    change = float((after - before).abs().max() / before.abs().max().clamp_min(limits.tiny))
+    if not change <= limits.eps**0.5:
+        _write(parameters, old)
+        raise InvalidInput(
+            f"the outputs on example_inputs changed by {change:.1e}, so a layer pair is not what its names suggest (or "
+            "the balance is too large for the weights' precision). The model is unchanged; name the pairs explicitly."
+        )
+    return change
+
+
+def _write(parameters: dict[str, nn.Parameter], tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in tensors.items():
             parameters[name].copy_(tensor)
@@ -217,10 +235,6 @@ def _outputs(model: nn.Module, inputs: Any, output: Pick) -> Tensor | None:
         return None
     with torch.no_grad(), evaluation_mode(model):
         return output(call_model(model, inputs))
-
-
-def _largest_change(before: Tensor, after: Tensor) -> float:
-    return float((after - before).abs().max() / before.abs().max().clamp_min(torch.finfo(before.dtype).tiny))
 
 
 def _moved(old: list[Tensor], new: list[Tensor]) -> float:

@@ -48,7 +48,7 @@ class RichLazy(Result):
         layers: the same measures per module.
         balance: drift of the balance of each layer pair.
         n_samples: samples used for kernel and features.
-        method: how kernel and linearisation were computed.
+        method: how the kernel was computed.
     """
 
     verdict: Verdict
@@ -170,7 +170,7 @@ def rich_lazy(
         layers=layers,
         balance=balance_drift(model, start, end),
         n_samples=count,
-        method=f"kernel by {kernels[0].method}{', outputs sketched' if kernels[0].sketched else ''}, {line.method}",
+        method=f"kernel by {kernels[0].method}{', outputs sketched' if kernels[0].sketched else ''}",
     )
 
 

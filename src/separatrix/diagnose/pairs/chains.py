@@ -24,9 +24,14 @@ _EPSILON = "holds up to the norm's own eps"
 @final
 @dataclasses.dataclass
 class _Walk:
-    """What was met so far on the way from a layer: names, homogeneity, what broke it."""
+    """What was met so far on the way from a layer: names, homogeneity, what broke it.
+
+    ``channels_first`` says that positions follow the units (images), so that pooling and flattening go over positions;
+    in other networks the units are the last axis, and the same operations would mix them.
+    """
 
     names: list[str]
+    channels_first: bool
     degree: float = 1.0
     linear: bool = True
     broken: str = ""
@@ -77,8 +82,9 @@ def _rows_of(op: Op, modules: Mapping[str, nn.Module]) -> RowView | None:
 
 def _follow(start: Op, rows: RowView, modules: Mapping[str, nn.Module]) -> list[LayerPair] | str:
     """Walk from ``start`` to the next layer or norm."""
-    walk, op = _Walk([]), start
     first = describe_layer(start.module or "", modules[start.module or ""])
+    channels_first = first.is_conv if first is not None else start.name.startswith(("batchnorm", "instancenorm"))
+    walk, op = _Walk([], channels_first), start
     if first is None or first.groups > 1:  # gains act unit by unit; a grouped convolution mixes only inside groups
         walk.linear = False
     while True:
@@ -94,12 +100,12 @@ def _follow(start: Op, rows: RowView, modules: Mapping[str, nn.Module]) -> list[
         effect = passage(op.name, op.constants).effect
         if effect is Effect.NORMALISES:
             return _close_at_norm(start, rows, op, walk, first)
-        problem = _step(walk, op, previous, first)
+        problem = _step(walk, op, previous)
         if problem:
             return problem
 
 
-def _step(walk: _Walk, op: Op, previous: Op, first: Layer | None) -> str | None:
+def _step(walk: _Walk, op: Op, previous: Op) -> str | None:
     """Take one operation into the walk; a sentence if it ends there."""
     step = passage(op.name, op.constants)
     tensors = op.inputs
@@ -114,8 +120,10 @@ def _step(walk: _Walk, op: Op, previous: Op, first: Layer | None) -> str | None:
         return None
     if op.name in ("add", "sub") and len(tensors) == 2:
         return "its output enters an addition (a residual connection): no law goes across it"
-    if op.name == "mean" and _mean_keeps_units(op, first):
+    if op.name == "mean" and _mean_keeps_units(op, walk):
         return None
+    if "pool" in op.name and not walk.channels_first:
+        return f"its output passes through {op.name!r}, which pools over units here"
     if step.effect is Effect.FLATTENS:
         walk.flattened = True
     elif step.effect is Effect.HOMOGENEOUS:
@@ -127,17 +135,18 @@ def _step(walk: _Walk, op: Op, previous: Op, first: Layer | None) -> str | None:
     return None
 
 
-def _mean_keeps_units(op: Op, first: Layer | None) -> bool:
+def _mean_keeps_units(op: Op, walk: _Walk) -> bool:
     """Whether a mean runs over positions only, not over the units."""
     axes = {axis for value in op.constants for axis in (value if isinstance(value, list | tuple) else [value])}
-    allowed = {2, 3, 4, -1, -2, -3} if first is not None and first.is_conv else {-2}
+    allowed = {2, 3, 4, -1, -2, -3} if walk.channels_first else {-2}
     return bool(axes) and all(not isinstance(axis, bool) and axis in allowed for axis in axes)
 
 
 def _close(start: Op, rows: RowView, target: Layer, walk: _Walk) -> list[LayerPair] | str:
     """The pair of a start and the layer that was reached."""
     n_hidden = rows.n_rows
-    fits = target.n_in == n_hidden or (walk.flattened and target.n_in % n_hidden == 0)
+    in_blocks = walk.flattened and walk.channels_first and target.n_in % n_hidden == 0
+    fits = target.n_in == n_hidden or in_blocks
     if not fits or target.groups > 1:
         return f"its {n_hidden} units do not enter {target.name!r} one by one ({target.n_in} inputs)"
     law = Law.NOTHING if walk.broken else Law.FULL if walk.linear else Law.DIAGONAL

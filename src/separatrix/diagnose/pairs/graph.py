@@ -59,30 +59,53 @@ class Graph:
 
 @final
 class _Tracer(fx.Tracer):
+    def __init__(self, opaque: frozenset[str]) -> None:
+        super().__init__()
+        self._opaque = opaque
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        if module_qualified_name in self._opaque:
+            return True
         if next(m.children(), None) is not None:
             return False
         return type(m).__module__.startswith("torch.nn") or next(m.parameters(), None) is not None
 
 
 def trace_symbolically(model: nn.Module, prefix: str = "", leaves: frozenset[str] = frozenset()) -> Graph:
-    """The graph of a model without running it; a model that torch.fx cannot follow is taken apart into its children.
+    """The graph of a model without running it.
 
-    ``leaves`` are modules (full names) whose inside is dealt with elsewhere, such as recognised attention.
+    A part that torch.fx cannot follow is taken as one opaque operation and traced inside by itself; where the model's
+    own Python is the obstacle, its children are traced one by one and stay unconnected.
+
+    Args:
+        model: the model, or a part of it.
+        prefix: the part's full name.
+        leaves: modules (full names) whose inside is dealt with elsewhere, such as recognised attention.
     """
-    if prefix in leaves and prefix:
+    if prefix and prefix in leaves:
         return Graph()
     if next(model.children(), None) is None:
-        return (
-            Graph([Op(plain_name(type(model).__name__), prefix)]) if list(model.parameters(recurse=False)) else Graph()
-        )
+        has_weights = next(model.parameters(), None) is not None
+        return Graph([Op(plain_name(type(model).__name__), prefix)]) if has_weights else Graph()
+    inside = {name for name, _ in model.named_modules() if name and join(prefix, name) in leaves}
+    whole = _try_fx(model, prefix, frozenset(inside))
+    if whole is not None:
+        return whole
+    parts = {name: trace_symbolically(child, join(prefix, name), leaves) for name, child in model.named_children()}
+    obstacles = {name for name, part in parts.items() if part.untraced}
+    whole = _try_fx(model, prefix, frozenset(inside | obstacles)) if obstacles else None
+    graph = whole or Graph(untraced=[prefix or "the model"])
+    for name, part in parts.items():
+        if whole is None or name in obstacles:
+            graph.extend(part)
+    return graph
+
+
+def _try_fx(model: nn.Module, prefix: str, opaque: frozenset[str]) -> Graph | None:
     try:
-        return _from_fx(_Tracer().trace(model), model, prefix)
+        return _from_fx(_Tracer(opaque).trace(model), model, prefix)
     except Exception:  # torch.fx fails in many ways on Python that depends on values; each means "take it apart"
-        graph = Graph(untraced=[prefix or "the model"])
-        for name, child in model.named_children():
-            graph.extend(trace_symbolically(child, join(prefix, name), leaves))
-        return graph
+        return None
 
 
 def _from_fx(traced: fx.Graph, model: nn.Module, prefix: str) -> Graph:
