@@ -98,6 +98,15 @@ def test_the_report_names_the_optimiser_and_says_what_it_keeps(generator: torch.
     assert "under adam: not kept at any lr" in text
 
 
+def test_a_frozen_layer_breaks_the_law_and_is_named(generator: torch.Generator) -> None:
+    block = reference_block("ReLU", generator=generator)
+    batch = batch_for(block, generator)
+    block.model[0].requires_grad_(False)  # type: ignore[index]
+    pair = conservation_check(block.model, "mse", batch).pairs[0]
+    assert not pair.holds
+    assert pair.note == "0.weight is frozen"
+
+
 def test_bad_input_is_refused(generator: torch.Generator) -> None:
     block = reference_block("ReLU", generator=generator)
     batch = batch_for(block, generator)

@@ -128,7 +128,8 @@ def conservation_check(
     value, gradients = _gradients(model, loss_function(loss), batch, output)
     tensors = parameters_of(model, search.pairs)
     gradients = {name: gradients.get(name, torch.zeros_like(tensors[name])).to(torch.float64) for name in tensors}
-    checks = tuple(_check(pair, tensors, gradients, lr, tol) for pair in search.pairs)
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    checks = tuple(_check(pair, tensors, gradients, lr, tol, frozen) for pair in search.pairs)
     return ConservationCheck(value, checks, search.skipped, optimiser_law(optimiser))
 
 
@@ -149,7 +150,12 @@ def _gradients(
 
 
 def _check(
-    pair: LayerPair, tensors: dict[str, Tensor], gradients: dict[str, Tensor], lr: float | None, tol: float
+    pair: LayerPair,
+    tensors: dict[str, Tensor],
+    gradients: dict[str, Tensor],
+    lr: float | None,
+    tol: float,
+    frozen: set[str],
 ) -> PairConservation:
     rate = conserved_form(pair, gradients, tensors).norm()
     residual = float(rate / _scale(pair, tensors, gradients))
@@ -161,7 +167,8 @@ def _check(
         promised = lr**2 * conserved_form(pair, gradients, gradients)
         predicted, measured = float(promised.norm()), float(change.norm())
         error = float((change - promised).norm() / before.norm().clamp_min(torch.finfo(before.dtype).tiny))
-    note = pair.reason or pair.condition
+    still = [name for name in pair.parameters if name in frozen]
+    note = f"{still[0]} is frozen" if still else pair.reason or pair.condition
     return PairConservation(pair.name, pair.law, residual, residual < tol, predicted, measured, error, note)
 
 

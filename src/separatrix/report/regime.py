@@ -103,7 +103,7 @@ def draw_rich_lazy(result: RichLazy) -> Figure:
         panel.set_xlabel(label)
         panel.grid(axis="y", visible=False)
         for row, value in enumerate(values):
-            text = "does not apply" if math.isnan(value) else f" {value:.2g}"
+            text = " does not apply" if math.isnan(value) else f" {value:.2g}"
             panel.annotate(text, (0 if math.isnan(value) else value, row), va="center", fontsize=7, color=ink())
         panel.margins(x=0.25)
     axes[0, 0].set_yticks(range(len(names)), names)
@@ -160,7 +160,8 @@ def draw_balance_under_training(rows: Sequence[Mapping[str, Any]]) -> Figure:
         axes[1, column].set_xticks(range(len(stages)), stages)
     axes[0, 0].set_ylabel("fitted balance Tr D / n")
     axes[1, 0].set_ylabel("distance |D - balance I|")
-    axes[0, 0].legend(title="initial balance", title_fontsize=8, loc="lower left", bbox_to_anchor=(0, 0.16), ncols=3)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, title="initial balance", title_fontsize=8)
     return figure
 
 
