@@ -44,9 +44,9 @@ class Verdict:
 
 
 _MEANING = {
-    "lazy": "Training was lazy: the network behaved like its linearisation and kept its features",
-    "rich": "Training was rich: the network changed its features",
-    "in between": "Training was in between: features moved, but the linearised network still explains part of it",
+    "lazy": "Training was lazy: by most measures the network kept its features",
+    "rich": "Training was rich: by most measures the network changed its features",
+    "in between": "Training was in between: the measures lie between their thresholds or disagree",
 }
 
 
