@@ -7,6 +7,7 @@ from .memory import (
     draw_transients as draw_transients,
 )
 from .plots import drawable as drawable, plot as plot, plots as plots
+from .regime import draw_balance_profile as draw_balance_profile, draw_rich_lazy as draw_rich_lazy
 from .style import (
     DIVERGING as DIVERGING,
     PALETTE as PALETTE,
