@@ -40,6 +40,7 @@ from .attention_stability import (
     stable_window as stable_window,
     weights_are_stable as weights_are_stable,
 )
+from .attention_theorem2 import theorem2_corrected as theorem2_corrected, theorem2_printed as theorem2_printed
 from .attention_weights import (
     BipartiteWeights as BipartiteWeights,
     sinkhorn_weights as sinkhorn_weights,
