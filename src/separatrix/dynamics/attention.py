@@ -266,6 +266,8 @@ class AttentionFlow(AbstractSphereFlow):
 
     def _attention(self, tokens: Tensor) -> Tensor:
         logits = self._queries(tokens) @ tokens.mT
+        if self._plain and self._log_sizes is None and not logits.requires_grad:
+            return torch.softmax(logits, dim=-1, out=logits)  # in place: the n x n matrix is the largest thing here
         if not self._plain:
             logits = self._visible(logits)
         return self.normalisation.weights(logits, self._sizes_for_heads())

@@ -100,6 +100,14 @@ class AbstractSphereFlow(AbstractFlow):
         """Whether tokens at one place may be replaced by one token with a multiplicity."""
 
     @abc.abstractmethod
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> AbstractSphereFlow:
+        """The flow of the elements ``index`` of a flattened batch of shape ``batch_shape``; itself if all share it."""
+
+    @abc.abstractmethod
+    def to(self, dtype: torch.dtype) -> AbstractSphereFlow:
+        """The same flow computing in another precision."""
+
+    @abc.abstractmethod
     def with_sizes(self, sizes: Float[Tensor, "*batch m"] | None) -> AbstractSphereFlow:
         """The same flow on m clusters of the given sizes (real and positive; zero for a place holder)."""
 

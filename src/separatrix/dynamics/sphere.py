@@ -90,4 +90,10 @@ def tangent_basis(x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d e"]:
 
 def chordal_distances(x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n n"]:
     """Length of x_i - x_j for all pairs."""
-    return torch.linalg.vector_norm(x.unsqueeze(-2) - x.unsqueeze(-3), dim=-1)
+    return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def angles(x: Float[Tensor, "*batch d"], y: Float[Tensor, "*batch2 d"]) -> Float[Tensor, "*batch3"]:
+    """Angle between unit vectors in radians, accurate for small angles."""
+    chord = torch.linalg.vector_norm(x - y, dim=-1)
+    return 2 * torch.asin((chord / 2).clamp_max(1.0))
