@@ -195,11 +195,11 @@ class AttentionFlow(AbstractSphereFlow):
         self._check_shape(x)
         return self._attention(self._headed(x))
 
-    def velocity(self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None) -> Float[Tensor, "*batch2 n d"]:
-        """P_i V m_i for every token (``t`` is not used: the weights are constant)."""
+    def pull(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 n d"]:
+        """V m_i for every token, summed over heads."""
         self._check_shape(x)
         tokens = self._headed(x)
-        return tangent_part(x, self._pull(tokens, self._attention(tokens)))
+        return self._pull(tokens, self._attention(tokens))
 
     def jvp(self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n d"]:
         """Derivative of the velocity in direction u, in O(n^2 d); valid for any V and any u, tangent or not."""

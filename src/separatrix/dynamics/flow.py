@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, unknown_name
 
-from .sphere import normalise, tangent_basis
+from .sphere import normalise, tangent_basis, tangent_part
 
 Space: TypeAlias = Literal["tangent", "ambient"]
 DENSE_LIMIT = 6000
@@ -85,9 +85,17 @@ class AbstractFlow(abc.ABC):
 class AbstractSphereFlow(AbstractFlow):
     """A flow of unit tokens in which tokens at the same place move alike unless a mask or bias tells them apart.
 
-    For implementers: besides the four methods of ``AbstractFlow`` write ``value_sum``, ``with_sizes`` and
-    ``reducible``; clustering, polishing, classification and censuses follow.
+    For implementers: write ``pull`` (the velocity is its tangent part), ``jvp``, ``select``, ``to``, ``value_sum``,
+    ``with_sizes`` and ``reducible``; clustering, polishing, classification and censuses follow.
     """
+
+    @abc.abstractmethod
+    def pull(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 m d"]:
+        """What each token is pulled by, before the radial part is removed (m = n, or 1 if all are pulled alike)."""
+
+    def velocity(self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None) -> Float[Tensor, "*batch2 n d"]:
+        """Tangent part of the pull (``t`` is not used: the weights are constant)."""
+        return tangent_part(x, self.pull(x))
 
     @property
     @abc.abstractmethod

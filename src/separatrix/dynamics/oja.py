@@ -67,15 +67,15 @@ class OjaFlow(AbstractSphereFlow):
         fractions = self.sizes / self.sizes.sum(dim=-1, keepdim=True)
         return (fractions.unsqueeze(-1) * x).sum(dim=-2)
 
-    def velocity(self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None) -> Float[Tensor, "*batch2 n d"]:
-        """P_i V m for every token (``t`` is not used)."""
-        return tangent_part(x, self._pull(self.mean(x)))
+    def pull(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 1 d"]:
+        """V m, the same for every token."""
+        return self._along(self.mean(x))
 
     def jvp(self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n d"]:
         """Derivative of the velocity in direction u."""
-        pull, dpull = self._pull(self.mean(x)), self._pull(self.mean(u))
+        pull, dpull = self.pull(x), self._along(self.mean(u))
         gamma = (x * pull).sum(dim=-1, keepdim=True)
         return tangent_part(x, dpull) - gamma * u - x * (u * pull).sum(dim=-1, keepdim=True)
 
-    def _pull(self, mean: Tensor) -> Tensor:
+    def _along(self, mean: Tensor) -> Tensor:
         return (self.value @ mean.unsqueeze(-1)).mT

@@ -44,7 +44,8 @@ class Pool:
     def keep(self, chosen: Tensor | slice) -> Pool:
         """The trajectories ``chosen`` by a mask, indices or a slice."""
         fields: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return Pool(**{name: None if item is None else item[chosen] for name, item in fields.items()})
+        chosen_fields: dict[str, Any] = {n: None if item is None else item[chosen] for n, item in fields.items()}
+        return Pool(**chosen_fields)
 
     @staticmethod
     def join(pools: list[Pool]) -> Pool:
@@ -53,7 +54,8 @@ class Pool:
             return pools[0]
         names = [field.name for field in dataclasses.fields(Pool)]
         columns: dict[str, Any] = {name: [getattr(pool, name) for pool in pools] for name in names}
-        return Pool(**{name: None if items[0] is None else torch.cat(items) for name, items in columns.items()})
+        joined: dict[str, Any] = {n: None if items[0] is None else torch.cat(items) for n, items in columns.items()}
+        return Pool(**joined)
 
     def to(self, dtype: torch.dtype) -> Pool:
         """The same trajectories in another precision."""
