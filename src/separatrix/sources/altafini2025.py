@@ -44,7 +44,7 @@ ERRATA: tuple[Erratum, ...] = (
         key="altafini2025-E5",
         place="Theorem 1",
         printed="almost every trajectory of the multiagent Oja flow converges to consensus on v_1",
-        correct="false for n = 2 when lambda_2 < 0: antipodal pairs near v_1 are Lyapunov stable and attract an open set",
+        correct="false for n = 2 when lambda_2 < 0: antipodal pairs near v_1 are stable and attract an open set",
         evidence=(
             "Integration with V = diag(1, -1, -2), two tokens, uniform starts: about one start in eight ends "
             "antipodal; with three tokens none does."

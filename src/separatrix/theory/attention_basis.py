@@ -37,9 +37,19 @@ class Direction:
     """Largest modulus of an eigenvalue: the unit in which an eigenvalue is large or small."""
 
 
+def as_float64(value: Any, name: str) -> Tensor:
+    """A finite float64 tensor; numbers in lists keep all their digits (torch alone would round them to float32)."""
+    if not isinstance(value, Tensor | numpy.ndarray):
+        try:
+            value = numpy.asarray(value, dtype=numpy.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{name} must be an array of numbers; got {type(value).__name__}.") from error
+    return as_tensor(value, name, dtype=torch.float64)
+
+
 def value_matrix(value: ArrayLike, name: str = "value") -> Float[Tensor, "*batch d d"]:
     """The value matrix in float64; refuses anything but finite square matrices with at least two rows."""
-    matrix = as_tensor(value, name, dtype=torch.float64)
+    matrix = as_float64(value, name)
     require_square(matrix, name)
     if matrix.shape[-1] < 2:
         raise ShapeError(f"{name} must have at least 2 rows, since tokens live on a circle or a sphere; got 1.")
@@ -51,7 +61,7 @@ def attention_matrices(
 ) -> tuple[Float[Tensor, "*batch d d"], Float[Tensor, "*batch d d"]]:
     """Coupling times beta, and value, in float64 and of one shape."""
     matrix = value_matrix(value)
-    logits = as_tensor(coupling, "coupling", dtype=torch.float64)
+    logits = as_float64(coupling, "coupling")
     require_square(logits, "coupling")
     if logits.shape[-1] != matrix.shape[-1]:
         raise ShapeError(

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, as_tensor, formula, require_integer
+from separatrix.core import InvalidInput, Result, formula, require_integer
 
-from .attention_basis import ArrayLike, attention_matrices, direction, eigenbasis, strength_along
+from .attention_basis import ArrayLike, as_float64, attention_matrices, direction, eigenbasis, strength_along
 from .attention_spectrum import BlockSpectrum
 
 COUNT_UP_TO = 2000
@@ -36,7 +36,7 @@ def causal_spectrum(
     """
     logits, matrix = attention_matrices(coupling, value, beta)
     way = direction(matrix, k)
-    sign = as_tensor(signs, "signs", dtype=torch.float64)
+    sign = as_float64(signs, "signs")
     if not bool((sign.abs() == 1).all()):
         raise InvalidInput("signs must be +1 or -1 for every token.")
     strength = strength_along(logits, way.vector).unsqueeze(-1)

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, formula
+from separatrix.core import InvalidInput, ShapeError, formula
 
-from .attention_basis import ArrayLike, attention_matrices, eigenbasis
+from .attention_basis import ArrayLike, as_float64, attention_matrices, eigenbasis
 from .attention_spectrum import BlockSpectrum
 
 
@@ -118,7 +118,7 @@ def _moving_block(
 
 
 def _clusters(clusters: ArrayLike, sizes: ArrayLike, dim: int) -> tuple[Tensor, tuple[int | float, ...]]:
-    points = as_tensor(clusters, "clusters", dtype=torch.float64)
+    points = as_float64(clusters, "clusters")
     if points.ndim < 2 or points.shape[-1] != dim:
         raise ShapeError(f"clusters must have shape (..., m, {dim}), one row per cluster; got {tuple(points.shape)}.")
     off = (points.norm(dim=-1) - 1).abs()
@@ -127,7 +127,7 @@ def _clusters(clusters: ArrayLike, sizes: ArrayLike, dim: int) -> tuple[Tensor, 
         raise InvalidInput(
             f"clusters must be unit vectors; the norm of cluster {worst} differs from 1 by {float(off.max()):.2g}."
         )
-    counts = as_tensor(sizes, "sizes", dtype=torch.float64)
+    counts = as_float64(sizes, "sizes")
     if counts.shape != points.shape[-2:-1]:
         raise ShapeError(
             f"sizes must hold one number for each of {points.shape[-2]} clusters; got {tuple(counts.shape)}."

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from separatrix.core import Result, as_tensor, formula, require_positive
+from separatrix.core import Result, formula, require_positive
 
-from .attention_basis import ArrayLike, attention_matrices, direction, strength_along, value_matrix
+from .attention_basis import ArrayLike, as_float64, attention_matrices, direction, strength_along, value_matrix
 from .attention_spectra import _require_pattern, group_sizes
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import softmax_weights
@@ -84,8 +84,8 @@ def layer_multipliers(
     """
     require_positive(step, "step")
     way = direction(value_matrix(value), k)
-    sign = as_tensor(signs, "signs", dtype=torch.float64)
-    weights = as_tensor(attention, "attention", dtype=torch.float64)
+    sign = as_float64(signs, "signs")
+    weights = as_float64(attention, "attention")
     _require_pattern(sign, weights)
     factor = 1 + step * way.eigenvalue.unsqueeze(-1) * sign * (weights @ sign.unsqueeze(-1)).squeeze(-1)
     identity = torch.eye(sign.shape[-1], dtype=torch.float64)

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.core import Outcome, Result, ShapeError, as_tensor, formula, require_positive
+from separatrix.core import Outcome, Result, ShapeError, formula, require_positive
 
-from .attention_basis import ArrayLike, attention_matrices, value_matrix
+from .attention_basis import ArrayLike, as_float64, attention_matrices, value_matrix
 from .attention_clusters import _clusters, clustered_spectrum, tangent_basis
 from .attention_spectra import consensus_spectrum
 from .attention_spectrum import BlockSpectrum
@@ -89,7 +89,7 @@ def balanced_direction(
     if matrices.ndim != 3:
         raise ShapeError(f"values must have shape (heads, d, d); got {tuple(matrices.shape)}.")
     require_positive(tol, "tol")
-    vector = torch.nn.functional.normalize(as_tensor(start, "start", dtype=torch.float64), dim=-1)
+    vector = torch.nn.functional.normalize(as_float64(start, "start"), dim=-1)
     for _ in range(max_steps):
         pull, slope = _pull_and_slope(logits, matrices, vector)
         basis = tangent_basis(vector)

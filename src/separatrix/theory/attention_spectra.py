@@ -11,9 +11,17 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, formula, require_integer
+from separatrix.core import InvalidInput, ShapeError, formula, require_integer
 
-from .attention_basis import ArrayLike, Direction, attention_matrices, direction, strength_along, value_matrix
+from .attention_basis import (
+    ArrayLike,
+    Direction,
+    as_float64,
+    attention_matrices,
+    direction,
+    strength_along,
+    value_matrix,
+)
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import BipartiteWeights, sinkhorn_weights, softmax_weights
 
@@ -158,8 +166,8 @@ def sign_pattern_spectrum(value: ArrayLike, k: int, signs: ArrayLike, attention:
     Source: ours; it contains altafini2025, Lemmas 9 and 10. Cost: d - 1 eigenvalue problems of size n.
     """
     way = direction(value_matrix(value), k)
-    sign = as_tensor(signs, "signs", dtype=torch.float64)
-    weights = as_tensor(attention, "attention", dtype=torch.float64)
+    sign = as_float64(signs, "signs")
+    weights = as_float64(attention, "attention")
     _require_pattern(sign, weights)
     pull = sign * (weights @ sign.unsqueeze(-1)).squeeze(-1)
     lam_j, lam_k = way.others[..., None, None], way.eigenvalue[..., None]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 from typing import final
 
+import numpy
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -24,6 +25,7 @@ from separatrix.core import InvalidInput, Result, formula, require_integer
 from .attention_basis import (
     ArrayLike,
     Direction,
+    as_float64,
     attention_matrices,
     direction,
     require_index,
@@ -249,12 +251,11 @@ def critical_beta(coupling: ArrayLike, value: ArrayLike, k: int) -> float | Floa
 
 
 def _descending(eigenvalues: ArrayLike) -> Float[Tensor, "*batch d"]:
-    lam = torch.as_tensor(eigenvalues)
-    if lam.is_complex():
+    if isinstance(eigenvalues, Tensor | numpy.ndarray) and torch.as_tensor(eigenvalues).is_complex():
         raise InvalidInput(
             "eigenvalues must be real for this criterion; where value is not symmetric use bipartite_spectrum."
         )
-    lam = lam.to(torch.float64)
+    lam = as_float64(eigenvalues, "eigenvalues")
     if lam.ndim < 1 or lam.shape[-1] < 2:
         raise InvalidInput(f"eigenvalues must have at least 2 entries on the last axis; got shape {tuple(lam.shape)}.")
     if bool((lam.diff(dim=-1) > 0).any()):

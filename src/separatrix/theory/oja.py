@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, as_tensor, formula
+from separatrix.core import InvalidInput, OutsideTheory, formula
 
-from .attention_basis import ArrayLike, direction, eigenbasis, require_symmetric, value_matrix
+from .attention_basis import ArrayLike, as_float64, direction, eigenbasis, require_symmetric, value_matrix
 from .attention_spectra import bipartite_along, consensus_along, group_sizes
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import uniform_weights
@@ -52,7 +52,7 @@ def oja_polygonal_spectrum(value: ArrayLike, tokens: ArrayLike) -> BlockSpectrum
         OutsideTheory: V times the mean token is not zero.
     """
     matrix = value_matrix(value)
-    x = as_tensor(tokens, "tokens", dtype=torch.float64)
+    x = as_float64(tokens, "tokens")
     n_tokens, dim = x.shape[-2:]
     _require_unit(x)
     pull = float((matrix @ x.mean(-2).unsqueeze(-1)).norm())
@@ -93,7 +93,7 @@ def oja_lyapunov_rate(value: ArrayLike, tokens: ArrayLike) -> Float[Tensor, "*ba
 def _symmetric_and_tokens(value: ArrayLike, tokens: ArrayLike) -> tuple[Tensor, Tensor]:
     matrix = value_matrix(value)
     require_symmetric(matrix, "a direct simulation, since this Lyapunov function needs symmetry")
-    x = as_tensor(tokens, "tokens", dtype=torch.float64)
+    x = as_float64(tokens, "tokens")
     _require_unit(x)
     return matrix, x
 
