@@ -22,7 +22,6 @@ from separatrix.core import InvalidInput, ShapeError, as_tensor, require_square
 from .attention_weights import AttentionWeights, check_beta, check_sizes, check_weights
 from .flow import AbstractSphereFlow
 from .normalisation import AbstractNormalisation, Softmax, find_normalisation
-from .sphere import tangent_part
 
 NormalisationName: TypeAlias = Literal["softmax", "uniform", "sinkhorn"]
 
@@ -165,6 +164,11 @@ class AttentionFlow(AbstractSphereFlow):
         return self.weights.instances
 
     @property
+    def sizes(self) -> Float[Tensor, "*axes n"] | None:
+        """How many tokens each row stands for; None if every row is one token."""
+        return self.weights.sizes
+
+    @property
     def reducible(self) -> bool:
         """False under a mask or a position bias, which tell tokens at one place apart."""
         return not (self.weights.causal or self.weights.mask is not None or self.weights.bias is not None)
@@ -201,8 +205,10 @@ class AttentionFlow(AbstractSphereFlow):
         tokens = self._headed(x)
         return self._pull(tokens, self._attention(tokens))
 
-    def jvp(self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n d"]:
-        """Derivative of the velocity in direction u, in O(n^2 d); valid for any V and any u, tangent or not."""
+    def pull_and_jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]
+    ) -> tuple[Float[Tensor, "*batch3 n d"], Float[Tensor, "*batch4 n d"]]:
+        """V m_i and its derivative in direction u, in O(n^2 d); valid for any V."""
         self._check_shape(x)
         tokens, moves = self._headed(x), self._headed(u)
         A = self._attention(tokens)
@@ -210,9 +216,7 @@ class AttentionFlow(AbstractSphereFlow):
         if self.normalisation.follows_logits:
             dlogits = moves @ self._scaled @ tokens.mT + self._queries(tokens) @ moves.mT
             change = change + self.normalisation.tangent(A, dlogits, self._sizes_for_heads()) @ tokens
-        pull, dpull = self._pull(tokens, A), self._mixed(change @ self._value_t)
-        gamma = (x * pull).sum(dim=-1, keepdim=True)
-        return tangent_part(x, dpull) - gamma * u - x * (u * pull).sum(dim=-1, keepdim=True)
+        return self._pull(tokens, A), self._mixed(change @ self._value_t)
 
     def ambient_jacobian(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 n d n d"]:
         r"""Derivative of every coordinate of the velocity in every coordinate of the state.

@@ -238,7 +238,8 @@ def _confront(result: InstanceCensus, check: Check) -> None:
     for end in result.ends:
         if end.kind != "bipartite" or end.eigenvector is None or not end.stable:
             continue
-        if not check(result.instance, end.eigenvector, *end.sizes):
+        first, second = (int(size) for size in end.sizes)
+        if not check(result.instance, end.eigenvector, first, second):
             raise Contradiction(
                 f"instance {result.instance} has a certified stable bipartite end point on eigenvector "
                 f"{end.eigenvector} with sizes {end.sizes} (abscissa {end.abscissa:.3g}) that the check forbids."

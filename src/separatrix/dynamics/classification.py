@@ -79,9 +79,12 @@ def classify(
     shape = tuple(torch.broadcast_shapes(tokens.shape[:-2], flow.instances))
     x = tokens.expand(*shape, *tokens.shape[-2:]).reshape(-1, *tokens.shape[-2:])
     whole, grouping = flow.to(torch.float64), find_clusters(x, limits.distance)
+    sizes = None if whole.sizes is None else whole.sizes.expand(*(shape or (1,)), x.shape[1]).reshape(len(x), -1)
+    whole = whole if sizes is None else whole.with_sizes(None)
     records: dict[int, Equilibrium] = {}
     for m, chosen in by_count(grouping.count):
-        evidence = _evidence(whole.select(shape or (1,), chosen), x[chosen], grouping.labels[chosen], m, limits)
+        own, rows = whole.select(shape or (1,), chosen), None if sizes is None else sizes[chosen]
+        evidence = _evidence(own, x[chosen], grouping.labels[chosen], m, rows, limits)
         gaps = grouping.gap[chosen]
         for row, place in enumerate(chosen.tolist()):
             records[place] = evidence.record(row, grouping.labels[place], float(gaps[row]), limits)
@@ -117,7 +120,7 @@ class _Evidence:
         first = self.clusters[row, 0]
         return Equilibrium(
             kind=kind,
-            sizes=tuple(round(size) for size in self.sizes[row].tolist()),
+            sizes=tuple(int(size) if size == int(size) else size for size in self.sizes[row].tolist()),
             eigenvector=space[0] if len(space) == 1 else None,
             eigenspace=space,
             sign=int(first[first.abs().argmax()].sign()) if kind in ("consensus", "bipartite") else None,
@@ -155,12 +158,14 @@ class _Evidence:
         return tuple((distance < distance.min() + limits.degenerate * rate).nonzero().squeeze(-1).tolist())
 
 
-def _evidence(flow: AbstractSphereFlow, x: Tensor, labels: Tensor, m: int, limits: Tolerances) -> _Evidence:
-    w, sizes = cluster_means(x, labels, m, None)
+def _evidence(
+    flow: AbstractSphereFlow, x: Tensor, labels: Tensor, m: int, given: Tensor | None, limits: Tolerances
+) -> _Evidence:
+    w, sizes = cluster_means(x, labels, m, given)
     found = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     displacement = torch.full((len(x),), torch.nan, dtype=x.dtype, device=x.device)
     gamma, stability = torch.full_like(sizes, torch.nan), None
-    residual = flow.residual(x)
+    residual = (flow if given is None else flow.with_sizes(given)).residual(x)
     rows = w if flow.reducible else x
     if rows.shape[1] * (x.shape[-1] - 1) <= LARGEST_SYSTEM:
         reduced = flow.with_sizes(sizes) if flow.reducible else flow

@@ -28,7 +28,7 @@ class Equilibrium(Result):
     """
 
     kind: Kind
-    sizes: tuple[int, ...]
+    sizes: tuple[int | float, ...]
     eigenvector: int | None
     eigenspace: tuple[int, ...]
     sign: int | None
@@ -67,7 +67,7 @@ class Equilibrium(Result):
         if self.kind in ("consensus", "bipartite") and self.eigenvector is not None:
             name = f"{name} v{self.eigenvector + 1}"
         if self.kind in ("bipartite", "clustering"):
-            name = f"{name} ({', '.join(str(size) for size in sorted(self.sizes))})"
+            name = f"{name} ({', '.join(f'{size:g}' for size in sorted(self.sizes))})"
         return name
 
     @property

@@ -36,28 +36,37 @@ class Finish:
         return Finish(self.point[chosen], self.found[chosen], self.stable[chosen], self.unstable[chosen])
 
 
-def finish(flow: AbstractSphereFlow, x: Float[Tensor, "batch n d"], reach: Float[Tensor, " batch"]) -> Finish:
-    """Equilibria beside states of all tokens; tokens within ``reach`` are taken to be on their way together.
+def finish(
+    flow: AbstractSphereFlow,
+    x: Float[Tensor, "batch n d"],
+    reach: Float[Tensor, " batch"],
+    sizes: Float[Tensor, "batch n"] | None = None,
+) -> Finish:
+    """Equilibria beside states; rows within ``reach`` are taken to be on their way together.
 
     The number of clusters differs between elements, so elements with equal numbers are computed in one batch.
     """
     point, verdicts = torch.full_like(x, torch.nan), x.new_zeros(3, len(x), dtype=torch.bool)
     if not flow.reducible:
-        clusters_labels = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
+        labels = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
         count = torch.full((len(x),), x.shape[1], device=x.device)
     else:
         clusters = find_clusters(x, reach)
-        clusters_labels, count = clusters.labels, clusters.count
+        labels, count = clusters.labels, clusters.count
     for m, chosen in by_count(count):
         if m * (x.shape[-1] - 1) > LARGEST_SYSTEM:
             continue
         own = flow.select((len(x),), chosen)
-        point[chosen], verdicts[:, chosen] = _finish_equal(own, x[chosen], clusters_labels[chosen], m)
+        point[chosen], verdicts[:, chosen] = _finish_equal(
+            own, x[chosen], labels[chosen], m, None if sizes is None else sizes[chosen]
+        )
     return Finish(point, *verdicts)
 
 
-def _finish_equal(flow: AbstractSphereFlow, x: Tensor, labels: Tensor, m: int) -> tuple[Tensor, Tensor]:
-    w, sizes = cluster_means(x, labels, m, None)
+def _finish_equal(
+    flow: AbstractSphereFlow, x: Tensor, labels: Tensor, m: int, rows: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    w, sizes = cluster_means(x, labels, m, rows)
     if flow.reducible:
         polished = polish(flow, w, sizes)
     else:

@@ -85,8 +85,9 @@ class AbstractFlow(abc.ABC):
 class AbstractSphereFlow(AbstractFlow):
     """A flow of unit tokens in which tokens at the same place move alike unless a mask or bias tells them apart.
 
-    For implementers: write ``pull`` (the velocity is its tangent part), ``jvp``, ``select``, ``to``, ``value_sum``,
-    ``with_sizes`` and ``reducible``; clustering, polishing, classification and censuses follow.
+    For implementers: write ``pull`` (the velocity is its tangent part) and ``pull_and_jvp``, ``select``, ``to``,
+    ``value_sum``, ``sizes``, ``with_sizes`` and ``reducible``; clustering, polishing, classification and censuses
+    follow.
     """
 
     @abc.abstractmethod
@@ -96,6 +97,18 @@ class AbstractSphereFlow(AbstractFlow):
     def velocity(self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None) -> Float[Tensor, "*batch2 n d"]:
         """Tangent part of the pull (``t`` is not used: the weights are constant)."""
         return tangent_part(x, self.pull(x))
+
+    @abc.abstractmethod
+    def pull_and_jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]
+    ) -> tuple[Float[Tensor, "*batch3 m d"], Float[Tensor, "*batch4 m d"]]:
+        """The pull at x and its derivative in direction u."""
+
+    def jvp(self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n d"]:
+        """Derivative of the velocity in direction u; valid for any u, tangent or not."""
+        pull, dpull = self.pull_and_jvp(x, u)
+        gamma = (x * pull).sum(dim=-1, keepdim=True)
+        return tangent_part(x, dpull) - gamma * u - x * (u * pull).sum(dim=-1, keepdim=True)
 
     @property
     @abc.abstractmethod
@@ -114,6 +127,11 @@ class AbstractSphereFlow(AbstractFlow):
     @abc.abstractmethod
     def to(self, dtype: torch.dtype) -> AbstractSphereFlow:
         """The same flow computing in another precision."""
+
+    @property
+    @abc.abstractmethod
+    def sizes(self) -> Float[Tensor, "*axes m"] | None:
+        """How many tokens each row stands for; None if every row is one token."""
 
     @abc.abstractmethod
     def with_sizes(self, sizes: Float[Tensor, "*batch m"] | None) -> AbstractSphereFlow:

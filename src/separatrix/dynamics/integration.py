@@ -130,7 +130,9 @@ class _Work:
         rules: _Rules,
         frames: Tensor | None,
     ) -> None:
-        self.flow, self.shape, self.preset, self.rules = flow, batch_shape or (1,), preset, rules
+        self.shape, self.preset, self.rules = batch_shape or (1,), preset, rules
+        self.flow = flow if flow.sizes is None else flow.with_sizes(None)
+        self.sizes = None if flow.sizes is None else flow.sizes.expand(*self.shape, x0.shape[1]).flatten(0, -2)
         self.merging = rules.merging and flow.reducible
         self.ledger = Ledger(x0, frames)
         self.rate = flow.rate.expand(self.shape).reshape(-1).clamp_min(1e-12)
@@ -140,8 +142,7 @@ class _Work:
         self.resting: list[Pool] = []
         threshold = self.rate * (max(preset.early, rules.tol) if rules.finishing else rules.tol)
         for index in torch.arange(len(x0), device=x0.device).split(_pool_size(x0.shape[1])):
-            pool = start_pool(self._flow_at(index), x0[index], index, threshold[index], self.rate[index])
-            self._wait(pool.to(preset.transient))
+            self._wait(self._start(x0[index], index, threshold[index]).to(preset.transient))
 
     def run(self) -> None:
         """Advance pools, largest rows first, until nobody waits; attempts to finish are made in batches."""
@@ -154,7 +155,18 @@ class _Work:
                 self._wait(part)
 
     def _flow_at(self, index: Tensor) -> AbstractSphereFlow:
+        """The flow of single tokens of some trajectories."""
         return self.flow.select(self.shape, index)
+
+    def _sized_flow_at(self, index: Tensor) -> AbstractSphereFlow:
+        """The flow of the rows that the caller passed."""
+        flow = self._flow_at(index)
+        return flow if self.sizes is None else flow.with_sizes(self.sizes[index])
+
+    def _start(self, x: Tensor, index: Tensor, threshold: Tensor) -> Pool:
+        pool = start_pool(self._sized_flow_at(index), x, index, threshold, self.rate[index])
+        pool.sizes = None if self.sizes is None else self.sizes[index]
+        return pool
 
     def _wait(self, pool: Pool) -> None:
         if len(pool.index):
@@ -221,7 +233,7 @@ class _Work:
         if len(pool.index):
             tokens = pool.tokens() if point is None else point
             tokens = torch.full_like(tokens, torch.nan) if outcome == Outcome.NON_FINITE else tokens
-            self.ledger.close(self._flow_at(pool.index), pool, tokens, outcome)
+            self.ledger.close(self._sized_flow_at(pool.index), pool, tokens, outcome)
 
     def _finish_resting(self) -> None:
         """Attempt to finish everybody who waits for it, in one batch, and send back those who must go on."""
@@ -229,7 +241,8 @@ class _Work:
         index = torch.cat([part.index for part in parts])
         ratio = torch.cat([part.speed.double() for part in parts]) / self.rate[index]
         tokens = torch.cat([part.tokens() for part in parts])
-        found = finish(self._flow_at(index), tokens, (REACH * ratio).clamp(1e-3, 0.2))
+        sizes = None if self.sizes is None else self.sizes[index]
+        found = finish(self._flow_at(index), tokens, (REACH * ratio).clamp(1e-3, 0.2), sizes)
         start = 0
         for part in parts:
             here = slice(start, start + len(part.index))
@@ -256,7 +269,7 @@ class _Work:
         """Beside the saddle, with all tokens apart; no attempt to finish until the trajectory has left."""
         index = pool.index
         self.ledger.saddles[index] += 1
-        fresh = start_pool(self._flow_at(index), nudge(point), index, torch.zeros_like(pool.t), self.rate[index])
+        fresh = self._start(nudge(point), index, torch.zeros_like(pool.t))
         fresh.t = pool.t
         return fresh
 

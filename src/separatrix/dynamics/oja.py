@@ -17,7 +17,6 @@ from separatrix.core import ShapeError, as_tensor, require_square
 
 from .attention_weights import check_sizes
 from .flow import AbstractSphereFlow, select_leading
-from .sphere import tangent_part
 
 
 @final
@@ -33,12 +32,17 @@ class OjaFlow(AbstractSphereFlow):
         if matrix.shape[-1] < 2:
             raise ShapeError(f"value must act on tokens of dimension d >= 2; got shape {tuple(matrix.shape)}.")
         self.value: Tensor = matrix
-        self.sizes = None if sizes is None else check_sizes(as_tensor(sizes, "sizes", dtype=matrix.dtype))
+        self._sizes = None if sizes is None else check_sizes(as_tensor(sizes, "sizes", dtype=matrix.dtype))
 
     @property
     def value_sum(self) -> Float[Tensor, "*instances d d"]:
         """The value matrix."""
         return self.value
+
+    @property
+    def sizes(self) -> Float[Tensor, "*axes n"] | None:
+        """How many tokens each row stands for; None if every row is one token."""
+        return self._sizes
 
     @property
     def reducible(self) -> bool:
@@ -51,31 +55,31 @@ class OjaFlow(AbstractSphereFlow):
 
     def to(self, dtype: torch.dtype) -> OjaFlow:
         """The same flow computing in another precision."""
-        return OjaFlow(self.value.to(dtype), None if self.sizes is None else self.sizes.to(dtype))
+        return OjaFlow(self.value.to(dtype), None if self._sizes is None else self._sizes.to(dtype))
 
     def select(self, batch_shape: tuple[int, ...], index: Tensor) -> OjaFlow:
         """The flow of some elements of a flattened batch; a shared value matrix stays shared."""
         value = self.value if self.value.ndim == 2 else select_leading(self.value, batch_shape, index, 2)
-        if self.sizes is None or self.sizes.ndim == 1:
-            return OjaFlow(value, self.sizes)
-        return OjaFlow(value, select_leading(self.sizes, batch_shape, index, 1))
+        if self._sizes is None or self._sizes.ndim == 1:
+            return OjaFlow(value, self._sizes)
+        return OjaFlow(value, select_leading(self._sizes, batch_shape, index, 1))
 
     def mean(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 d"]:
         """Mean of the tokens, weighted by the sizes."""
-        if self.sizes is None:
+        if self._sizes is None:
             return x.mean(dim=-2)
-        fractions = self.sizes / self.sizes.sum(dim=-1, keepdim=True)
+        fractions = self._sizes / self._sizes.sum(dim=-1, keepdim=True)
         return (fractions.unsqueeze(-1) * x).sum(dim=-2)
 
     def pull(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 1 d"]:
         """V m, the same for every token."""
         return self._along(self.mean(x))
 
-    def jvp(self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n d"]:
-        """Derivative of the velocity in direction u."""
-        pull, dpull = self.pull(x), self._along(self.mean(u))
-        gamma = (x * pull).sum(dim=-1, keepdim=True)
-        return tangent_part(x, dpull) - gamma * u - x * (u * pull).sum(dim=-1, keepdim=True)
+    def pull_and_jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]
+    ) -> tuple[Float[Tensor, "*batch3 1 d"], Float[Tensor, "*batch4 1 d"]]:
+        """V m and its derivative in direction u."""
+        return self.pull(x), self._along(self.mean(u))
 
     def _along(self, mean: Tensor) -> Tensor:
         return (self.value @ mean.unsqueeze(-1)).mT
