@@ -44,6 +44,8 @@ def run(cell: Cell) -> Payload:
 
 
 def _random(cell: Cell) -> Payload:
+    import torch
+
     from separatrix import matrices, theory
 
     dim, n = cell.args["dim"], cell.args["n_tokens"]
@@ -60,7 +62,7 @@ def _random(cell: Cell) -> Payload:
             inside = window.consensus if n1 == 0 else inside
             wrong += int((inside != truth).sum())
             stable += int(inside.sum())
-        critical = theory.critical_beta(drawn.coupling, drawn.value, k)
+        critical = torch.as_tensor(theory.critical_beta(drawn.coupling, drawn.value, k))
         for index in (critical.isfinite() & (critical > 0)).nonzero().squeeze(-1).tolist():
             measured = _bisected_threshold(drawn.coupling[index], drawn.value[index], k, float(critical[index]))
             threshold_errors.append(abs(measured / float(critical[index]) - 1))
@@ -135,7 +137,7 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
 
     windows = {f"$v_{int(k) + 1}$": (band["low"], band["high"]) for k, band in summary["bands"].items()}
     critical = {f"$v_{int(k) + 1}$": value for k, value in summary["critical"].items()}
-    title = "Stable splits of many tokens, V = diag(3, 1, −4), M = diag(0.9, 0.2, −1.1)"
+    title = "Stable splits, V = diag(3, 1, −4), M = diag(0.9, 0.2, −1.1)"
     return {"windows": window_plot(summary["betas"], windows, critical, title)}
 
 
