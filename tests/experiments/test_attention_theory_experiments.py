@@ -20,7 +20,7 @@ SMALL = {
     "altafini_propositions": {"n_instances": 3},
     "altafini_multihead": {"n_instances": 3, "heads": (2, 3)},
     "altafini_causal": {"n_tokens": 6, "n_instances": 6},
-    "altafini_extensions": {"n_instances": 4},
+    "altafini_extensions": {"n_instances": 4, "n_balanced": 1},
     "attention_criterion": {"n_tokens": 12, "n_instances": 10, "n_betas": 21},
     "attention_cluster_stability": {"n_cases": 2, "dims": (2, 4), "clusters": (1, 2)},
 }
