@@ -208,7 +208,11 @@ EXPERIMENT = Experiment(
     document="altafini2025",
     place="section 7",
     version=1,
-    scales={"smoke": Settings(n_instances=6, n_balanced=2), "laptop": Settings(n_instances=60), "paper": Settings(n_instances=300)},
+    scales={
+        "smoke": Settings(n_instances=6, n_balanced=2),
+        "laptop": Settings(n_instances=60),
+        "paper": Settings(n_instances=300, n_balanced=60),
+    },
     expand=expand,
     run=run,
     summarise=summarise,
