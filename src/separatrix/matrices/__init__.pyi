@@ -1,0 +1,5 @@
+from .attention_instances import (
+    AttentionInstance as AttentionInstance,
+    attention_instance as attention_instance,
+)
+from .spectral_distance import spectral_distance as spectral_distance

@@ -1,3 +1,9 @@
+from .attention import (
+    disagreements as disagreements,
+    spectrum_plot as spectrum_plot,
+    stable_counts as stable_counts,
+    window_plot as window_plot,
+)
 from .style import (
     PALETTE as PALETTE,
     new_figure as new_figure,
