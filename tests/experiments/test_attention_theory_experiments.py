@@ -50,6 +50,8 @@ def test_every_claim_is_decided_as_the_theory_says(name: str) -> None:
     json.dumps(encode(summary))
     assert summary["tables"]
     for claim in experiment.claims:
+        if claim.scale != "smoke":
+            continue  # its verdict means something with more instances only
         judgement = claim.judge(summary)
         assert judgement.verdict is EXPECTED.get(claim.id, Verdict.CONFIRMED), (claim.id, judgement)
         assert (claim.erratum is not None) >= (judgement.verdict in (Verdict.CORRECTED, Verdict.REFINED))

@@ -207,7 +207,7 @@ def _judge_lemma11(summary: Summary) -> Judgement:
         Row("two tokens, skew coupling: cosine at the end", end, "not antipodal", agrees=end > -0.999),
     ]
     return judge(
-        f"{found['unstable']} of {found['found']} points with four tokens are linearly unstable; a pair of tokens under "
+        f"{found['unstable']} of {found['found']} points with four tokens are linearly unstable; a pair under "
         f"skew coupling returns to antipodes (cosine {end:.6f})",
         rows,
         counterexamples=exceptions,

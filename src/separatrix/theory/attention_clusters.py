@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, formula
+from separatrix.matrices import robust_eigenvalues
 
 from .attention_basis import ArrayLike, as_float64, attention_matrices, eigenbasis
 from .attention_spectrum import BlockSpectrum
@@ -67,10 +68,10 @@ def clustered_spectrum(
     split = _splitting_blocks(logits, values, points, weights, means, basis, gamma)
     quotient = _moving_block(logits, values, points, weights, means, basis, split)
     scale = eigenbasis(values.sum(-3))[0].abs().amax(-1)
-    transversal = torch.linalg.eigvals(split)
+    transversal = robust_eigenvalues(split)
     return BlockSpectrum(
         "clustering",
-        torch.linalg.eigvals(quotient),
+        robust_eigenvalues(quotient),
         transversal,
         sizes,
         scale.expand(residual.shape),

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, formula, require_integer
+from separatrix.matrices import robust_eigenvalues
 
 from .attention_basis import (
     ArrayLike,
@@ -173,7 +174,7 @@ def sign_pattern_spectrum(value: ArrayLike, k: int, signs: ArrayLike, attention:
     lam_j, lam_k = way.others[..., None, None], way.eigenvalue[..., None]
     radial = -lam_k * pull
     blocks = lam_j * weights.unsqueeze(-3) + torch.diag_embed(radial).unsqueeze(-3)
-    quotient = torch.linalg.eigvals(blocks).flatten(-2)
+    quotient = robust_eigenvalues(blocks).flatten(-2)
     empty = quotient.new_zeros((*quotient.shape[:-1], sign.shape[-1], 0))
     sizes = (1,) * sign.shape[-1]
     return BlockSpectrum(
