@@ -47,7 +47,7 @@ def cluster_spectrum(
     Source: ours; altafini2025, section 5.2, leaves this spectrum open.
     """
     logits, matrix = attention_matrices(coupling, value, beta)
-    points, counts = _clusters(clusters, sizes, matrix.shape[-1])
+    points, counts = checked_clusters(clusters, sizes, matrix.shape[-1])
     return clustered_spectrum(logits.unsqueeze(-3), matrix.unsqueeze(-3), points, counts)
 
 
@@ -118,7 +118,8 @@ def _moving_block(
     return (blocks + diagonal).flatten(-4, -3).flatten(-2, -1).reshape(*blocks.shape[:-4], m * size, m * size)
 
 
-def _clusters(clusters: ArrayLike, sizes: ArrayLike, dim: int) -> tuple[Tensor, tuple[int | float, ...]]:
+def checked_clusters(clusters: ArrayLike, sizes: ArrayLike, dim: int) -> tuple[Tensor, tuple[int | float, ...]]:
+    """Unit vectors with as many positive sizes; whole sizes come back as integers."""
     points = as_float64(clusters, "clusters")
     if points.ndim < 2 or points.shape[-1] != dim:
         raise ShapeError(f"clusters must have shape (..., m, {dim}), one row per cluster; got {tuple(points.shape)}.")

@@ -18,7 +18,7 @@ from separatrix.core import Result, formula, require_positive
 from separatrix.matrices import robust_eigenvalues
 
 from .attention_basis import ArrayLike, as_float64, attention_matrices, direction, strength_along, value_matrix
-from .attention_spectra import _require_pattern, group_sizes
+from .attention_spectra import group_sizes, require_pattern
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import softmax_weights
 
@@ -87,7 +87,7 @@ def layer_multipliers(
     way = direction(value_matrix(value), k)
     sign = as_float64(signs, "signs")
     weights = as_float64(attention, "attention")
-    _require_pattern(sign, weights)
+    require_pattern(sign, weights)
     factor = 1 + step * way.eigenvalue.unsqueeze(-1) * sign * (weights @ sign.unsqueeze(-1)).squeeze(-1)
     identity = torch.eye(sign.shape[-1], dtype=torch.float64)
     blocks = identity + step * way.others[..., None, None] * weights.unsqueeze(-3)

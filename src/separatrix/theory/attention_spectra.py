@@ -169,7 +169,7 @@ def sign_pattern_spectrum(value: ArrayLike, k: int, signs: ArrayLike, attention:
     way = direction(value_matrix(value), k)
     sign = as_float64(signs, "signs")
     weights = as_float64(attention, "attention")
-    _require_pattern(sign, weights)
+    require_pattern(sign, weights)
     pull = sign * (weights @ sign.unsqueeze(-1)).squeeze(-1)
     lam_j, lam_k = way.others[..., None, None], way.eigenvalue[..., None]
     radial = -lam_k * pull
@@ -218,7 +218,8 @@ def group_sizes(n1: int | float, n2: int | float) -> tuple[int | float, int | fl
     return (int(n1) if n1 == int(n1) else n1), (int(n2) if n2 == int(n2) else n2)
 
 
-def _require_pattern(signs: Tensor, attention: Tensor) -> None:
+def require_pattern(signs: Tensor, attention: Tensor) -> None:
+    """Refuse signs other than +1 and -1, and attention that is not row-stochastic or of another size."""
     if not bool((signs.abs() == 1).all()):
         raise InvalidInput("signs must be +1 or -1 for every token.")
     n_tokens = signs.shape[-1]
