@@ -1,3 +1,4 @@
+from .attention_instances import AttentionInstance as AttentionInstance, attention_instance as attention_instance
 from .delay_lines import delay_line as delay_line, feedback_line as feedback_line
 from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve
 from .nonnormality import (
@@ -9,9 +10,11 @@ from .nonnormality import (
     power_norms as power_norms,
 )
 from .pseudospectra import kreiss_constant as kreiss_constant, pseudospectrum as pseudospectrum
+from .robust_eigenvalues import robust_eigenvalues as robust_eigenvalues
 from .schur import (
     SchurParts as SchurParts,
     complex_schur_form as complex_schur_form,
     rotation_block as rotation_block,
     schur_parts as schur_parts,
 )
+from .spectral_distance import spectral_distance as spectral_distance
