@@ -10,7 +10,7 @@ from separatrix.core import InvalidInput
 from separatrix.dynamics import AttentionFlow, beta_branch, follow, fraction_branch, normalise
 
 V = torch.diag(torch.tensor([3.0, 1.0, -4.0]).double())
-M = torch.diag(torch.tensor([0.9, 0.2, -1.1]).double())
+M = torch.diag(torch.tensor([0.9, 0.2, -1.1], dtype=torch.float64))
 
 
 def pair(k: int) -> torch.Tensor:
