@@ -22,7 +22,7 @@ class Settings(Params):
     dim: int = 3  # Example 1
     n_tokens: int = 10  # Example 1
     n_instances: int = 60
-    first_instance: int = 360
+    first_instance: int = 186
     n_starts: int = 8
     n_frames: int = 160
 
@@ -148,7 +148,7 @@ EXPERIMENT = Experiment(
     place="Example 1, Figure 1",
     version=1,
     scales={
-        "smoke": Settings(n_instances=16),
+        "smoke": Settings(n_instances=6),
         "laptop": Settings(first_instance=0, n_instances=400),
         "paper": Settings(first_instance=0, n_instances=400),
     },

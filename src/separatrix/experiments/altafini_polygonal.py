@@ -49,7 +49,7 @@ def _search(cell: Cell) -> Payload:
             torch.randn(args["dim"], args["dim"], generator=generator, dtype=torch.float64) for _ in range(2)
         )
         values, vectors = torch.linalg.eigh((g + g.mT) / 2)
-        values = values * (torch.arange(args["dim"]) < args["rank"])
+        values[1 : 1 + args["dim"] - args["rank"]] = 0  # the largest and the smallest eigenvalue stay
         flow = dynamics.AttentionFlow.from_coupling(coupling, vectors @ torch.diag(values) @ vectors.mT)
         starts = dynamics.random_tokens(args["n_tokens"], args["dim"], args["n_starts"], generator=generator)
         search = dynamics.find_polygonal(flow, starts, max_steps=150)

@@ -112,7 +112,7 @@ EXPERIMENT = Experiment(
             id="separatrix-consensus-cycle",
             document="separatrix",
             place="altafini2025, section 7",
-            statement="A complex principal pair a +- ib gives a consensus cycle of period 2 pi/|b| whose exponents are 0, "
+            statement="A principal pair a +- ib gives a consensus cycle of period 2 pi/|b| whose exponents are 0, "
             "Re lambda_j - a and -a.",
             measures="period and Floquet exponents of the orbit closed by shooting",
             test="period to 1e-6, exponents to 1e-4",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Settings(Params):
     """Starts at chosen distances from a saddle, whose unstable rate is known."""
 
-    distances: tuple[float, ...] = (1e-2, 1e-3, 1e-4, 1e-5)
+    distances: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)
     gap: float = 0.2  # lambda_1 - lambda_2, with lambda_1 = 1
     n_tokens: int = 6
     n_frames: int = 400
@@ -54,7 +54,7 @@ def run(cell: Cell) -> Payload:
     record = dynamics.metastability_record(
         flow, dynamics.normalise(base + spread), t_max=t_max, n_frames=args["n_frames"]
     )
-    first = record.plateaus[0]
+    first = next(plateau for plateau in record.plateaus if plateau.unstable_rate > 0)
     return {
         "times": record.times,
         "speed": record.speed,
@@ -134,9 +134,9 @@ EXPERIMENT = Experiment(
     place="altafini2025, Example 1(b)",
     version=1,
     scales={
-        "smoke": Settings(distances=(1e-2, 1e-4), n_frames=200),
+        "smoke": Settings(distances=(1e-3, 1e-5), n_frames=200),
         "laptop": Settings(),
-        "paper": Settings(distances=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6), n_frames=800),
+        "paper": Settings(distances=(1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8), n_frames=800),
     },
     expand=expand,
     run=run,
