@@ -46,8 +46,8 @@ def make_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for index, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=index == 0)  # the first is a name, to be copied whole
     for row in rows:
         table.add_row(*(Text(_shown(value), style=VERDICT_STYLES.get(str(value), "")) for value in row))
     return table
