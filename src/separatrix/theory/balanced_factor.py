@@ -79,9 +79,9 @@ def _integral(rate: Tensor, time: Tensor) -> Tensor:
 def _normalised(memory: Tensor, rows: Tensor, start: Tensor, grown: Tensor, rates: Tensor, time: Tensor) -> Tensor:
     """``grown @ R^-1`` where R is the triangular factor of ``[memory * rows; diag(start)]``.
 
-    A row of the orthonormal factor is that of ``memory * rows @ R^-1``, so once the integral of a mode is not small its
-    coordinates are read from there, which is accurate even when two columns are nearly parallel. Before that the
-    start term is of order one and the triangular solve is accurate.
+    While the start term matters in every column, R is well conditioned and the triangular solve is accurate. Later two
+    columns may be nearly parallel; but a row of the orthonormal factor is one of ``memory * rows @ R^-1``, so the
+    coordinates of every mode whose integral is not small are read from there, which is accurate still.
     """
     identity = torch.diag_embed(start.squeeze(-2))
     both = torch.cat([memory * rows, identity], dim=-2)
@@ -91,5 +91,6 @@ def _normalised(memory: Tensor, rows: Tensor, start: Tensor, grown: Tensor, rate
     decay = torch.where(rates > 0, 1.0, torch.exp(rates.clamp_max(0.0) * time))
     smallest = torch.finfo(memory.dtype).tiny
     read = orthonormal[..., : rows.shape[-2], :] * (decay / memory.clamp_min(smallest))
+    started = (start / norm).amin(-1, keepdim=True) < 0.01
     settled = 2 * rates.abs().amax(-2, keepdim=True) * memory.square() > 0.5
-    return torch.where(settled, read, solved)
+    return torch.where(started & settled, read, solved)
