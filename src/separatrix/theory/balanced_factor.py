@@ -32,13 +32,16 @@ def time_chunks(modes: BalancedModes, n_times: int) -> Iterator[slice]:
 
 
 @formula("separatrix", "exact solution of the balanced Riccati equation, any sizes")
-def mode_coordinates(modes: BalancedModes, t: Float[Tensor, " times"]) -> Float[Tensor, "times *batch m k"]:
+def mode_coordinates(modes: BalancedModes, t: Float[Tensor, " times *any"]) -> Float[Tensor, "times *batch m k"]:
     """Coordinates G(t) of the stacked weights in the modes: ``Q Q' = O G G' O'``, times in units of tau.
+
+    Times are (times,), the same for every network of the batch, or (times, *batch).
 
     G is fixed up to a rotation of the hidden basis (``balanced_rotation`` finds it). Cost per time and network:
     one QR of an (m + k, k) matrix, m <= 2 r + k rows, k <= n_hidden.
     """
-    time = t.clamp_max(LATEST).reshape(-1, *(1,) * len(modes.batch), 1, 1)
+    alike = t.ndim == 1
+    time = t.clamp_max(LATEST).reshape(*t.shape, *(1,) * (len(modes.batch) if alike else 0), 1, 1)
     log_size = modes.lower.abs().log()
     pivot, pivot_log, pivot_rate = _pivots(modes, log_size, time)
     sign, relative = torch.sign(modes.lower), log_size - pivot_log

@@ -174,6 +174,18 @@ class BalancedFlow:
         w2 = e2**0.5 * stacked[..., self.n_in :, :]
         return self._finish(w1, times, self.w1, shape), self._finish(w2, times, self.w2, shape)
 
+    def factors(self, t: float) -> tuple[Float[Tensor, "*batch k i"], Float[Tensor, "*batch o k"]]:
+        """Weights ``(w1, w2)`` at one time up to a rotation of the hidden units, in float64: enough to start a new
+        task.
+
+        Hidden directions that no mode can use are left out, so that k may be smaller than ``n_hidden``.
+        """
+        times, _ = self._times(float(t))
+        if float(t) == 0:
+            return self.w1, self.w2
+        upper, lower = self._blocks(times)[0]
+        return upper[0].mT, lower[0]
+
     def limit(self) -> Float[Tensor, "*batch o i"]:
         """The network function as time goes to infinity: the best approximation of rank ``n_hidden`` it can reach.
 
