@@ -8,6 +8,7 @@ from .aligned_modes import (
     zero_balanced_strength as zero_balanced_strength,
 )
 from .balanced_flow import BalancedFlow as BalancedFlow
+from .equal_size_formula import equal_size_gram as equal_size_gram, equal_size_parts as equal_size_parts
 from .forgetting import (
     TaskSequence as TaskSequence,
     converged_forgetting as converged_forgetting,
