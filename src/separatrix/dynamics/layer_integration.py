@@ -100,14 +100,15 @@ class _Stepper:
         left = goal - self.time
         last = self.step >= left
         step = torch.where(last, left, self.step)[:, None]
-        stages = [self.slope]
+        k = self.state.new_empty(13, self.state.numel())
+        k[0] = self.slope.reshape(-1)
         for index in range(1, 12):
-            mixed = torch.einsum("s,snk->nk", self.nodes_a[index, :index], torch.stack(stages))
-            stages.append(self.rate(self.state + step * mixed))
-        k = torch.stack(stages)
-        state = self.state + step * torch.einsum("s,snk->nk", self.weights_b, k)
+            mixed = (self.nodes_a[index, :index] @ k[:index]).reshape(self.state.shape)
+            k[index] = self.rate(self.state + step * mixed).reshape(-1)
+        state = self.state + step * (self.weights_b @ k[:12]).reshape(self.state.shape)
         slope = self.rate(state)
-        error = self._error(torch.cat([k, slope[None]]), step, state)
+        k[12] = slope.reshape(-1)
+        error = self._error(k, step, state)
         accepted = going & (error <= 1)
         factor = _SAFETY * error.clamp_min(1e-300) ** (-1 / _ORDER)
         factor = torch.where(accepted, factor.clamp(_SHRINK, _GROW), factor.clamp(_SHRINK, 1.0))
@@ -125,8 +126,8 @@ class _Stepper:
     def _error(self, k: Tensor, step: Tensor, state: Tensor) -> Tensor:
         """The combined fifth and third order estimate, relative to the tolerances, per system; infinite for NaN."""
         scale = self.atol + self.rtol * torch.maximum(self.state.abs(), state.abs())
-        fifth = (torch.einsum("s,snk->nk", self.error_5, k) / scale).square().sum(-1)
-        third = (torch.einsum("s,snk->nk", self.error_3, k) / scale).square().sum(-1)
+        fifth = ((self.error_5 @ k).reshape(state.shape) / scale).square().sum(-1)
+        third = ((self.error_3 @ k).reshape(state.shape) / scale).square().sum(-1)
         norm = (fifth + 0.01 * third).clamp_min(1e-300)
         error = step[:, 0].abs() * fifth / (norm * scale.shape[-1]).sqrt()
         return torch.nan_to_num(error, nan=float("inf"))
