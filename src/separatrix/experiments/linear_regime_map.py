@@ -165,8 +165,8 @@ def judge_lazy(summary: Mapping[str, Any]) -> Judgement:
         )
     )
     text = (
-        f"onto: time {onto[0]['time']:.3g} to {onto[-1]['time']:.3g}, kernel moved {onto[-1]['kernel_distance']:.1g}; "
-        f"not onto: time {thin[0]['time']:.3g} to {thin[-1]['time']:.3g}, kernel moved {thin[-1]['kernel_distance']:.2g}"
+        f"onto: time {onto[0]['time']:.3g} to {onto[-1]['time']:.3g}, kernel {onto[-1]['kernel_distance']:.1g}; "
+        f"not onto: time {thin[0]['time']:.3g} to {thin[-1]['time']:.3g}, kernel {thin[-1]['kernel_distance']:.2g}"
     )
     return judge(text, rows, counterexamples=whole)
 

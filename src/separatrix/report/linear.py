@@ -14,6 +14,8 @@ from .style import DIVERGING, PALETTE, ink, new_figure, single_axes
 Curve = Mapping[str, Sequence[float]]
 """Keys ``x`` and ``y``, and optionally ``dots_x`` and ``dots_y`` (the simulation) and ``low``, ``high`` (a band)."""
 
+_LEGEND: dict[str, Any] = {"fontsize": 8, "frameon": False}
+
 
 def curves(
     series: Mapping[str, Curve],
@@ -29,7 +31,7 @@ def curves(
     figure, axes = single_axes(width=6.0, height=3.8)
     _draw_curves(axes, series, dots_label)
     _frame(axes, x_label, y_label, title, x_log, y_log)
-    axes.legend(loc="best")
+    axes.legend(loc="best", **_LEGEND)
     return figure
 
 
@@ -50,7 +52,7 @@ def curve_panels(
         _draw_curves(axes[0, index], series, dots_label)
         _frame(axes[0, index], x_label, y_label if index == 0 else "", title, x_log, y_log)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, max(1, len(labels))))
+    figure.legend(handles, labels, loc="outside lower center", **_LEGEND, ncols=min(6, max(1, len(labels))))
     return figure
 
 
@@ -96,7 +98,7 @@ def bars_by_group(
             axis.errorbar(at, values[str(index)], values[f"{index}_sd"], label=name, marker="o", capsize=2)
         axis.set(ylabel=y_label, xticks=range(len(stages)), xticklabels=stages)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
+    figure.legend(handles, labels, loc="outside lower center", **_LEGEND, ncols=min(5, len(labels)))
     return figure
 
 

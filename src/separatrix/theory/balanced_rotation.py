@@ -31,8 +31,8 @@ def horizontal_lift(modes: BalancedModes, t: Float[Tensor, " times"], tol: float
         NotConverged: the weights still changed by more than ``tol`` on the finest grid.
     """
     ordered, place = t.clamp_max(LATEST).unique(sorted=True, return_inverse=True)
-    if ordered.numel() == 0:
-        return modes.expand(modes.lower.new_empty(0, *modes.lower.shape)) @ modes.rotation.mT
+    if ordered.numel() == 0 or bool(ordered[-1] == 0):
+        return modes.expand(modes.lower.expand(t.shape[0], *modes.lower.shape)) @ modes.rotation.mT
     knots = torch.cat([ordered.new_zeros(1), ordered]) if bool(ordered[0] > 0) else ordered
     coordinates = mode_coordinates(modes, knots)
     table: list[Tensor] = []
@@ -69,7 +69,7 @@ def _chain(modes: BalancedModes, knots: Tensor, steps: int) -> Tensor:
     grid[steps::steps] = knots[1:]
     factors = torch.cat([modes.lower[None], mode_coordinates(modes, grid[1:])])
     turns = _polar(factors[1:].mT @ factors[:-1])
-    total = torch.eye(modes.lower.shape[-1], dtype=knots.dtype, device=knots.device).expand_as(turns[:1])[0]
+    total = torch.eye(modes.lower.shape[-1], dtype=knots.dtype, device=knots.device)
     kept = [factors[0]]
     for index in range(turns.shape[0]):
         total = turns[index] @ total

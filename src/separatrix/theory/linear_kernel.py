@@ -103,8 +103,8 @@ def representation_spectra(
 
 @formula("anguita2024", "Sec. 4.1, Eqs. (4.10)-(4.13)", erratum="anguita2024-4.13")
 def square_representations(
-    product: Float[Tensor, "*batch n n"], balance: Float[Tensor, "*batch"]
-) -> tuple[Float[Tensor, "*batch n n"], Float[Tensor, "*batch n n"]]:
+    product: Float[Tensor, "*batch o i"], balance: Float[Tensor, "*batch"]
+) -> tuple[Float[Tensor, "*batch i i"], Float[Tensor, "*batch o o"]]:
     r"""Both representations of a square balanced network from its product alone.
 
     .. math:: W_1^\top W_1 = \tfrac12(\sqrt{\lambda^2 + 4 W^\top W} - \lambda), \quad
