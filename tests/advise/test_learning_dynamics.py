@@ -61,7 +61,7 @@ def test_inputs_that_are_not_white_need_integration(network) -> None:
 
 
 def test_bad_requests_are_refused(network) -> None:
-    with pytest.raises(InvalidInput, match="unknown method 'exakt'. Did you mean 'exact'"):
+    with pytest.raises(InvalidInput, match=r"unknown method 'exakt'. Did you mean 'exact'"):
         learning_dynamics(*network, [0.5], "exakt")
     with pytest.raises(InvalidInput, match="times must not be negative"):
         learning_dynamics(*network, [-0.5])

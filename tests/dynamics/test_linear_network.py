@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -19,7 +21,7 @@ def normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
 def test_gradients_are_those_of_autograd(activation: str, sizes: tuple[int, ...], generator: torch.Generator) -> None:
     x, y = normal(generator, 7, 3), normal(generator, 7, 2)
     flow = LinearNetworkFlow(inputs=x, targets=y, activation=activation, weight_decay=0.1)
-    layers = [normal(generator, b, a).requires_grad_() for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    layers = [normal(generator, b, a).requires_grad_() for a, b in itertools.pairwise(sizes)]
     total = flow.loss(layers) + 0.05 * sum(layer.square().sum() for layer in layers)
     for found, expected in zip(flow.gradient(layers), torch.autograd.grad(total, layers), strict=True):
         torch.testing.assert_close(found, expected, atol=1e-13, rtol=0)

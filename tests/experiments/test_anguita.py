@@ -1,4 +1,4 @@
-"""Every experiment on linear networks at its smallest scale: it runs, its summary is JSON, its verdicts are as expected."""
+"""Every experiment on linear networks at its smallest scale: its summary is JSON, its verdicts are as expected."""
 
 from __future__ import annotations
 

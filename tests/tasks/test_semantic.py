@@ -22,7 +22,7 @@ def test_variants_separate_or_reverse() -> None:
     plain, reverse = semantic_task().targets, semantic_task("reversal").targets
     assert torch.equal(reverse[:, :-1], plain[:, :-1])
     assert torch.equal(reverse[:, -1], -plain[:, -1])
-    with pytest.raises(InvalidInput, match="unknown variant of the semantic task 'distinc'. Did you mean 'distinct'"):
+    with pytest.raises(InvalidInput, match=r"unknown variant of the semantic task 'distinc'. Did you mean 'distinct'"):
         semantic_task("distinc")
 
 

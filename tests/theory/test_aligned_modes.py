@@ -5,9 +5,9 @@ import math
 import pytest
 import scipy.integrate
 import torch
-from helpers import checks
 from hypothesis import given, settings, strategies as st
 
+from helpers import checks
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.dynamics import LinearNetworkFlow
 from separatrix.matrices import aligned_balanced_pair

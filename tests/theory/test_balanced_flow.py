@@ -6,9 +6,9 @@ import mpmath
 import numpy
 import pytest
 import torch
-from helpers import checks
 from hypothesis import given, settings, strategies as st
 
+from helpers import checks
 from separatrix.core import InvalidInput, OutsideTheory, ShapeError
 from separatrix.dynamics import LinearNetworkFlow
 from separatrix.matrices import balanced_factors, balanced_pair, fit_balance

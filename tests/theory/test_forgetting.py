@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers import checks
 
+from helpers import checks
 from separatrix.core import InvalidInput, ShapeError
 from separatrix.dynamics import LinearNetworkFlow
 from separatrix.matrices import balanced_factors, balanced_pair

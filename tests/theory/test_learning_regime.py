@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from helpers import checks
 
+from helpers import checks
 from separatrix.core import InvalidInput
 from separatrix.matrices import balanced_pair
 from separatrix.theory import BalancedFlow, Regime, classify_regime, kernel_distance, lazy_product, plateau_loss

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers import checks
 
+from helpers import checks
 from separatrix.core import OutsideTheory
 from separatrix.matrices import balanced_pair
 from separatrix.tasks import semantic_task

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers import checks
 
+from helpers import checks
 from separatrix.core import InvalidInput
 from separatrix.matrices import balance_matrix
 from separatrix.theory import glorot_limits, layer_variances, random_balance, wide_balance
@@ -61,7 +61,7 @@ def test_known_balance_of_the_figure() -> None:
 
 
 def test_unknown_schemes_and_misplaced_gains_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="unknown initialisation scheme 'lecan'. Did you mean 'lecun'"):
+    with pytest.raises(InvalidInput, match=r"unknown initialisation scheme 'lecan'. Did you mean 'lecun'"):
         random_balance("lecan", 2, 2, 2)
     with pytest.raises(InvalidInput, match="gains belong to the scaled scheme only"):
         random_balance("he", 2, 2, 2, (1.0, 2.0))

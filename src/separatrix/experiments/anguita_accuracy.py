@@ -234,8 +234,8 @@ FIG_3_5 = _experiment(
     "Exact loss against descent over the balance",
     {
         "smoke": Settings(lrs=(1e-4,), balances=(0.01, 1.0, 100.0), **_SMALL),
-        "laptop": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100, 20), n_trials=20),
-        "paper": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100, 20), stride=1),
+        "laptop": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100.0, 20), n_trials=20),
+        "paper": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100.0, 20), stride=1),
     },
     (
         _claim(

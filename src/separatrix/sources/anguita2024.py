@@ -66,7 +66,7 @@ ERRATA: tuple[Erratum, ...] = (
         "Theorem 3.2.1, Eqs. (3.2), (3.5), (3.12), (3.19)",
         "exponent K t without the sign of the balance; denominator sqrt(l^2 + 4 a^2 + l)",
         "exponent sgn(l) K t; denominator sqrt(l^2 + 4 a^2) + |l|",
-        "s = 2, a0 = 0.1, balance -4: printed form off by more than 0.5 at t = 0.25, corrected form by rounding",
+        "s = 2, a0 = 0.1, balance -0.5: printed form off by 0.37 at t = 0.5, corrected form by rounding",
     ),
     Erratum(
         "anguita2024-3.3.1-item2",

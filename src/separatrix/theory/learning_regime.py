@@ -51,7 +51,7 @@ class RegimeMap(Result):
     rich_time: float
     """Time for the slowest mode to grow from ``start`` at balance zero: ``ln(s / start) / (2 s)``."""
     delayed_time: float
-    """Time in which turning the heavy layer lowers the loss by e: ``|balance| / (2 s_min^2)``; infinite for a zero mode."""
+    """Time in which turning the heavy layer lowers the loss e-fold: ``|balance| / (2 s_min^2)``."""
     plateau: float
     """Expected excess loss of the plateau for a randomly oriented heavy layer; 0 where there is none."""
     final: float
