@@ -40,7 +40,7 @@ REFINED = {"anguita2024-wide-is-balanced", "anguita2024-large-balance-lazy"}
 
 CASES: dict[str, tuple[Experiment, dict[str, object]]] = {
     "table3-1": (anguita_tables3.EXPERIMENT, {"n_samples": 20}),
-    "fig3-2": (anguita_fig3_2.EXPERIMENT, {"horizon": 3.0}),
+    "fig3-2": (anguita_fig3_2.EXPERIMENT, {"horizon": 2.0}),
     "fig3-3": (anguita_fig3_3.EXPERIMENT, {}),
     "fig3-4": (anguita_accuracy.FIG_3_4, {"n_trials": 6}),
     "fig3-5": (anguita_accuracy.FIG_3_5, {"n_trials": 4}),
@@ -49,7 +49,7 @@ CASES: dict[str, tuple[Experiment, dict[str, object]]] = {
     "fig4-4": (anguita_fig4_4.FIG_4_4, {}),
     "fig4-5": (anguita_fig4_4.FIG_4_5, {}),
     "fig4-6": (anguita_fig4_6.EXPERIMENT, {"steps": 500, "rate_steps": 200}),
-    "fig4-8": (anguita_fig4_8.EXPERIMENT, {"steps": 600, "size_high": 6}),
+    "fig4-8": (anguita_fig4_8.EXPERIMENT, {"steps": 300, "size_high": 6, "lr": 4e-3}),
     "theorems": (anguita_theorems.EXPERIMENT, {}),
     "regime-map": (linear_regime_map.EXPERIMENT, {}),
     "unequal": (linear_unequal_sizes.EXPERIMENT, {"shapes": ((2, 2, 3), (4, 2, 4), (2, 3, 5)), "times": (0.3, 1.0)}),

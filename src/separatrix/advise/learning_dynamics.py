@@ -103,7 +103,7 @@ def learning_dynamics(
 
 
 def _choose(flow: BalancedFlow, times: Tensor) -> tuple[str, str]:
-    horizon = float(times.max()) * flow._clock if times.numel() else 0.0
+    horizon = float(times.max()) * flow.clock if times.numel() else 0.0
     stiffness = 2 * float(flow.modes.rates.abs().max()) * horizon
     if times.numel() < _DENSE:
         return "exact", f"balanced weights and only {times.numel()} times: one closed-form evaluation each"

@@ -147,7 +147,7 @@ EXPERIMENT = Experiment(
     place="Figure 3.2, Theorems 3.2.1 and 3.2.2",
     version=1,
     scales={
-        "smoke": Settings(balances=(0.5, -0.5, 20.0), lr=0.01, horizon=6.0),
+        "smoke": Settings(balances=(0.5, -0.5, 20.0), lr=0.005, horizon=5.0),
         "laptop": Settings(seeds=(0, 1, 2)),
         "paper": Settings(seeds=tuple(range(10)), lr=0.001),
     },

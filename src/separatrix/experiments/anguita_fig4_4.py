@@ -106,7 +106,7 @@ def judge_flow(summary: Mapping[str, Any]) -> Judgement:
     rows = [
         Row(
             f"steps, balance {row['balance']:g}, seed {row['seed']}",
-            row["descent"],
+            float(row["descent"]),
             row["exact"],
             0.03 * row["exact"] + 1,
         )

@@ -67,6 +67,8 @@ class BalancedFlow:
     """The start in the coordinates where learning separates."""
     fit: BalanceFit
     """How well the weights are balanced."""
+    clock: float
+    """Units of the dimensionless flow that pass in one unit of time."""
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class BalancedFlow:
         self.tau = tau
         self.learning_rates = _require_rates(learning_rates)
         e1, e2 = self.learning_rates
-        self._clock = e1 * e2 * input_var / tau
+        self.clock = e1 * e2 * input_var / tau
         scaled = (self.w1 / e1**0.5, self.w2 / e2**0.5, self.target / (e1 * e2) ** 0.5)
         self.fit = fit_balance(scaled[0], scaled[1])
         self.balance = _settle_balance(self.fit, balance, _BALANCE_TOL.get(self.dtype, 1e-5))
@@ -168,7 +170,7 @@ class BalancedFlow:
         """
         require_positive(tol, "tol")
         times, shape = self._times(t)
-        stacked = horizontal_lift(self.modes, times * self._clock, tol)
+        stacked = horizontal_lift(self.modes, times * self.clock, tol)
         e1, e2 = self.learning_rates
         w1 = e1**0.5 * stacked[..., : self.n_in, :].mT
         w2 = e2**0.5 * stacked[..., self.n_in :, :]
@@ -209,7 +211,7 @@ class BalancedFlow:
         e1, e2 = self.learning_rates
         blocks = []
         for part in time_chunks(self.modes, times.shape[0]):
-            stacked = self.modes.expand(mode_coordinates(self.modes, times[part] * self._clock))
+            stacked = self.modes.expand(mode_coordinates(self.modes, times[part] * self.clock))
             blocks.append((e1**0.5 * stacked[..., : self.n_in, :], e2**0.5 * stacked[..., self.n_in :, :]))
         return blocks
 

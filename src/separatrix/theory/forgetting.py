@@ -90,13 +90,13 @@ def task_loss(product: Float[Tensor, "*lead o i"], task: Float[Tensor, "*task o 
 
 @formula("anguita2024", "Eqs. (4.34)-(4.36)", erratum="anguita2024-4.34")
 def loss_rate(
-    product: Float[Tensor, "*batch o i"],
-    first: Float[Tensor, "*batch i i"],
-    second: Float[Tensor, "*batch o o"],
-    training: Float[Tensor, "*batch o i"],
-    task: Float[Tensor, "*batch o i"],
+    product: Float[Tensor, "*#batch o i"],
+    first: Float[Tensor, "*#batch i i"],
+    second: Float[Tensor, "*#batch o o"],
+    training: Float[Tensor, "*#batch o i"],
+    task: Float[Tensor, "*#batch o i"],
     tau: float = 1.0,
-) -> Float[Tensor, "*batch"]:
+) -> Float[Tensor, "*out"]:
     r"""Rate of change of the loss on ``task`` while training on ``training``; also the rate of forgetting.
 
     .. math:: \tau \dot L_i = \mathrm{tr}[(W_2 W_2^\top E + E\, W_1^\top W_1)(W - \Sigma_i)^\top], \quad E = \Sigma_k

@@ -65,7 +65,7 @@ def best_stopping_time(
     slowest = torch.where(rates > 1e-9 * fastest[..., None], rates, fastest[..., None]).amin(-1)
     steps = torch.linspace(0, 1, _SCAN, dtype=torch.float64).reshape(-1, *(1,) * fastest.ndim)
     scan = (1e-3 / fastest) * (1e6 * fastest / slowest) ** steps
-    scan = torch.cat([torch.zeros_like(scan[:1]), scan]) / flow._clock
+    scan = torch.cat([torch.zeros_like(scan[:1]), scan]) / flow.clock
 
     def both(t: Tensor) -> tuple[Tensor, Tensor]:
         product = _product_at(flow, t)
@@ -86,7 +86,7 @@ def best_stopping_time(
 def _product_at(flow: BalancedFlow, t: Float[Tensor, " times *batch"]) -> Float[Tensor, "times *batch o i"]:
     """The product with a time of its own for every network."""
     e1, e2 = flow.learning_rates
-    stacked = flow.modes.expand(mode_coordinates(flow.modes, t * flow._clock))
+    stacked = flow.modes.expand(mode_coordinates(flow.modes, t * flow.clock))
     product = (e1 * e2) ** 0.5 * stacked[..., flow.n_in :, :] @ stacked[..., : flow.n_in, :].mT
     return torch.where((t == 0)[..., None, None], flow.w2 @ flow.w1, product)
 
