@@ -15,6 +15,7 @@ from separatrix.theory import (
     lazy_ntk_change,
     ntk_inner,
     representation_spectra,
+    representational_similarity,
     square_representations,
     task_specific_score,
     two_layer_ntk,
@@ -49,6 +50,16 @@ def test_inner_products_need_no_kernels(generator: torch.Generator) -> None:
     torch.testing.assert_close(kernel_distance(*pairs[0], *pairs[1], corr_xx), 1 - cosine)
     change = torch.linalg.matrix_norm(kernels[1] - kernels[0]) / torch.linalg.matrix_norm(kernels[0])
     torch.testing.assert_close(kernel_change(*pairs[0], *pairs[1], corr_xx), change)
+
+
+@checks(representational_similarity, by="hidden activity of every sample")
+def test_similarities_are_inner_products_of_hidden_activity(generator: torch.Generator) -> None:
+    w1, w2 = normal(generator, 3, 4), normal(generator, 2, 3)
+    x, y = normal(generator, 5, 4), normal(generator, 5, 2)
+    from_inputs, from_targets = representational_similarity(w1.mT @ w1, w2 @ w2.mT, x, y)
+    hidden, backward = x @ w1.mT, y @ torch.linalg.pinv(w2).mT
+    torch.testing.assert_close(from_inputs, hidden @ hidden.mT)
+    torch.testing.assert_close(from_targets, backward @ backward.mT)
 
 
 @checks(representation_spectra, by="eigenvalues of drawn weights")

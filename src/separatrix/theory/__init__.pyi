@@ -28,6 +28,7 @@ from .linear_kernel import (
     lazy_ntk_change as lazy_ntk_change,
     ntk_inner as ntk_inner,
     representation_spectra as representation_spectra,
+    representational_similarity as representational_similarity,
     square_representations as square_representations,
     task_specific_score as task_specific_score,
     two_layer_ntk as two_layer_ntk,

@@ -80,6 +80,20 @@ def kernel_change(
     return (moved / ntk_inner(first, second, first, second, corr_xx)).clamp_min(0.0).sqrt()
 
 
+@formula("anguita2024", "Sec. 2.3.2")
+def representational_similarity(
+    first: Float[Tensor, "*batch i i"],
+    second: Float[Tensor, "*batch o o"],
+    x: Float[Tensor, "p i"],
+    y: Float[Tensor, "p o"],
+) -> tuple[Float[Tensor, "*batch p p"], Float[Tensor, "*batch p p"]]:
+    r"""Similarity of samples in the hidden layer, seen from the inputs and from the targets.
+
+    .. math:: X^\top W_1^\top W_1 X, \qquad Y^\top (W_2 W_2^\top)^+ Y
+    """
+    return x @ first @ x.mT, y @ torch.linalg.pinv(second, hermitian=True) @ y.mT
+
+
 @formula("anguita2024", "Sec. 4.1.1", erratum="anguita2024-4.1-extra-block")
 def representation_spectra(
     product_s: Float[Tensor, "*batch r"], balance: Float[Tensor, "*batch"], n_in: int, n_hidden: int, n_out: int
