@@ -26,7 +26,7 @@ class Settings(Params):
     goal: float = 1e-3
     scale: float = 0.3
     n_starts: int = 40
-    n_times: int = 240
+    n_times: int = 320
 
 
 def expand(params: Settings) -> Iterator[dict[str, Any]]:
@@ -57,7 +57,7 @@ def _map(cell: Cell) -> dict[str, Any]:
     product = args["scale"] * torch.randn(n_out, n_in, dtype=torch.float64, generator=generator)
     w1, w2 = matrices.balanced_pair(balance, n_in, n_hidden, n_out, product=product, generator=generator)
     flow = theory.BalancedFlow(w1, w2, corr)
-    times = torch.logspace(-4, 5, args["n_times"], dtype=torch.float64)
+    times = torch.logspace(-4, 8, args["n_times"], dtype=torch.float64)
     loss = flow.loss(times)
     reached = (loss <= args["goal"] * flow.loss(0.0)).nonzero()
     white = torch.eye(n_in, dtype=torch.float64)
