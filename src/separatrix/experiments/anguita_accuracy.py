@@ -108,18 +108,20 @@ def judge_small(summary: Mapping[str, Any]) -> Judgement:
 
 
 def judge_growth(summary: Mapping[str, Any]) -> Judgement:
-    """Grows with the learning rate while the loss still falls, but not beyond: then both have converged."""
+    """Grows with the learning rate while the loss still falls; beyond that both have converged and it need not."""
     rows, whole = [], []
     for size in _sizes(summary):
         cells = sorted(_cells(summary, size), key=lambda row: row["lr"])
         early = [row["deviation"] for row in cells if row["lr"] <= 1.1e-3]
         rows.append(_rising(f"size {size}, learning rates up to 1e-3: deviation rises", early))
-        whole.append(_rising(f"size {size}, all learning rates: deviation rises", [row["deviation"] for row in cells]))
-    return judge(
-        "rises with the learning rate up to 1e-3; at larger ones small networks have converged",
-        rows,
-        counterexamples=whole,
-    )
+        largest = max(row["deviation"] for row in cells)
+        last = cells[-1]["deviation"] / largest
+        whole.append(
+            Row(f"size {size}: deviation at the largest learning rate over the largest of all", last, 1.0, 0.02)
+        )
+    falling = [row.quantity.split(":")[0] for row in whole if not row.agrees]
+    text = f"and falls again at the largest ones for {', '.join(falling)}" if falling else "and beyond"
+    return judge(f"the deviation rises with the learning rate up to 1e-3 {text}", rows, counterexamples=whole)
 
 
 def judge_size(summary: Mapping[str, Any]) -> Judgement:

@@ -64,9 +64,13 @@ def run(cell: Cell) -> dict[str, Any]:
     return {
         "times": path.times, "task_s": s, "descent": strengths, "exact": exact, "leak": float(leak),
         "exact_error": float((exact[1:6] - reference).abs().max()),
-        "printed_error": None if args["balance"] == 0 else float((reference.new_tensor(printed) - reference).abs().max()),
+        "printed_error": _worst(printed, reference) if args["balance"] else None,
         "descent_error": float((exact - strengths).abs().max() / s.max()),
     }  # fmt: skip
+
+
+def _worst(values: list[list[float]], reference: Any) -> float:
+    return float((reference.new_tensor(values) - reference).abs().max())
 
 
 def _printed(t: float, start: float, s: float, lam: float) -> float:

@@ -30,7 +30,7 @@ class StepSettings(Params):
 def expand_steps(params: StepSettings) -> Iterator[dict[str, Any]]:
     """One cell per seed: all balances run as one batch."""
     common = params.model_dump(include={"threshold", "lr", "scale", "check"})
-    positive = [*params.balances, *params.beyond]
+    positive = sorted({*params.balances, *params.beyond, *params.check})
     for seed in params.seeds:
         yield {"balances": [*(-b for b in reversed(positive)), *positive], **common, "seed": seed}
 
