@@ -29,6 +29,11 @@ def as_tensor(value: Any, name: str, *, dtype: torch.dtype | None = None) -> Ten
     return tensor
 
 
+def as_float64(value: Any, name: str) -> Tensor:
+    """A finite float64 tensor, for closed forms and spectra."""
+    return as_tensor(value, name, dtype=torch.float64)
+
+
 def require_finite(tensor: Tensor, name: str) -> None:
     """Refuse NaN and infinity, naming the first bad index."""
     bad = ~torch.isfinite(tensor)

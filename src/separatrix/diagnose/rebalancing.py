@@ -12,6 +12,7 @@ from torch import Tensor
 
 from separatrix.core.errors import OutsideTheory
 from separatrix.core.formula import formula
+from separatrix.matrices import balanced_singular_values
 
 _HALVINGS = 200
 """Bisection steps on the logarithm of a factor: from a bracket of 1e3 to rounding in float64."""
@@ -79,21 +80,6 @@ def rescale_units(
     return first / factors, second * factors**degree, dead
 
 
-@formula("anguita2024", "Eq. (4.8)")
-def balanced_singular_values(
-    singular: Float[Tensor, "*batch k"], balance: float
-) -> tuple[Float[Tensor, "*batch k"], Float[Tensor, "*batch k"]]:
-    r"""Singular values of the first and second layer of a balanced pair whose product has singular values s.
-
-    .. math:: s_2^2 = \tfrac12(\sqrt{\lambda^2 + 4 s^2} + \lambda), \quad s_1^2 = s_2^2 - \lambda, \quad s_1 s_2 = s
-
-    The smaller of the two is computed as s over the larger, without cancellation.
-    """
-    large = ((torch.hypot(2 * singular, torch.full_like(singular, balance)) + abs(balance)) / 2).sqrt()
-    small = torch.where(large > 0, singular / torch.where(large > 0, large, 1.0), 0.0)
-    return (small, large) if balance >= 0 else (large, small)
-
-
 def rotate_pair(
     first: Float[Tensor, "h m1"], second: Float[Tensor, "h m2"], balance: float
 ) -> tuple[Float[Tensor, "h m1"], Float[Tensor, "h m2"]]:
@@ -123,7 +109,7 @@ def rotate_pair(
     u, singular, vh = torch.linalg.svd(core2 @ core1.mT, full_matrices=True)  # (k2, k2), (k1, k1)
     padded = torch.zeros(n_hidden, dtype=singular.dtype)
     padded[: singular.numel()] = singular
-    s1, s2 = balanced_singular_values(padded, balance)
+    s1, s2 = balanced_singular_values(padded, torch.tensor(balance, dtype=padded.dtype))
     new1 = _stretch(s1, basis1 @ vh.mT)
     new2 = _stretch(s2, basis2 @ u)
     left, _, right = torch.linalg.svd(first @ new1.mT + second @ new2.mT)

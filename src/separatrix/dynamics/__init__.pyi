@@ -20,7 +20,10 @@ from .equilibrium import KINDS as KINDS, Equilibrium as Equilibrium
 from .equilibrium_search import find_equilibria as find_equilibria, partitions as partitions
 from .flow import AbstractFlow as AbstractFlow, AbstractSphereFlow as AbstractSphereFlow
 from .integration import integrate as integrate
+from .layer_descent import Descent as Descent
+from .layer_trajectory import LayerTrajectory as LayerTrajectory
 from .limit_cycles import LimitCycle as LimitCycle, find_periods as find_periods, limit_cycle as limit_cycle
+from .linear_network import LinearNetworkFlow as LinearNetworkFlow, chain_product as chain_product
 from .metastability import (
     Metastability as Metastability,
     Plateau as Plateau,

@@ -1,4 +1,19 @@
 from .attention_instances import AttentionInstance as AttentionInstance, attention_instance as attention_instance
+from .balance import (
+    BalanceFit as BalanceFit,
+    balance_matrix as balance_matrix,
+    fit_balance as fit_balance,
+    require_pair as require_pair,
+    stack_weights as stack_weights,
+)
+from .balanced import (
+    aligned_balanced_pair as aligned_balanced_pair,
+    balanced_factors as balanced_factors,
+    balanced_pair as balanced_pair,
+    balanced_pair_ as balanced_pair_,
+    balanced_singular_values as balanced_singular_values,
+    random_rotation as random_rotation,
+)
 from .delay_lines import delay_line as delay_line, feedback_line as feedback_line
 from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve
 from .nonnormality import (

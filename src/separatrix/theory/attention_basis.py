@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, ShapeError, as_tensor, relative_asymmetry, require_square
+from separatrix.core import InvalidInput, OutsideTheory, ShapeError, as_float64, relative_asymmetry, require_square
 
 ArrayLike: TypeAlias = Tensor | numpy.ndarray | Sequence[Any]
 """What stands for a matrix in a public signature: a tensor, an array or nested lists."""
@@ -35,11 +35,6 @@ class Direction:
     others: Shaped[Tensor, "*batch others"]
     scale: Float[Tensor, "*batch"]
     """Largest modulus of an eigenvalue: the unit in which an eigenvalue is large or small."""
-
-
-def as_float64(value: Any, name: str) -> Tensor:
-    """A finite float64 tensor."""
-    return as_tensor(value, name, dtype=torch.float64)
 
 
 def value_matrix(value: ArrayLike, name: str = "value") -> Float[Tensor, "*batch d d"]:

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, formula, require_integer
+from separatrix.core import InvalidInput, Result, as_float64, formula, require_integer
 
-from .attention_basis import ArrayLike, as_float64, attention_matrices, direction, eigenbasis, strength_along
+from .attention_basis import ArrayLike, attention_matrices, direction, eigenbasis, strength_along
 from .attention_spectrum import BlockSpectrum
 from .attention_stability import DEGENERATE
 

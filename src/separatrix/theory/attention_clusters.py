@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, formula
+from separatrix.core import InvalidInput, ShapeError, as_float64, formula
 from separatrix.matrices import robust_eigenvalues
 
-from .attention_basis import ArrayLike, as_float64, attention_matrices, eigenbasis
+from .attention_basis import ArrayLike, attention_matrices, eigenbasis
 from .attention_spectrum import BlockSpectrum
 
 

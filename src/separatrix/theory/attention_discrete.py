@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from separatrix.core import Result, formula, require_positive
+from separatrix.core import Result, as_float64, formula, require_positive
 from separatrix.matrices import robust_eigenvalues
 
-from .attention_basis import ArrayLike, as_float64, attention_matrices, direction, strength_along, value_matrix
+from .attention_basis import ArrayLike, attention_matrices, direction, strength_along, value_matrix
 from .attention_spectra import group_sizes, require_pattern
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import softmax_weights

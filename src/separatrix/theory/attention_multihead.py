@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.core import Outcome, Result, ShapeError, formula, require_positive
+from separatrix.core import Outcome, Result, ShapeError, as_float64, formula, require_positive
 
-from .attention_basis import ArrayLike, as_float64, attention_matrices, value_matrix
+from .attention_basis import ArrayLike, attention_matrices, value_matrix
 from .attention_clusters import checked_clusters, clustered_spectrum, tangent_basis
 from .attention_spectra import consensus_spectrum
 from .attention_spectrum import BlockSpectrum

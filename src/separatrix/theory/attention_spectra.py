@@ -11,18 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, formula, require_integer
+from separatrix.core import InvalidInput, ShapeError, as_float64, formula, require_integer
 from separatrix.matrices import robust_eigenvalues
 
-from .attention_basis import (
-    ArrayLike,
-    Direction,
-    as_float64,
-    attention_matrices,
-    direction,
-    strength_along,
-    value_matrix,
-)
+from .attention_basis import ArrayLike, Direction, attention_matrices, direction, strength_along, value_matrix
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import BipartiteWeights, sinkhorn_weights, softmax_weights
 

@@ -20,12 +20,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, formula, require_integer
+from separatrix.core import InvalidInput, Result, as_float64, formula, require_integer
 
 from .attention_basis import (
     ArrayLike,
     Direction,
-    as_float64,
     attention_matrices,
     direction,
     require_index,

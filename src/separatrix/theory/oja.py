@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, formula
+from separatrix.core import InvalidInput, OutsideTheory, as_float64, formula
 from separatrix.matrices import robust_eigenvalues
 
-from .attention_basis import ArrayLike, as_float64, direction, eigenbasis, require_symmetric, value_matrix
+from .attention_basis import ArrayLike, direction, eigenbasis, require_symmetric, value_matrix
 from .attention_spectra import bipartite_along, consensus_along, group_sizes
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import uniform_weights
