@@ -16,6 +16,11 @@ VERDICTS = {
     "attention-beta-sweep": {"separatrix-beta-events": Verdict.CONFIRMED},
     "attention-cycles": {"separatrix-consensus-cycle": Verdict.CONFIRMED},
 }
+SMALLER: dict[str, dict[str, Any]] = {
+    "altafini-polygonal": {"n_draws": 1, "n_starts": 3, "token_counts": (4,), "n_pairs": 60},
+    "attention-beta-sweep": {"n_betas": 7, "n_fractions": 7},
+    "attention-cycles": {"t_max": 20.0, "n_frames": 20},
+}
 
 
 def summary_of(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
@@ -26,17 +31,17 @@ def summary_of(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdicts_follow_from_the_smallest_scale(name: str) -> None:
-    experiment, summary = summary_of(name)
+    experiment, summary = summary_of(name, **SMALLER.get(name, {}))
     assert {claim.id: claim.judge(summary).verdict for claim in experiment.claims} == VERDICTS[name]
     assert all(isinstance(row, dict) for table in summary["tables"].values() for row in table)
 
 
 def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
-    experiment, summary = summary_of("altafini-fig2", n_instances=4, n_starts=8)
+    experiment, summary = summary_of("altafini-fig2", n_instances=3, n_starts=6)
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
     assert verdicts["altafini2025-example2-one-clustering"] == Verdict.CORRECTED
     assert verdicts["altafini2025-example3-bipartite-ends"] == Verdict.CONFIRMED
-    assert summary["n_runs"] == 32
+    assert summary["n_runs"] == 18
     assert set(experiment.draw(summary)) == {"census"}
 
 
