@@ -1,4 +1,4 @@
-"""altafini2025, Lemmas 4, 5, 7, 9, 10, 11 and Propositions 1, 2: eigenvalue lists and statements, one by one."""
+"""altafini2025, Lemmas 4, 9, 10 and 11: eigenvalue lists and (in)stability, one lemma at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from separatrix.lab.cell import Cell
 from separatrix.lab.claim import Claim, Judgement, Row, judge
 from separatrix.lab.experiment import Experiment, Params, Payload, Summary
 
-PARTS = ("lemma 4", "lemma 5", "lemma 7", "lemma 9", "lemma 10", "lemma 11", "proposition 1", "proposition 2")
+PARTS = ("lemma 4", "lemma 9", "lemma 10", "lemma 11")
 
 
 class Settings(Params):
@@ -83,51 +83,6 @@ def _lemma4(coupling: Any, value: Any) -> Payload:
     return {**_worst(errors), "unequal groups": min(unequal), "equal groups": max(balanced)}
 
 
-def _lemma5(coupling: Any, value: Any) -> Payload:
-    import torch
-
-    from separatrix import dynamics, theory
-
-    x = dynamics.random_tokens(5, value.shape[-1], value.shape[0], generator=spawn(0, "altafini-lemmas", "starts"))
-    largest, printed, slope_error = float("-inf"), 0.0, 0.0
-    for tokens, matrix in zip(x, value, strict=True):
-        velocity = dynamics.OjaFlow(matrix).velocity(tokens)
-        rate = float(theory.oja_lyapunov_rate(matrix, tokens))
-        ahead = torch.nn.functional.normalize(tokens + 1e-6 * velocity, dim=-1)
-        behind = torch.nn.functional.normalize(tokens - 1e-6 * velocity, dim=-1)
-        slope = float(theory.oja_lyapunov(matrix, ahead) - theory.oja_lyapunov(matrix, behind)) / 2e-6
-        slope_error = max(slope_error, abs(slope - rate) / (1e-3 + abs(rate)))
-        largest = max(largest, rate)
-        top, vector = (part[..., -1] for part in torch.linalg.eigh(matrix))
-        printed = min(printed, float((top - 5 * vector @ matrix @ vector) / 2))
-    return {"largest rate": largest, "slope error": slope_error, "printed W at consensus": printed}
-
-
-def _lemma7(coupling: Any, value: Any) -> Payload:
-    import torch
-
-    from separatrix import dynamics
-
-    flow = dynamics.AttentionFlow.from_coupling(coupling, value)
-    consensus = flow.attention(_points(value, 0, 5, 0))
-    bipartite = flow.attention(_points(value, 0, 3, 2))
-    clusters = dynamics.random_tokens(3, value.shape[-1], len(value), generator=spawn(0, "altafini-lemmas", "clusters"))
-    mixed = flow.attention(clusters.repeat_interleave(2, dim=-2))
-    skew = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
-    silent = dynamics.AttentionFlow.from_coupling(skew, torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)))
-    flat = silent.attention(torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]], dtype=torch.float64))
-
-    def rank(matrix: Any) -> list[int]:
-        return sorted(set(torch.linalg.matrix_rank(matrix, rtol=1e-10).reshape(-1).tolist()))
-
-    return {
-        "distance from 1/n": float((consensus - 1 / 5).abs().max()),
-        "ranks at bipartite": rank(bipartite),
-        "ranks at 3 clusters": rank(mixed),
-        "rank without self-coupling": rank(flat),
-    }
-
-
 def _lemma9(coupling: Any, value: Any) -> Payload:
     from separatrix import dynamics, theory
 
@@ -180,42 +135,11 @@ def _lemma11(coupling: Any, value: Any) -> Payload:
     }
 
 
-def _proposition1(coupling: Any, value: Any) -> Payload:
-    import torch
-
-    from separatrix import dynamics
-
-    x = dynamics.random_tokens(4, value.shape[-1], len(value), generator=spawn(0, "altafini-lemmas", "states"))
-    flow = dynamics.AttentionFlow.from_coupling(coupling, value)
-    singular, speed = 0.0, float("inf")
-    for weights, matrix, moving in zip(flow.attention(x), value, flow.residual(x), strict=True):
-        largest = torch.linalg.eigvalsh(matrix)[-1]
-        whole = torch.eye(4 * len(matrix), dtype=torch.float64) - torch.kron(weights, matrix) / largest
-        singular, speed = max(singular, float(torch.linalg.svdvals(whole)[-1])), min(speed, float(moving))
-    return {"largest singular value of the last": singular, "slowest state": speed}
-
-
-def _proposition2(coupling: Any, value: Any) -> Payload:
-    from separatrix import dynamics
-
-    x = dynamics.random_tokens(6, value.shape[-1], len(value), generator=spawn(0, "altafini-lemmas", "beta"))
-    plain = dynamics.OjaFlow(value).velocity(x)
-    gaps = []
-    for beta in (1e-2, 1e-4, 1e-6):
-        flow = dynamics.AttentionFlow.from_coupling(coupling, value, beta)
-        gaps.append(float((flow.velocity(x) - plain).abs().max()))
-    return {"gaps": gaps}
-
-
 _MEASURES = {
     "lemma 4": _lemma4,
-    "lemma 5": _lemma5,
-    "lemma 7": _lemma7,
     "lemma 9": _lemma9,
     "lemma 10": _lemma10,
     "lemma 11": _lemma11,
-    "proposition 1": _proposition1,
-    "proposition 2": _proposition2,
 }
 
 
@@ -268,96 +192,26 @@ def _judge_lemma4(summary: Summary) -> Judgement:
     )
 
 
-def _judge_lemma5(summary: Summary) -> Judgement:
-    found = summary["parts"]["lemma 5"]
-    rows = [
-        Row(
-            "largest rate of W at random states",
-            found["largest rate"],
-            "not positive",
-            agrees=found["largest rate"] <= 0,
-        ),
-        Row("relative error of the rate against differences along the flow", found["slope error"], 0.0, 1e-4),
-    ]
-    printed = [
-        Row(
-            "printed W at consensus",
-            found["printed W at consensus"],
-            "not negative",
-            agrees=found["printed W at consensus"] >= 0,
-        )
-    ]
-    return judge("W = (lambda_1 - m'Vm)/2 falls at every state", rows, printed=printed)
-
-
-def _judge_lemma7(summary: Summary) -> Judgement:
-    found = summary["parts"]["lemma 7"]
-    rows = [
-        Row("distance of attention from 1/n at consensus", found["distance from 1/n"], 0.0, 1e-12),
-        Row(
-            "ranks at bipartite points",
-            str(found["ranks at bipartite"]),
-            "[2]",
-            agrees=found["ranks at bipartite"] == [2],
-        ),
-        Row(
-            "ranks at three clusters",
-            str(found["ranks at 3 clusters"]),
-            "[3]",
-            agrees=found["ranks at 3 clusters"] == [3],
-        ),
-    ]
-    flat = found["rank without self-coupling"]
-    exceptions = [Row("rank where v' M v = 0", str(flat), "[2]", agrees=flat == [2])]
-    return judge("ranks 1, 2 and m, except where the coupling vanishes", rows, counterexamples=exceptions)
-
-
 def _judge_lemma11(summary: Summary) -> Judgement:
     found = summary["parts"]["lemma 11"]
+    marginal = found["found"] - found["unstable"]
+    end = found["counterexample end"]
     rows = [
         Row("largest speed at a polygonal point", found["largest speed"], 0.0, 1e-10),
-        Row("polygonal points with a positive abscissa", found["unstable"], found["found"]),
+        Row(
+            "polygonal points with a positive abscissa", found["unstable"], "most", agrees=marginal < found["unstable"]
+        ),
     ]
     exceptions = [
-        Row(
-            "two tokens, skew coupling: cosine between tokens at the end",
-            found["counterexample end"],
-            "not antipodal",
-            agrees=found["counterexample end"] > -0.999,
-        )
+        Row("polygonal points of four tokens without a positive abscissa", marginal, 0),
+        Row("two tokens, skew coupling: cosine at the end", end, "not antipodal", agrees=end > -0.999),
     ]
     return judge(
-        f"{found['found']} points with four tokens are unstable; a pair of tokens under skew coupling returns to "
-        f"antipodes (cosine {found['counterexample end']:.6f})",
+        f"{found['unstable']} of {found['found']} points with four tokens are linearly unstable; a pair under "
+        f"skew coupling returns to antipodes (cosine {end:.6f})",
         rows,
         counterexamples=exceptions,
     )
-
-
-def _judge_proposition1(summary: Summary) -> Judgement:
-    found = summary["parts"]["proposition 1"]
-    regular = found["largest singular value of the last"] > 1e-9
-    rows = [
-        Row("smallest speed of the states", found["slowest state"], "positive", agrees=found["slowest state"] > 1e-3),
-    ]
-    exceptions = [
-        Row(
-            "smallest singular value with gamma = 1/lambda_1",
-            found["largest singular value of the last"],
-            "positive at states that move",
-            agrees=regular,
-        )
-    ]
-    return judge("the matrix is singular at every state, equilibrium or not", rows, counterexamples=exceptions)
-
-
-def _judge_proposition2(summary: Summary) -> Judgement:
-    gaps = summary["parts"]["proposition 2"]["gaps"]
-    rows = [
-        Row("gap to the Oja flow shrinks with beta", gaps[1] / gaps[0], 0.01, 0.002),
-        Row("gap at beta = 1e-6", gaps[2], 0.0, 1e-4),
-    ]
-    return judge(f"gaps {', '.join(f'{gap:.1e}' for gap in gaps)} at beta = 1e-2, 1e-4, 1e-6", rows)
 
 
 def _claim(place: str, statement: str, test: str, decide: Any, erratum: str | None = None) -> Claim:
@@ -375,9 +229,9 @@ def _claim(place: str, statement: str, test: str, decide: Any, erratum: str | No
 
 EXPERIMENT = Experiment(
     name="altafini-lemmas",
-    title="Eigenvalue lists, ranks and limits stated in the lemmas and propositions",
+    title="Eigenvalues at consensus, bipartite and polygonal equilibria as the lemmas list them",
     document="altafini2025",
-    place="Lemmas 4, 5, 7, 9, 10, 11; Propositions 1, 2",
+    place="Lemmas 4, 9, 10 and 11",
     version=1,
     scales={"smoke": Settings(n_instances=6), "laptop": Settings(), "paper": Settings(n_instances=50, seeds=(0, 1))},
     expand=expand,
@@ -391,20 +245,6 @@ EXPERIMENT = Experiment(
             _judge_lemma4,
             "altafini2025-E4",
         ),
-        _claim(
-            "Lemma 5",
-            "W is a Lyapunov function of the multiagent Oja flow.",
-            "rate never positive",
-            _judge_lemma5,
-            "altafini2025-E7",
-        ),
-        _claim(
-            "Lemma 7",
-            "Attention has rank 1, 2 and m at consensus, bipartite and m-clustering states.",
-            "numerical rank",
-            _judge_lemma7,
-            "altafini2025-E11",
-        ),
         _claim("Lemma 9", "Eigenvalues at consensus of the attention flow.", "1e-9", _judge_lists("lemma 9")),
         _claim(
             "Lemma 10",
@@ -416,22 +256,9 @@ EXPERIMENT = Experiment(
         _claim(
             "Lemma 11",
             "Polygonal equilibria of the attention flow are unstable.",
-            "positive abscissa at each; a start near the counterexample",
+            "positive abscissa at most; exceptions listed",
             _judge_lemma11,
             "altafini2025-E14",
-        ),
-        _claim(
-            "Proposition 1",
-            "Clustering equilibria exist iff a scaled matrix is singular.",
-            "singular only at equilibria",
-            _judge_proposition1,
-            "altafini2025-E9",
-        ),
-        _claim(
-            "Proposition 2",
-            "For beta to zero the flow becomes the multiagent Oja flow.",
-            "gap proportional to beta",
-            _judge_proposition2,
         ),
     ),
 )

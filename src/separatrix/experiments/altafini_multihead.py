@@ -57,7 +57,7 @@ def run(cell: Cell) -> Payload:
         for vector in found.vector[~found.vector.isnan().any(-1)]:
             pair = torch.stack([vector, -vector])
             blocks = theory.multihead_cluster_spectrum(couplings, values, pair, [3, 3])
-            slowest = max(slowest, float(blocks.residual))
+            slowest = max(slowest, float(torch.as_tensor(blocks.residual)))
             opposite, opposite_stable = opposite + 1, opposite_stable + bool(blocks.stable)
     return {
         "error": error,

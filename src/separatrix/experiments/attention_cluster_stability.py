@@ -101,7 +101,7 @@ def _example() -> Payload:
         "quotient": blocks.quotient_abscissa,
         "transversal": blocks.transversal_abscissa,
         "dense": float(dense.real.max()),
-        "residual": float(blocks.residual),
+        "residual": float(torch.as_tensor(blocks.residual)),
         "stable": blocks.stable,
         "bipartite abscissa": bipartite.abscissa,
         "clustering": torch.view_as_real(blocks.expand()),

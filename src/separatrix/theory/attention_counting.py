@@ -124,14 +124,12 @@ def count_stable(
         )
     if exhaustive:
         return _exhaustive_count(logits, matrix, n, eigenvalues, warning)
-    if is_symmetric(matrix) and largest > 0:
-        stable, method = [_window_intervals(matrix, logits, k, n) for k in range(len(eigenvalues))], "window"
-    else:
-        stable, method = (
-            [_spectra_intervals(matrix, logits, k, n, eigenvalues) for k in range(len(eigenvalues))],
-            "spectra",
-        )
-    return _assemble(n, eigenvalues, stable, method, warning)
+    last = len(eigenvalues) - 1
+    if is_symmetric(matrix) and largest > 0:  # between the first and the last eigenvector nothing can be stable
+        stable = [_window_intervals(matrix, logits, k, n) if k in (0, last) else [] for k in range(last + 1)]
+        return _assemble(n, eigenvalues, stable, "window", warning)
+    stable = [_spectra_intervals(matrix, logits, k, n, eigenvalues) for k in range(last + 1)]
+    return _assemble(n, eigenvalues, stable, "spectra", warning)
 
 
 def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: int | float = 1.0) -> StableWindow:

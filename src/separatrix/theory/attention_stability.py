@@ -44,7 +44,7 @@ MOST_TOKENS = 2**53
 
 @formula("separatrix", "stability criterion, harmonic mean")
 def harmonic_pull(
-    strength: Float[Tensor, "*batch"], n1: Tensor | int | float, n2: Tensor | int | float
+    strength: Float[Tensor, "*strengths"], n1: Tensor | int | float, n2: Tensor | int | float
 ) -> Float[Tensor, "*batch"]:
     r"""H = (cosh 2\|c\| - cosh h) / sinh 2\|c\|, written as a product so that nothing cancels or overflows."""
     twice, span = 2 * strength.abs(), log_ratio(n1, n2).abs()

@@ -37,7 +37,7 @@ def log_ratio(n1: Tensor | int | float, n2: Tensor | int | float) -> Float[Tenso
 
 @formula("altafini2025", "Lemma 7, Eq. (8)", erratum="altafini2025-E8")
 def softmax_weights(
-    strength: Float[Tensor, "*batch"], n1: Tensor | int | float, n2: Tensor | int | float
+    strength: Float[Tensor, "*strengths"], n1: Tensor | int | float, n2: Tensor | int | float
 ) -> BipartiteWeights:
     r"""Softmax attention between n_1 tokens at +v and n_2 at -v.
 
@@ -73,7 +73,7 @@ def uniform_weights(n1: Tensor | int | float, n2: Tensor | int | float) -> Bipar
 
 @formula("separatrix", "doubly stochastic attention between two groups")
 def sinkhorn_weights(
-    strength: Float[Tensor, "*batch"], n1: Tensor | int | float, n2: Tensor | int | float
+    strength: Float[Tensor, "*strengths"], n1: Tensor | int | float, n2: Tensor | int | float
 ) -> BipartiteWeights:
     r"""Doubly stochastic (Sinkhorn) attention between n_1 tokens at +v and n_2 at -v.
 
