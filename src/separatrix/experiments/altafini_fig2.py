@@ -108,6 +108,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     rows.sort(key=lambda row: -row["instances"])
     multistable = sum(payload["multistable"] for payload in payloads)
     return {
+        "dim": results[0][0].args["dim"],
         "n_instances": n,
         "n_runs": sum(payload["starts"] for payload in payloads),
         "stable": sum(payload["stable"] for payload in payloads),
@@ -153,20 +154,20 @@ def _judge_ends(summary: Summary) -> Judgement:
     single = [name for name in names if name.startswith("1-clustering")]
     settled = summary["n_runs"] - summary["not converged"]
     rows = [
-        Row("end points labelled 1-clustering", len(single), 0),
-        Row("settled runs that are certified stable", summary["stable"], settled),
+        Row("end points labelled 1-clustering", float(len(single)), 0.0),
+        Row("settled runs that are certified stable", float(summary["stable"]), float(settled)),
     ]
-    printed = [Row("1-clusterings that rest, as printed", len(single), "some", agrees=bool(single))]
+    printed = [Row("1-clusterings that rest, as printed", float(len(single)), "some", agrees=bool(single))]
     return judge(f"{settled} of {summary['n_runs']} runs settled, all certified", rows, printed=printed)
 
 
 def _judge_eigenvectors(summary: Summary) -> Judgement:
     rows = summary["tables"]["End points by family"]
     seen = {row["family"].split(" v")[1] for row in rows if row["family"].startswith("bipartite v")}
-    allowed = {"1", str(max((int(name) for name in seen), default=1))}
+    allowed = {"1", str(summary["dim"])}
     return judge(
         f"bipartite end points on v{', v'.join(sorted(seen)) or ' none'}",
-        [Row("eigenvectors with bipartite ends besides the first and the last", len(seen - allowed), 0)],
+        [Row("eigenvectors with bipartite ends besides the first and the last", float(len(seen - allowed)), 0.0)],
     )
 
 
@@ -206,7 +207,7 @@ EXPERIMENT = Experiment(
             erratum="altafini2025-E10",
         ),
         Claim(
-            id="altafini2025-example3-eigenvectors",
+            id="altafini2025-example3-bipartite-ends",
             document="altafini2025",
             place="Example 3",
             statement="Stable bipartite consensus is aligned with the first or the last eigenvector.",

@@ -114,8 +114,8 @@ def _judge_unstable(summary: Summary) -> Judgement:
     rows = [
         Row(
             f"draws with polygonal states that are not antipodal pairs, n = {row['tokens']}",
-            row["draws with a polygonal state"] - row["all antipodal"],
-            0,
+            float(row["draws with a polygonal state"] - row["all antipodal"]),
+            0.0,
         )
         for row in searched
     ]

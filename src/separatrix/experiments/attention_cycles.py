@@ -87,7 +87,11 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
 
 def _judge_cycle(summary: Summary) -> Judgement:
     rows = [
-        Row("starts that end in a cycle", sum(row["kind"] == "cycle" for row in summary["rows"]), len(summary["rows"]))
+        Row(
+            "starts that do not end in a cycle",
+            float(sum(row["kind"] != "cycle" for row in summary["rows"])),
+            0.0,
+        )
     ]
     rows += [Row(f"period, start {row['start']}", row["period"], row["closed form"], 1e-6) for row in summary["rows"]]
     rows += [
