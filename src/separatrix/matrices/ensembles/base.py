@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_tensor, require_integer
+from separatrix.core import InvalidInput, require_integer
+from separatrix.matrices.double import double
 
 Scale: TypeAlias = float | int | Tensor
 """A non-negative number, or a tensor of them that broadcasts to the batch."""
@@ -75,7 +76,7 @@ class AbstractEnsemble(abc.ABC):
 
 def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, "..."]:
     """The square root of ``weight_var``, checked: finite, not negative, broadcastable to the batch."""
-    variance = as_tensor(weight_var, "weight_var", dtype=torch.float64)
+    variance = double(weight_var, "weight_var")
     if bool((variance < 0).any()):
         raise InvalidInput(f"weight_var must be at least 0; got {float(variance.min())}.")
     try:

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_tensor
+from separatrix.core import InvalidInput
+from separatrix.matrices.double import double
 
 from .base import AbstractEnsemble, haar_orthogonal
 
@@ -123,7 +124,7 @@ class Normal(AbstractEnsemble):
     law: ClassVar[str] = "O B O^T with O uniform, B of 1x1 blocks and rotations [[a, -b], [b, a]], scaled"
 
     def __post_init__(self) -> None:
-        values = as_tensor(self.eigenvalues, "eigenvalues", dtype=torch.complex128).reshape(-1)
+        values = double(self.eigenvalues, "eigenvalues", torch.complex128).reshape(-1)
         power = float(values.abs().square().mean()) if values.numel() else 0.0
         if power == 0:
             raise InvalidInput("eigenvalues must hold at least one value that is not zero.")
@@ -158,7 +159,7 @@ _REAL = 1e-12
 
 
 def _unit_sample(values: Any, name: str) -> Tensor:
-    sample = as_tensor(values, name, dtype=torch.float64).reshape(-1)
+    sample = double(values, name).reshape(-1)
     power = float(sample.square().mean()) if sample.numel() else 0.0
     if power == 0:
         raise InvalidInput(f"{name} must hold at least one value that is not zero.")

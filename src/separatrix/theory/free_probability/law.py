@@ -16,15 +16,14 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, as_tensor, require_integer
+from separatrix.core import InvalidInput, OutsideTheory, require_integer
+from separatrix.matrices.double import double
 
 from .search import root_of_decreasing
 
 ETA = 1e-9
 """Distance from the real axis at which densities are read; they are off by the same order."""
 
-_LOG_TINY = -690.0
-"""Logarithm of the smallest distance from an edge that is looked at, near the smallest normal number."""
 
 
 class AbstractLaw(abc.ABC):
@@ -59,7 +58,7 @@ class AbstractLaw(abc.ABC):
 
         For a law given by a sample choose ``eta`` above the spacing of the sample (2 / n and more).
         """
-        points = as_tensor(x, "x", dtype=torch.float64)
+        points = double(x, "x")
         return self.stieltjes(torch.complex(points, torch.full_like(points, eta))).imag / -math.pi
 
     def moments(self, order: int) -> Float[Tensor, " order"]:
@@ -84,7 +83,7 @@ class AbstractLaw(abc.ABC):
             z = torch.complex(edge + side * distance, torch.zeros_like(distance))
             return self.stieltjes(z).real.abs() - m.abs()
 
-        return edge + side * _decreasing_root(excess, beyond)
+        return edge + side * _decreasing_root(excess, beyond, near=edge)
 
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """The real z right of the support with M(z) = y > 0, or left of zero with M(z) = y in (-1, 0).
@@ -100,10 +99,10 @@ class AbstractLaw(abc.ABC):
             return self._moment_function(-1 / distance) - y
 
         reach = (max(abs(low), abs(high)) + 1) * (1 + 1 / y.abs())
-        right = max(high, 0.0) + _decreasing_root(excess_right, reach)
+        right = max(high, 0.0) + _decreasing_root(excess_right, reach, near=torch.full_like(y, max(high, 0.0)))
         if low < 0:
             return torch.where(y > 0, right, torch.nan)
-        left = -1 / _decreasing_root(excess_left, torch.full_like(y, 1e300))
+        left = -1 / _decreasing_root(excess_left, torch.full_like(y, 1e300), near=torch.zeros_like(y))
         return torch.where(y > 0, right, left)
 
     def r_transform(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
@@ -112,7 +111,7 @@ class AbstractLaw(abc.ABC):
         Raises:
             OutsideTheory: m is not a value of G there.
         """
-        m = as_tensor(m, "m", dtype=torch.float64)
+        m = double(m, "m")
         z = self.inverse_stieltjes(m)
         if bool(z.isnan().any()):
             raise OutsideTheory(f"m must be a value of the Stieltjes transform outside the support; got {m.tolist()}.")
@@ -120,7 +119,7 @@ class AbstractLaw(abc.ABC):
 
     def r_prime(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """R'(m) = 1 / G'(z) + 1 / m^2 with G(z) = m."""
-        m = as_tensor(m, "m", dtype=torch.float64)
+        m = double(m, "m")
         z = self.r_transform(m) + 1 / m
         slope = self.stieltjes_prime(torch.complex(z, torch.zeros_like(z))).real
         return 1 / slope + 1 / m.square()
@@ -136,7 +135,7 @@ class AbstractLaw(abc.ABC):
                 "the S-transform needs a law on the positive half-line (of a centred law it has two branches); "
                 "use free_product, which does not need it."
             )
-        y = as_tensor(y, "y", dtype=torch.float64)
+        y = double(y, "y")
         z = self.inverse_moment(y)
         if bool(z.isnan().any()):
             raise OutsideTheory(f"y must be a value of M(z) = z G(z) - 1 on the real axis; got {y.tolist()}.")
@@ -146,10 +145,13 @@ class AbstractLaw(abc.ABC):
         return z * self.stieltjes(torch.complex(z, torch.zeros_like(z))).real - 1
 
 
-def _decreasing_root(function: Callable[[Tensor], Tensor], reach: Tensor) -> Tensor:
-    """The root in (0, reach] of a decreasing function, by bisection of the logarithm; NaN where the sign is wrong."""
-    low, high = torch.full_like(reach, _LOG_TINY), reach.log()
-    exists = (function(low.exp()) >= 0) & (function(high.exp()) <= 0)
+def _decreasing_root(function: Callable[[Tensor], Tensor], reach: Tensor, near: Tensor) -> Tensor:
+    """The root in (0, reach] of a decreasing function of the distance from ``near``; NaN where the sign is wrong.
+
+    By bisection of the logarithm, from the smallest distance that changes ``near`` in float64.
+    """
+    low, high = (1e-15 * near.abs()).clamp_min(1e-300).log(), reach.log()
+    exists = ~(function(low.exp()) < 0) & (function(high.exp()) <= 0)
     root = root_of_decreasing(lambda logarithm: function(logarithm.exp()), low, high).exp()
     return torch.where(exists, root, torch.nan)
 

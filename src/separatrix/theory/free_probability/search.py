@@ -37,7 +37,7 @@ def root_of_decreasing(
     """The point where decreasing functions change sign on [low, high], by bisection; an end if they do not."""
     for _ in range(200):
         middle = (low + high) / 2
-        positive = function(middle) > 0
+        positive = ~(function(middle) <= 0)  # a pole evaluated exactly gives NaN, and lies on the positive side
         low, high = torch.where(positive, middle, low), torch.where(positive, high, middle)
         if not bool((high - low > 1e-15 * (1 + high.abs())).any()):
             break
