@@ -13,7 +13,7 @@ from separatrix.core import relative_asymmetry, require_square
 
 from .picard import PicardSolution, damped_picard
 
-_DENSE_WIDTH = 256
+_DENSE_WIDTH = 600
 """Up to this width all eigenvalues are computed; above it, the outermost by Arnoldi iteration."""
 
 
@@ -36,9 +36,10 @@ def find_equilibria(
 def jacobian_radius(recurrent: Float[Tensor, "n n"], slopes: Float[Tensor, " n"]) -> float:
     """Spectral radius of D W, D = diag of slopes (not negative for a symmetric or antisymmetric W).
 
-    Dense eigenvalues up to width 256. Above that: Lanczos on D^{1/2} W D^{1/2} for symmetric W, on minus its square
+    Dense eigenvalues up to width 600. Above that: Lanczos on D^{1/2} W D^{1/2} for symmetric W, on minus its square
     for antisymmetric W, Arnoldi otherwise (relative accuracy 1e-3: the outermost eigenvalues of a non-symmetric
-    random matrix crowd at the same modulus). The starting vector is fixed, so the result is deterministic.
+    random matrix crowd at the same modulus; where it does not settle, as on the circle of an orthogonal matrix, all
+    eigenvalues are computed). The starting vector is fixed, so the result is deterministic.
 
     Cost: some hundreds of products with W.
     """
@@ -72,16 +73,19 @@ def _lanczos(matrix: numpy.ndarray) -> float:
 
 
 def _arnoldi(matrix: numpy.ndarray) -> float:
-    from scipy.sparse.linalg import eigs
+    from scipy.sparse.linalg import ArpackNoConvergence, eigs
 
-    values = eigs(
-        matrix,
-        k=4,
-        ncv=min(120, len(matrix) - 2),
-        which="LM",
-        v0=_start(len(matrix)),
-        tol=1e-3,
-        maxiter=200,
-        return_eigenvectors=False,
-    )
+    try:
+        values = eigs(
+            matrix,
+            k=4,
+            ncv=min(120, len(matrix) - 2),
+            which="LM",
+            v0=_start(len(matrix)),
+            tol=1e-3,
+            maxiter=30,
+            return_eigenvectors=False,
+        )
+    except ArpackNoConvergence:
+        values = numpy.linalg.eigvals(matrix)
     return float(abs(values).max())

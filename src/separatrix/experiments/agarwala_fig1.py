@@ -102,7 +102,9 @@ def _match(family: str, tolerance: float) -> Any:
         table = [row for row in summary["tables"]["length variance"] if row["family"] == family]
         kept = [row for row in table if row["delta"] >= safe]
         rows = [
-            Row(f"log of the trace, delta = {r['delta']:.3g}", math.log(r["measured"]), math.log(r["theory"]), tolerance)
+            Row(
+                f"log of the trace, delta = {r['delta']:.3g}", math.log(r["measured"]), math.log(r["theory"]), tolerance
+            )
             for r in kept
         ]
         worst = max((abs(float(row.measured) - float(row.expected)) for row in rows), default=math.nan)

@@ -29,7 +29,11 @@ def _settled(summary: dict[str, Any], families: tuple[str, ...]) -> list[dict[st
 def _rows(table: list[dict[str, Any]], theory: str) -> list[Row]:
     return [
         Row(
-            f"{r['family']} h.h/N at sqrt(V) = {r['scale']:.3g}", r["h_var"], r[theory], _tolerance(r), spread=r["h_var_se"]
+            f"{r['family']} h.h/N at sqrt(V) = {r['scale']:.3g}",
+            r["h_var"],
+            r[theory],
+            _tolerance(r),
+            spread=r["h_var_se"],
         )
         for r in table
     ]
@@ -60,7 +64,9 @@ def _cavity(summary: dict[str, Any]) -> Judgement:
     table = _settled(summary, ("goe",))
     rows, printed = _rows(table, "theory_h_var"), _rows(table, "document_h_var")
     agree, failed = sum(r.agrees for r in rows), sum(not r.agrees for r in printed)
-    return judge(f"cavity theory agrees at {agree} of {len(rows)} scales, Eq. (25) fails at {failed}", rows, printed=printed)
+    return judge(
+        f"cavity theory agrees at {agree} of {len(rows)} scales, Eq. (25) fails at {failed}", rows, printed=printed
+    )
 
 
 def _run(cell: Cell) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
 
     gathered: dict[tuple[str, float], dict[str, list[float]]] = {}
     for cell, payload in results:
-        entry = gathered.setdefault((cell.args["family"], cell.args["scale"]), {"h_var": [], "change": [], "radius": []})
+        entry = gathered.setdefault(
+            (cell.args["family"], cell.args["scale"]), {"h_var": [], "change": [], "radius": []}
+        )
         entry["h_var"] += payload["h_var"]
         entry["change"] += payload["change"]
         entry["radius"] += [sum(radii) / len(radii) for radii in payload["radius"] if radii]

@@ -105,7 +105,12 @@ def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]
                 }
             )
     exponents = [
-        {"family": e.name, "tied": tied, "order": order, "exponent": linear_deq.divergence_exponent(e, order, tied=tied)}
+        {
+            "family": e.name,
+            "tied": tied,
+            "order": order,
+            "exponent": linear_deq.divergence_exponent(e, order, tied=tied),
+        }
         for e in (Gaussian(), Haar(), GOE())
         for tied in (True, False)
         for order in (1, 2)
@@ -131,7 +136,9 @@ def _agree(rows: Iterable[Mapping[str, Any]], expected: Any = None) -> list[Row]
     return compared
 
 
-def _select(summary: dict[str, Any], tied: bool, quantities: tuple[str, ...], families: tuple[str, ...] = ()) -> list[Any]:
+def _select(
+    summary: dict[str, Any], tied: bool, quantities: tuple[str, ...], families: tuple[str, ...] = ()
+) -> list[Any]:
     return [
         row
         for row in summary["tables"]["moments"]
@@ -162,7 +169,9 @@ def _judge_goe_second(summary: dict[str, Any]) -> Judgement:
 def _judge_mean(summary: dict[str, Any]) -> Judgement:
     table = _select(summary, True, ("chi",))
     rows = _agree(table)
-    return judge("the mean output is chi x, and chi is not 1 for symmetric matrices", rows, printed=_agree(table, lambda r: 1.0))
+    return judge(
+        "the mean output is chi x, and chi is not 1 for symmetric matrices", rows, printed=_agree(table, lambda r: 1.0)
+    )
 
 
 def _judge_goe_fourth(summary: dict[str, Any]) -> Judgement:
@@ -191,9 +200,7 @@ def _judge_untied(summary: dict[str, Any]) -> Judgement:
 
 def _judge_exponents(tied: bool, document: Mapping[str, float], ours: Mapping[str, float]) -> Any:
     def judged(summary: dict[str, Any]) -> Judgement:
-        table = [
-            row for row in summary["tables"]["divergence exponents"] if row["tied"] == tied and row["order"] == 2
-        ]
+        table = [row for row in summary["tables"]["divergence exponents"] if row["tied"] == tied and row["order"] == 2]
         rows = [Row(f"exponent {r['family']}", r["exponent"], ours[r["family"]]) for r in table]
         printed = [Row(f"exponent {r['family']} as printed", r["exponent"], document[r["family"]]) for r in table]
         return judge(", ".join(f"{r['family']} {r['exponent']:g}" for r in table), rows, printed=printed)
@@ -260,9 +267,7 @@ EXPERIMENT = Experiment(
             "exponents-untied",
             "section 2.2.3",
             "untied length variance diverges with exponent 2 whatever the family",
-            _judge_exponents(
-                False, dict.fromkeys(_TIED_EXPONENTS, 2.0), {"gaussian": 3.0, "goe": 3.0, "haar": 2.0}
-            ),
+            _judge_exponents(False, dict.fromkeys(_TIED_EXPONENTS, 2.0), {"gaussian": 3.0, "goe": 3.0, "haar": 2.0}),
             "agarwala2022-sec223-untied",
         ),
         _claim(

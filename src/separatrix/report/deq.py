@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec
 
+import matplotlib
 import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import PALETTE, ink, new_figure, single_axes
+from .style import PALETTE, ink, new_figure, rc_params, single_axes
 
+Arguments = ParamSpec("Arguments")
 Rows = Sequence[Mapping[str, Any]]
 
 _COLOURS = dict(
     zip(("gaussian", "haar", "goe", "antisymmetric", "symmetric-orthogonal", "elliptic"), PALETTE, strict=False)
 )
-_MARKERS = {"gaussian": "o", "haar": "s", "goe": "^", "antisymmetric": "v", "symmetric-orthogonal": "D", "elliptic": "P"}
+_MARKERS = {
+    "gaussian": "o",
+    "haar": "s",
+    "goe": "^",
+    "antisymmetric": "v",
+    "symmetric-orthogonal": "D",
+    "elliptic": "P",
+}
 _LABELS = {"h_var": "variance of the preactivations, h·h / N", "radius": "spectral radius of the Jacobian"}
+
+
+def _styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
+    """Draw with the present theme's settings, so that titles and legends follow it too."""
+
+    @functools.wraps(draw)
+    def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
+        with matplotlib.rc_context(rc_params()):
+            return draw(*args, **kwargs)
+
+    return wrapped
 
 
 def _look(family: str) -> tuple[str, str]:
@@ -33,6 +54,7 @@ def _column(rows: Rows, name: str) -> numpy.ndarray:
     return numpy.array([numpy.nan if row[name] is None else row[name] for row in rows], dtype=float)
 
 
+@_styled
 def length_variance(rows: Rows, width: int) -> Figure:
     """Measured traces and the infinite-width lines against the distance to criticality, on logarithmic axes."""
     figure, axes = single_axes()
@@ -51,6 +73,7 @@ def length_variance(rows: Rows, width: int) -> Figure:
     return figure
 
 
+@_styled
 def scale_curves(rows: Rows, quantity: str) -> Figure:
     """A measured quantity with error bars over matrices, our theory (line) and the document's (dotted)."""
     figure, axes = single_axes()
@@ -69,11 +92,12 @@ def scale_curves(rows: Rows, quantity: str) -> Figure:
         axes.set_ylim(0, 1.8)
     axes.set_xlabel(r"scale of the weights, $\sqrt{V}$")
     axes.set_ylabel(_LABELS[quantity])
-    axes.set_title("Hard-tanh equilibrium networks; bars are two standard errors over matrices")
+    axes.set_title("Hard-tanh equilibrium networks; bars: two standard errors over matrices")
     axes.legend(ncols=2)
     return figure
 
 
+@_styled
 def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) -> Figure:
     """Change of h at the last step, and where the theories place the transition."""
     figure, axes = single_axes()
@@ -97,6 +121,7 @@ def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) 
     return figure
 
 
+@_styled
 def theory_against_simulation(rows: Rows) -> Figure:
     """Measured over predicted, minus 1, with error bars over matrices, one line per case."""
     quantities = [name for name in ("h_var", "radius") if any(row.get(name) is not None for row in rows)]
@@ -115,6 +140,7 @@ def theory_against_simulation(rows: Rows) -> Figure:
     return figure
 
 
+@_styled
 def moments(rows: Rows) -> Figure:
     """Measured moments of linear networks against their closed forms, tied and untied."""
     figure, axes = single_axes()
@@ -138,6 +164,7 @@ def moments(rows: Rows) -> Figure:
     return figure
 
 
+@_styled
 def forecast(rows: Rows) -> Figure:
     """Forecast and counted iterations of plain iteration, mean and largest over inputs."""
     figure, axes = single_axes(width=5.6, height=4.6)
@@ -146,9 +173,7 @@ def forecast(rows: Rows) -> Figure:
         chosen = [row for row in rows if row["family"] == family]
         predicted = _column(chosen, "forecast")
         axes.loglog(predicted, _column(chosen, "mean"), marker, color=colour, label=f"{family}, mean")
-        axes.loglog(
-            predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{family}, largest"
-        )
+        axes.loglog(predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{family}, largest")
     limits = numpy.array([0.8 * _column(rows, "forecast").min(), 1.3 * _column(rows, "forecast").max()])
     axes.plot(limits, limits, color=ink(), lw=0.8)
     axes.fill_between(limits, 0.75 * limits, 1.25 * limits, color=ink(), alpha=0.08, lw=0)
@@ -159,6 +184,7 @@ def forecast(rows: Rows) -> Figure:
     return figure
 
 
+@_styled
 def advice(result: Any) -> Figure:
     """The picture of an advice: spectral radius and iterations against the scale, family by family."""
     figure, grid = new_figure(1, 2, width=8.4, height=3.6)
@@ -166,8 +192,9 @@ def advice(result: Any) -> Figure:
     for curve in result.curves:
         colour, _ = _look(curve.ensemble)
         scale, radius = numpy.asarray(curve.weight_scale), numpy.asarray(curve.radius)
-        left.plot(scale, radius, color=colour, label=curve.ensemble)
-        right.semilogy(scale, numpy.asarray(curve.iterations), color=colour)
+        thick = 3.5 if curve.ensemble == "gaussian" else 1.5  # drawn below the orthogonal curve, which is the same
+        left.plot(scale, radius, color=colour, lw=thick)
+        right.semilogy(scale, numpy.asarray(curve.iterations), color=colour, lw=thick, label=curve.ensemble)
         left.axvline(curve.critical_scale, color=colour, ls="--", lw=0.8)
     left.axhspan(*result.target_radius, color=PALETTE[2], alpha=0.12, lw=0)
     left.axhline(1, color=ink(), lw=0.8, ls="--")
@@ -176,7 +203,7 @@ def advice(result: Any) -> Figure:
     left.set_title("Stability; band: target, dashed: critical scales")
     right.set(xlabel=r"scale of the weights, $\sqrt{V}$", ylabel=f"iterations to {result.tol:g}", ylim=(1, 1e4))
     right.set_title("Forecast of plain iteration")
-    left.legend()
+    right.legend(loc="lower right")
     return figure
 
 
