@@ -10,6 +10,7 @@ import matplotlib
 import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from .style import PALETTE, ink, new_figure, rc_params, single_axes
 
@@ -159,7 +160,7 @@ def moments(rows: Rows) -> Figure:
     axes.set_xscale("log")
     axes.set_xlabel("closed form")
     axes.set_ylabel("measured / closed form")
-    axes.set_title("Second and fourth moments of linear equilibrium networks; bars are 4 standard errors")
+    axes.set_title("Moments of linear equilibrium networks; bars are 4 standard errors")
     axes.legend()
     return figure
 
@@ -177,6 +178,9 @@ def forecast(rows: Rows) -> Figure:
     limits = numpy.array([0.8 * _column(rows, "forecast").min(), 1.3 * _column(rows, "forecast").max()])
     axes.plot(limits, limits, color=ink(), lw=0.8)
     axes.fill_between(limits, 0.75 * limits, 1.25 * limits, color=ink(), alpha=0.08, lw=0)
+    ticks = [tick for tick in (10, 20, 50, 100, 200, 500, 1000, 2000) if limits[0] <= tick <= limits[1]]
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("forecast: ln(tol) / ln(radius)")
     axes.set_ylabel("counted iterations")
     axes.set_title("Forecast of iterations; the band is 25% either way")
