@@ -28,7 +28,7 @@ Cell: TypeAlias = Literal["outside", "inside"]
 """Where the input enters: z = phi(W z) + x, or z = phi(W z + x)."""
 
 _DAMPED_STEPS = 12
-_MAX_STEPS = 80
+_MAX_STEPS = 30
 _TOL = 1e-12
 _RUNAWAY = 1e8
 """A mean square beyond this has no equilibrium to go to."""
