@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from separatrix.advise import DeqAdvice
 
+_TABLE_WIDTH = 100
+
 app = typer.Typer(help="Recommend a method, a matrix family or a scale, and say why.", no_args_is_help=True)
 
 
@@ -69,12 +71,12 @@ def deq_command(
 def _show(advice: DeqAdvice) -> None:
     from rich.console import Console
 
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, width=max(Console().width, _TABLE_WIDTH))  # wrapped, not cut, when narrower
     form = "phi(W z) + x" if advice.cell == "outside" else "phi(W z + x)"
     console.print(
         f"z = {form}, phi = {advice.phi}, width {advice.width}, input std {advice.input_std:g}", highlight=False
     )
-    console.print(_table(advice), width=100, crop=False)
+    console.print(_table(advice))
     console.print(
         f"Recommended: {advice.ensemble} at sqrt(V) = {advice.weight_scale:.3g}: radius {advice.radius:.3f}, "
         f"about {advice.iterations:.0f} iterations to {advice.tol:g}.",
