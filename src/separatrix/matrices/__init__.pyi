@@ -1,3 +1,4 @@
+from . import ensembles as ensembles, initialisers as initialisers
 from .attention_instances import AttentionInstance as AttentionInstance, attention_instance as attention_instance
 from .balance import (
     BalanceFit as BalanceFit,
@@ -15,7 +16,28 @@ from .balanced import (
     random_rotation as random_rotation,
 )
 from .delay_lines import delay_line as delay_line, feedback_line as feedback_line
+from .ensembles import (
+    ENSEMBLES as ENSEMBLES,
+    GOE as GOE,
+    AbstractEnsemble as AbstractEnsemble,
+    AbstractRectangularEnsemble as AbstractRectangularEnsemble,
+    Antisymmetric as Antisymmetric,
+    BiInvariant as BiInvariant,
+    DenseBlock as DenseBlock,
+    Elliptic as Elliptic,
+    Gaussian as Gaussian,
+    Haar as Haar,
+    Normal as Normal,
+    RectangularGaussian as RectangularGaussian,
+    RectangularOrthogonal as RectangularOrthogonal,
+    RotationInvariant as RotationInvariant,
+    SymmetricOrthogonal as SymmetricOrthogonal,
+    find_ensemble as find_ensemble,
+    goe_eigenvalues as goe_eigenvalues,
+    haar_cosines as haar_cosines,
+)
 from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve
+from .initialisers import antisymmetric_ as antisymmetric_, gaussian_ as gaussian_, goe_ as goe_, haar_ as haar_
 from .nonnormality import (
     commutator_norm as commutator_norm,
     henrici as henrici,

@@ -1,4 +1,11 @@
-from . import attention_equilibria as attention_equilibria
+from . import (
+    attention_equilibria as attention_equilibria,
+    deq_kernels as deq_kernels,
+    free_probability as free_probability,
+    linear_deq as linear_deq,
+    nonlinear_deq as nonlinear_deq,
+)
+from .activations import ACTIVATIONS as ACTIVATIONS, Activation as Activation, find_activation as find_activation
 from .aligned_modes import (
     aligned_mode as aligned_mode,
     aligned_sides as aligned_sides,
@@ -57,6 +64,7 @@ from .attention_weights import (
     uniform_weights as uniform_weights,
 )
 from .balanced_flow import BalancedFlow as BalancedFlow
+from .deq_kernels import Kernels as Kernels, kernels as kernels
 from .equal_size_formula import equal_size_gram as equal_size_gram, equal_size_parts as equal_size_parts
 from .fisher_memory import (
     amplification_bound as amplification_bound,
@@ -83,6 +91,12 @@ from .learning_regime import (
     lazy_product as lazy_product,
     plateau_loss as plateau_loss,
 )
+from .linear_deq import (
+    divergence_exponent as divergence_exponent,
+    length_variance as length_variance,
+    mean_response as mean_response,
+    resolvent_moment as resolvent_moment,
+)
 from .linear_kernel import (
     kernel_change as kernel_change,
     kernel_distance as kernel_distance,
@@ -94,6 +108,7 @@ from .linear_kernel import (
     task_specific_score as task_specific_score,
     two_layer_ntk as two_layer_ntk,
 )
+from .nonlinear_deq import MeanField as MeanField, mean_field as mean_field
 from .oja import (
     oja_bipartite_spectrum as oja_bipartite_spectrum,
     oja_lyapunov as oja_lyapunov,
