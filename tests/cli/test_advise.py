@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+from command_line import run_here
 from separatrix.cli.advise import app
 
 QUICK = ["deq", "--phi", "hardtanh", "--ensemble", "haar", "--width", "256", "--tol", "1e-5"]
@@ -30,9 +32,10 @@ def test_picture_is_written(tmp_path: Path) -> None:
     assert target.read_text().lstrip().startswith("<?xml")
 
 
-def test_expected_errors_are_one_line_and_code_2(tmp_path: Path) -> None:
+def test_expected_errors_are_one_line_and_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for arguments in (["deq", "--phi", "tahn"], [*QUICK, "--figure", str(tmp_path / "advice.gif")]):
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 2
-        assert result.stderr.startswith("error: ")
-        assert len(result.stderr.strip().splitlines()) == 1
+        answer = run_here(capsys, monkeypatch, "advise", *arguments)
+        assert answer.code == 2
+        assert len(answer.err.strip().splitlines()) == 1

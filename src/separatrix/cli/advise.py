@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from separatrix.advise import DeqAdvice
 
-_TABLE_WIDTH = 100
+_TABLE_WIDTH = 108
 
 app = typer.Typer(help="Recommend a method, a matrix family or a scale, and say why.", no_args_is_help=True)
 
@@ -40,28 +40,23 @@ def deq_command(
 ) -> None:
     """Advise on the initial matrix of a deep equilibrium network."""
     from separatrix import advise as room
-    from separatrix.core import SeparatrixError
 
-    try:
-        advice = room.deq(
-            phi,
-            width,
-            input_std=input_std,
-            input_mean=input_mean,
-            ensemble=ensemble,
-            weight_scale="recommend" if scale is None else scale,
-            tol=tol,
-            budget=budget,
-            cell=cell,  # type: ignore[arg-type]
-        )
-        if figure is not None:
-            from separatrix.report import save
-            from separatrix.report.deq import advice as picture
+    advice = room.deq(
+        phi,
+        width,
+        input_std=input_std,
+        input_mean=input_mean,
+        ensemble=ensemble,
+        weight_scale="recommend" if scale is None else scale,
+        tol=tol,
+        budget=budget,
+        cell=cell,  # type: ignore[arg-type]
+    )
+    if figure is not None:
+        from separatrix.report import save
+        from separatrix.report.deq import advice as picture
 
-            save(picture(advice), figure)
-    except SeparatrixError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
+        save(picture(advice), figure)
     if as_json:
         typer.echo(advice.to_json())
     else:
@@ -82,11 +77,15 @@ def _show(advice: DeqAdvice) -> None:
         f"about {advice.iterations:.0f} iterations to {advice.tol:g}.",
         highlight=False,
     )
-    weak = ", ".join(f"{item['input_std']:.3g}: {item['radius']:.2f}" for item in advice.injection)
+    weak = ", ".join(f"{item['input_std']:.3g}: {_radius(item['radius'])}" for item in advice.injection)
     console.print(f"Radius there for other input scales (std: radius): {weak}.", highlight=False)
     for title, lines in (("Why", advice.reasons), ("Warning", advice.warnings), ("Limit", advice.limits)):
         for line in lines:
             console.print(f"{title}: {line}", highlight=False)
+
+
+def _radius(number: float) -> str:
+    return f"{number:.2f}" if number == number else "no stable equilibrium"
 
 
 def _table(advice: DeqAdvice) -> Table:
