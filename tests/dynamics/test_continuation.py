@@ -46,12 +46,15 @@ def test_a_clustering_is_followed_through_the_shares_of_its_tokens() -> None:
 
 def test_a_branch_ends_where_its_equilibrium_disappears() -> None:
     # With a share of about 0.86 the clustering meets another one in a fold: an eigenvalue tends to zero there.
-    branch = fraction_branch(clustering_flow(), normalise(CLUSTERING_POINT), torch.linspace(0.8, 0.9, 11))
+    branch = fraction_branch(clustering_flow(), normalise(CLUSTERING_POINT), [0.8, 0.85, 0.8595, 0.8598, 0.9])
     (event,) = branch.events
     assert event.kind == "end"
     assert event.parameter == pytest.approx(0.85982, abs=1e-4)
-    assert len(branch.parameters) == 6
-    assert -0.15 < float(branch.quotient_abscissa[-1]) < 0
+    assert len(branch.parameters) == 4
+    # The square of the eigenvalue falls linearly in the distance to the fold.
+    distance = event.parameter - branch.parameters[2:]
+    law = branch.quotient_abscissa[2:].square() / distance
+    assert float(law[0] / law[1]) == pytest.approx(1.0, abs=0.1)
 
 
 def test_towards_equal_shares_the_clustering_joins_the_antipodal_pair() -> None:
