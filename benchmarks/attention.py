@@ -209,7 +209,7 @@ def main() -> None:
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "protocol": f"d = {DIM}, n = {N_TOKENS}, stop at speed {STOP} |V|, same finish, process time",
-        "time per trajectory": trajectories(2, 4, 1) if quick else trajectories(3, 20, 3),
+        "time per trajectory": trajectories(2, 4, 1) if quick else trajectories(3, 10, 3),
         "cluster spectrum": spectra((12, 30, 60, 1000, 100_000)),
         "counting": counting((10, 1000, 10**4, 10**6, 10**9)),
     }

@@ -4,6 +4,15 @@ from .attention import (
     stable_counts as stable_counts,
     window_plot as window_plot,
 )
+from .attention_motion import (
+    attention_frames as attention_frames,
+    branch_plot as branch_plot,
+    census_bars as census_bars,
+    circle_trajectories as circle_trajectories,
+    convergence_curves as convergence_curves,
+    metastability_plot as metastability_plot,
+    sphere_trajectories as sphere_trajectories,
+)
 from .figures import draw_experiment as draw_experiment
 from .html import write_report as write_report
 from .memory import (
