@@ -31,7 +31,7 @@ class DEQ(nn.Module):
     the gradient of anything, so watch ``last.n_failed``.
 
     Args:
-        cell: a module (or function) f(z, x) that returns a state like z: a tensor (batch, ...), or a tuple or dictionary
+        cell: a module (or function) f(z, x) that returns a state like z: a tensor (batch, ...), a tuple or a dict
             of such tensors.
         solver: forward method with its tolerances.
         backward: how gradients are computed: ``Implicit()``, ``OneStep()``, ``Phantom()``, ``Neumann()``, ``Exact()``
