@@ -14,7 +14,7 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 
-from .solve.base import FixedPointMap
+from .solve.maps import FixedPointMap
 
 
 def spectral_radius(

@@ -11,19 +11,64 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 
-from .base import AbstractEquilibriumSolver, FixedPointMap, States
+from .base import AbstractEquilibriumSolver, States
+from .maps import CountedMap
+from .stacks import combination, inner_products
 
 
-@dataclasses.dataclass
 class AndersonHistory:
-    """Differences of successive residuals and images, and the Gram matrix of the former."""
+    """The last differences of residuals and of images, and the Gram matrix of the former."""
 
-    residual_steps: Tensor
-    image_steps: Tensor
-    gram: Tensor
-    last_residual: Tensor | None = None
-    last_image: Tensor | None = None
-    n_seen: int = 0
+    def __init__(self, z: States, memory: int) -> None:
+        batch, dim = z.shape
+        self.memory = memory
+        self.residual_steps = z.new_zeros(batch, memory, dim)
+        self.image_steps = z.new_zeros(batch, memory, dim)
+        self.gram = z.new_zeros(batch, memory, memory)
+        self.last: tuple[Tensor, Tensor] | None = None
+        self.n_seen = 0
+
+    @property
+    def filled(self) -> int:
+        """How many differences there are."""
+        return min(self.n_seen, self.memory)
+
+    def remember(self, f: States, residual: States) -> None:
+        """Take in the image and the residual of one more step."""
+        if self.last is not None:
+            slot = self.n_seen % self.memory
+            torch.sub(f, self.last[0], out=self.image_steps[:, slot])
+            torch.sub(residual, self.last[1], out=self.residual_steps[:, slot])
+            self.n_seen += 1
+            n = self.filled
+            row = inner_products(self.residual_steps[:, :n], self.residual_steps[:, slot])
+            self.gram[:, slot, :n] = row
+            self.gram[:, :n, slot] = row
+        self.last = (f, residual)
+
+    def weights(self, residual: States, ridge: float | None) -> Tensor:
+        """Least-squares weights of the differences; zero, which means a Picard step, where they cannot be computed."""
+        n = self.filled
+        projection = inner_products(self.residual_steps[:, :n], residual)
+        gram = self.gram[:, :n, :n]
+        scale = gram.diagonal(dim1=-2, dim2=-1).clamp_min(torch.finfo(gram.dtype).tiny).rsqrt()
+        scaled = gram * (scale.unsqueeze(-1) * scale.unsqueeze(-2))
+        # the diagonal of the scaled matrix is one: adding the ridge on it is all the regularisation there is
+        scaled.diagonal(dim1=-2, dim2=-1).add_(ridge if ridge is not None else _default_ridge(gram.dtype))
+        factor, failed = torch.linalg.cholesky_ex(scaled)
+        weights = torch.cholesky_solve((scale * projection).unsqueeze(-1), factor).squeeze(-1) * scale
+        usable = (failed == 0) & torch.isfinite(weights).all(-1)
+        return torch.where(usable.unsqueeze(-1), weights, 0.0)
+
+    def step(self, f: States, residual: States, ridge: float | None, mixing: float | Tensor = 1.0) -> States:
+        """The mixed point: the image and residual that the differences predict to be smallest."""
+        if self.n_seen == 0:
+            return f - (1 - mixing) * residual if isinstance(mixing, Tensor) or mixing != 1 else f
+        weights = self.weights(residual, ridge)
+        image = f - combination(weights, self.image_steps[:, : self.filled])
+        if not isinstance(mixing, Tensor) and mixing == 1:
+            return image
+        return image - (1 - mixing) * (residual - combination(weights, self.residual_steps[:, : self.filled]))
 
 
 @final
@@ -53,51 +98,15 @@ class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
         if self.ridge is not None and not self.ridge >= 0:
             raise InvalidInput(f"ridge must not be negative; got {self.ridge}.")
 
-    def begin(self, fixed_point_map: FixedPointMap, z: States) -> AndersonHistory:
+    def begin(self, fixed_point_map: CountedMap, z: States) -> AndersonHistory:
         """Room for ``memory`` differences."""
-        batch, dim = z.shape
-        return AndersonHistory(
-            residual_steps=z.new_zeros(batch, self.memory, dim),
-            image_steps=z.new_zeros(batch, self.memory, dim),
-            gram=z.new_zeros(batch, self.memory, self.memory),
-        )
+        return AndersonHistory(z, self.memory)
 
     def propose(self, history: AndersonHistory, z: States, f: States, residual: States) -> States:
         """The mixed step; the first is a Picard step."""
-        if history.last_residual is None or history.last_image is None:
-            history.last_residual, history.last_image = residual, f
-            return f if self.mixing == 1 else z + self.mixing * residual
-        self._remember(history, f, residual)
-        weights = self._weights(history, residual)
-        n = min(history.n_seen, self.memory)
-        step = f - (weights.unsqueeze(-1) * history.image_steps[:, :n]).sum(1)
-        if self.mixing == 1:
-            return step
-        mixed = residual - (weights.unsqueeze(-1) * history.residual_steps[:, :n]).sum(1)
-        return step - (1 - self.mixing) * mixed
+        history.remember(f, residual)
+        return history.step(f, residual, self.ridge, self.mixing)
 
-    def _remember(self, history: AndersonHistory, f: Tensor, residual: Tensor) -> None:
-        assert history.last_residual is not None
-        assert history.last_image is not None
-        slot = history.n_seen % self.memory
-        torch.sub(residual, history.last_residual, out=history.residual_steps[:, slot])
-        torch.sub(f, history.last_image, out=history.image_steps[:, slot])
-        history.last_residual, history.last_image = residual, f
-        history.n_seen += 1
-        # multiply and sum: a batched product with a one-column operand is several times slower on a CPU
-        row = (history.residual_steps * history.residual_steps[:, slot : slot + 1]).sum(-1)
-        history.gram[:, slot, :] = row
-        history.gram[:, :, slot] = row
 
-    def _weights(self, history: AndersonHistory, residual: Tensor) -> Tensor:
-        n = min(history.n_seen, self.memory)
-        projection = (history.residual_steps[:, :n] * residual.unsqueeze(1)).sum(-1)
-        gram = history.gram[:, :n, :n]
-        scale = gram.diagonal(dim1=-2, dim2=-1).clamp_min(torch.finfo(gram.dtype).tiny).rsqrt()
-        ridge = self.ridge if self.ridge is not None else (1e-8 if gram.dtype == torch.float32 else 1e-12)
-        scaled = gram * scale.unsqueeze(-1) * scale.unsqueeze(-2)
-        scaled = scaled + ridge * torch.eye(n, dtype=gram.dtype, device=gram.device)
-        factor, failed = torch.linalg.cholesky_ex(scaled)
-        weights = torch.cholesky_solve((scale * projection).unsqueeze(-1), factor).squeeze(-1) * scale
-        usable = (failed == 0) & torch.isfinite(weights).all(-1)
-        return torch.where(usable.unsqueeze(-1), weights, torch.zeros_like(weights))  # else a Picard step
+def _default_ridge(dtype: torch.dtype) -> float:
+    return 1e-8 if dtype == torch.float32 else 1e-12
