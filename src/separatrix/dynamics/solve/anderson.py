@@ -17,58 +17,61 @@ from .stacks import combination, inner_products
 
 
 class AndersonHistory:
-    """The last differences of residuals and of images, and the Gram matrix of the former."""
+    """The last differences of residuals and of images, and the Gram matrix of the former with its ridge.
 
-    def __init__(self, z: States, memory: int) -> None:
+    The ridge multiplies the diagonal by 1 + ridge, which is the same as scaling the matrix to unit diagonal, adding the
+    ridge, and scaling back: it does not depend on the size of the residuals.
+    """
+
+    def __init__(self, z: States, memory: int, ridge: float | None) -> None:
         batch, dim = z.shape
         self.memory = memory
+        self.ridge = ridge if ridge is not None else _default_ridge(z.dtype)
         self.residual_steps = z.new_zeros(batch, memory, dim)
         self.image_steps = z.new_zeros(batch, memory, dim)
         self.gram = z.new_zeros(batch, memory, memory)
         self.last: tuple[Tensor, Tensor] | None = None
         self.n_seen = 0
 
-    @property
-    def filled(self) -> int:
-        """How many differences there are."""
-        return min(self.n_seen, self.memory)
-
     def remember(self, f: States, residual: States) -> None:
         """Take in the image and the residual of one more step."""
         if self.last is not None:
             slot = self.n_seen % self.memory
-            torch.sub(f, self.last[0], out=self.image_steps[:, slot])
-            torch.sub(residual, self.last[1], out=self.residual_steps[:, slot])
             self.n_seen += 1
-            n = self.filled
-            row = inner_products(self.residual_steps[:, :n], self.residual_steps[:, slot])
+            newest = self.residual_steps[:, slot]
+            torch.sub(f, self.last[0], out=self.image_steps[:, slot])
+            torch.sub(residual, self.last[1], out=newest)
+            filled = self._filled(self.residual_steps)
+            row = inner_products(filled, newest)
+            row[:, slot] *= 1 + self.ridge
+            n = filled.shape[1]
             self.gram[:, slot, :n] = row
             self.gram[:, :n, slot] = row
         self.last = (f, residual)
 
-    def weights(self, residual: States, ridge: float | None) -> Tensor:
-        """Least-squares weights of the differences; zero, which means a Picard step, where they cannot be computed."""
-        n = self.filled
-        projection = inner_products(self.residual_steps[:, :n], residual)
-        gram = self.gram[:, :n, :n]
-        scale = gram.diagonal(dim1=-2, dim2=-1).clamp_min(torch.finfo(gram.dtype).tiny).rsqrt()
-        scaled = gram * (scale.unsqueeze(-1) * scale.unsqueeze(-2))
-        # the diagonal of the scaled matrix is one: adding the ridge on it is all the regularisation there is
-        scaled.diagonal(dim1=-2, dim2=-1).add_(ridge if ridge is not None else _default_ridge(gram.dtype))
-        factor, failed = torch.linalg.cholesky_ex(scaled)
-        weights = torch.cholesky_solve((scale * projection).unsqueeze(-1), factor).squeeze(-1) * scale
-        usable = (failed == 0) & torch.isfinite(weights).all(-1)
-        return torch.where(usable.unsqueeze(-1), weights, 0.0)
-
-    def step(self, f: States, residual: States, ridge: float | None, mixing: float | Tensor = 1.0) -> States:
+    def step(self, f: States, residual: States, mixing: float | Tensor = 1.0) -> States:
         """The mixed point: the image and residual that the differences predict to be smallest."""
+        plain = not isinstance(mixing, Tensor) and mixing == 1
         if self.n_seen == 0:
-            return f - (1 - mixing) * residual if isinstance(mixing, Tensor) or mixing != 1 else f
-        weights = self.weights(residual, ridge)
-        image = f - combination(weights, self.image_steps[:, : self.filled])
-        if not isinstance(mixing, Tensor) and mixing == 1:
+            return f if plain else f - (1 - mixing) * residual
+        weights = self._weights(residual)
+        image = f - combination(weights, self._filled(self.image_steps))
+        if plain:
             return image
-        return image - (1 - mixing) * (residual - combination(weights, self.residual_steps[:, : self.filled]))
+        return image - (1 - mixing) * (residual - combination(weights, self._filled(self.residual_steps)))
+
+    def _weights(self, residual: Tensor) -> Tensor:
+        """Least-squares weights of the differences; zero, which means a Picard step, where they cannot be computed."""
+        projection = inner_products(self._filled(self.residual_steps), residual)
+        n = projection.shape[1]
+        factor, failed = torch.linalg.cholesky_ex(self.gram[:, :n, :n])
+        weights = torch.cholesky_solve(projection.unsqueeze(-1), factor).squeeze(-1)
+        if bool(failed.any()):
+            weights = torch.where((failed == 0).unsqueeze(-1), weights, 0.0)
+        return weights
+
+    def _filled(self, stack: Tensor) -> Tensor:
+        return stack if self.n_seen >= self.memory else stack[:, : self.n_seen]
 
 
 @final
@@ -76,8 +79,8 @@ class AndersonHistory:
 class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
     """Least-squares mixing of the last ``memory`` steps of each sample.
 
-    The Gram matrix is scaled to unit diagonal before the ridge is added: an absolute ridge, as other libraries use,
-    stalls once residuals are smaller than its square root. Cost a step beyond the map: three passes over
+    The ridge of the least-squares problem is relative to the diagonal of the Gram matrix: an absolute ridge, as other
+    libraries use, stalls once residuals are smaller than its square root. Cost a step beyond the map: three passes over
     (batch, memory, d) and one Cholesky factorisation of (memory, memory) per sample.
 
     Args:
@@ -100,12 +103,12 @@ class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
 
     def begin(self, fixed_point_map: CountedMap, z: States) -> AndersonHistory:
         """Room for ``memory`` differences."""
-        return AndersonHistory(z, self.memory)
+        return AndersonHistory(z, self.memory, self.ridge)
 
     def propose(self, history: AndersonHistory, z: States, f: States, residual: States) -> States:
         """The mixed step; the first is a Picard step."""
         history.remember(f, residual)
-        return history.step(f, residual, self.ridge, self.mixing)
+        return history.step(f, residual, self.mixing)
 
 
 def _default_ridge(dtype: torch.dtype) -> float:

@@ -25,7 +25,7 @@ class AutoHistory:
     """Anderson's differences, the last residuals, and which samples have left Picard."""
 
     def __init__(self, z: States, memory: int) -> None:
-        self.anderson = AndersonHistory(z, memory)
+        self.anderson = AndersonHistory(z, memory, ridge=None)
         self.sizes: list[Tensor] = []
         self.accelerated = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         self.mixing = z.new_ones(z.shape[0], 1)
@@ -69,7 +69,7 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
         self._decide(history, f, residual, previous[1])
         if not bool(history.accelerated.any()):
             return f
-        step = history.anderson.step(f, residual, None, history.mixing if history.damped else 1.0)
+        step = history.anderson.step(f, residual, history.mixing if history.damped else 1.0)
         return rows_from(step, history.accelerated, f)
 
     def _decide(self, history: AutoHistory, f: Tensor, residual: Tensor, previous: Tensor) -> None:

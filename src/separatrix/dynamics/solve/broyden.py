@@ -18,7 +18,7 @@ _SUFFICIENT_DECREASE = 1e-4
 
 
 class BroydenHistory:
-    """The inverse Jacobian of f(z) - z as -I + sum over pairs of left right^T, and the last step."""
+    """The matrix M = I + sum over pairs of left right^T, minus the inverse Jacobian of f(z) - z, and the last step."""
 
     def __init__(self, fixed_point_map: CountedMap, z: States, memory: int) -> None:
         batch, dim = z.shape
@@ -31,19 +31,19 @@ class BroydenHistory:
         self.direction: Tensor | None = None
         self.step: Tensor | None = None
 
-    def inverse_times(self, vector: States) -> States:
-        """The approximate inverse Jacobian times a vector."""
-        return self._minus_identity_plus(self.left, self.right, vector)
+    def times(self, vector: States) -> States:
+        """M times a vector."""
+        return self._identity_plus(self.left, self.right, vector)
 
-    def inverse_transposed_times(self, vector: States) -> States:
-        """Its transpose times a vector."""
-        return self._minus_identity_plus(self.right, self.left, vector)
+    def transposed_times(self, vector: States) -> States:
+        """The transpose of M times a vector."""
+        return self._identity_plus(self.right, self.left, vector)
 
-    def _minus_identity_plus(self, left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
+    def _identity_plus(self, left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
         n = self.n_pairs
         if n == 0:
-            return -vector
-        return combination(inner_products(right[:, :n], vector), left[:, :n]) - vector
+            return vector
+        return vector + combination(inner_products(right[:, :n], vector), left[:, :n])
 
     def store(self, left: States, right: States) -> None:
         """Add a pair."""
@@ -59,7 +59,7 @@ class BroydenHistory:
 @final
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
-    """Quasi-Newton steps from rank-one updates of the inverse Jacobian, starting from Picard (inverse -I).
+    """Quasi-Newton steps from rank-one updates of the inverse Jacobian, starting from Picard.
 
     When the memory is full the history starts anew: dropping or overwriting a single pair would break the secant
     conditions of those that follow it. Cost a step beyond the map: four passes over (batch, pairs, d).
@@ -95,18 +95,23 @@ class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
         return z + history.step
 
     def _direction(self, history: BroydenHistory, residual: Tensor) -> Tensor:
-        assert history.direction is not None
-        assert history.step is not None
-        applied = history.inverse_times(residual)
-        # The last direction is minus the old inverse on the old residual, so the old inverse on the difference of
-        # residuals is applied + direction, which saves one product with the whole history.
-        secant = applied + history.direction
-        right = history.inverse_transposed_times(history.step)
-        curvature = _dot(history.step, secant)  # right . difference of residuals
-        usable = curvature.abs() > 1e-8 * _norm(history.step) * _norm(secant)
-        left = (history.step - secant) * torch.where(usable, curvature.reciprocal(), 0.0)
-        history.store(left, right)
-        return -torch.addcmul(applied, left, _dot(right, residual))
+        """Update M so that it maps the last difference of residuals to minus the last step, and apply it.
+
+        The last direction is M times the old residual, so M times the difference y of residuals is ``applied`` minus
+        it: with s the step, the update M - (s + M y) (s^T M) / (s^T M y) costs no further product with the history
+        than M^T s.
+        """
+        direction, step = history.direction, history.step
+        assert direction is not None
+        assert step is not None
+        applied = history.times(residual)
+        overlap, old_overlap = _dot(step, applied), _dot(step, direction)
+        curvature = overlap - old_overlap  # s^T M y
+        usable = curvature.abs() > 1e-8 * (overlap.abs() + old_overlap.abs())
+        gain = torch.where(usable, -curvature.reciprocal(), 0.0)
+        left = gain * (applied if step is direction else applied + (step - direction))
+        history.store(left, history.transposed_times(step))
+        return torch.addcmul(applied, left, overlap)
 
     def _step_length(self, history: BroydenHistory, z: Tensor, residual: Tensor) -> Tensor:
         assert history.direction is not None

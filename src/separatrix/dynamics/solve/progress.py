@@ -38,6 +38,10 @@ class Progress:
         self.n_running = batch
         self.trace: list[Tensor] = []
         self._stale = torch.zeros(batch, dtype=torch.int64, device=z.device)
+        self._limit = self.residual
+        self._floor = min(100 * torch.finfo(z.dtype).eps, 0.1)
+        # otherwise whoever comes so close has converged
+        self._may_stall = method.stop == "abs" or method.tol < self._floor
 
     @property
     def running(self) -> Tensor:
@@ -48,33 +52,33 @@ class Progress:
         """Take in one evaluation: update the best iterates and decide who is finished."""
         size = torch.linalg.vector_norm(residual, dim=-1)
         relative = size / torch.linalg.vector_norm(f, dim=-1).clamp_min(torch.finfo(z.dtype).tiny)
+        if not self.trace:
+            self._limit = self.method.divergence * size
         self.trace.append(size)
         done = (relative if self.method.stop == "rel" else size) <= self.method.tol
         self._keep_best(z, size, relative, done)
-        wild = ~(size <= self.method.divergence * self.trace[0])  # also true for NaN
-        stalled = self._stalled(f.dtype)
-        finished = done | wild if stalled is None else done | wild | stalled
+        finished = done | ~(size <= self._limit)  # too large, or NaN
+        stalled = (self._stale >= _PATIENCE) & (self.relative <= self._floor) if self._may_stall else None
+        if stalled is not None:
+            finished |= stalled
         if bool(finished.any()):
             self._finish(finished & self.running, size, done, stalled)
 
     def _keep_best(self, z: Tensor, size: Tensor, relative: Tensor, done: Tensor) -> None:
         better = (size < self.residual) | done
-        settled = self.outcome == int(Outcome.CONVERGED)  # its row of z is its best row
-        if bool((better | settled).all()):
+        settled = better
+        if self.n_running < z.shape[0]:
+            settled = better | (self.outcome == int(Outcome.CONVERGED))  # their rows of z are their best rows
+        if bool(settled.all()):
             self.best, self.residual, self.relative = z, size, relative
-            self._stale.zero_()
+            if self._may_stall:
+                self._stale.zero_()
             return
-        better &= self.running
+        better = better & self.running
         self.best = rows_from(z, better, self.best)
         self.residual = torch.where(better, size, self.residual)
         self.relative = torch.where(better, relative, self.relative)
         self._stale = torch.where(better, 0, self._stale + 1)
-
-    def _stalled(self, dtype: torch.dtype) -> Tensor | None:
-        floor = min(100 * torch.finfo(dtype).eps, 0.1)
-        if self.method.stop == "rel" and self.method.tol >= floor:
-            return None  # whoever comes so close has converged
-        return (self._stale >= _PATIENCE) & (self.relative <= floor)
 
     def _finish(self, now: Tensor, size: Tensor, done: Tensor, stalled: Tensor | None) -> None:
         code = torch.where(torch.isfinite(size), int(Outcome.DIVERGED), int(Outcome.NON_FINITE))
