@@ -25,6 +25,8 @@ class StateLayout:
     shapes: tuple[torch.Size, ...]
     dtypes: tuple[torch.dtype, ...]
     dtype: torch.dtype
+    bare: bool
+    """The state is one tensor, not a structure of tensors."""
 
     @classmethod
     def of(cls, state: State) -> StateLayout:
@@ -40,10 +42,12 @@ class StateLayout:
         dtypes = tuple(leaf.dtype for leaf in leaves)
         # solvers need single precision at least: least squares in half precision would not converge
         dtype = functools.reduce(torch.promote_types, dtypes, torch.float32)
-        return cls(structure, tuple(leaf.shape for leaf in leaves), dtypes, dtype)
+        return cls(structure, tuple(leaf.shape for leaf in leaves), dtypes, dtype, isinstance(state, Tensor))
 
     def pack(self, state: State) -> Tensor:
         """The state as (batch, d)."""
+        if isinstance(state, Tensor) and self.bare and state.shape == self.shapes[0]:
+            return _flat(state, self.dtype)
         leaves, structure = pytree.tree_flatten(state)
         shapes = tuple(leaf.shape for leaf in leaves)
         if structure != self.structure or shapes != self.shapes:
@@ -51,14 +55,18 @@ class StateLayout:
                 f"the cell must return a state like the one it gets: shapes {[tuple(s) for s in self.shapes]}; "
                 f"it returned {[tuple(s) for s in shapes]}."
             )
-        parts = [leaf.to(self.dtype).flatten(1) if leaf.ndim > 1 else leaf.to(self.dtype)[:, None] for leaf in leaves]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return torch.cat([_flat(leaf, self.dtype) for leaf in leaves], dim=1)
 
     def unpack(self, packed: Tensor) -> State:
         """The inverse of ``pack``."""
+        if self.bare:
+            return packed.reshape(self.shapes[0]).to(self.dtypes[0])
         sizes = [shape[1:].numel() for shape in self.shapes]
-        parts = [packed] if len(sizes) == 1 else packed.split(sizes, dim=1)
-        leaves = [
-            part.reshape(shape).to(dtype) for part, shape, dtype in zip(parts, self.shapes, self.dtypes, strict=True)
-        ]
+        parts = zip(packed.split(sizes, dim=1), self.shapes, self.dtypes, strict=True)
+        leaves = [part.reshape(shape).to(dtype) for part, shape, dtype in parts]
         return pytree.tree_unflatten(leaves, self.structure)
+
+
+def _flat(leaf: Tensor, dtype: torch.dtype) -> Tensor:
+    leaf = leaf.to(dtype)
+    return leaf.unsqueeze(1) if leaf.ndim == 1 else leaf.flatten(1)
