@@ -29,7 +29,7 @@ def layer(splitting: Any, generator: torch.Generator, **options: Any) -> Monoton
 
 
 def test_the_weight_is_monotone_by_at_least_the_margin(generator: torch.Generator) -> None:
-    weight = layer(SPLITTINGS[0], generator, margin=0.3).weight()
+    weight = layer(SPLITTINGS[0], generator, margin=0.3).weight().detach()
     symmetric = torch.eye(8, dtype=torch.float64) - (weight + weight.mT) / 2
     assert float(torch.linalg.eigvalsh(symmetric).min()) >= 0.3 - 1e-12
 
@@ -40,10 +40,10 @@ def test_the_output_solves_the_original_equation_also_where_picard_diverges(
 ) -> None:
     model = layer(splitting, generator)
     with torch.no_grad():
-        model.skew.mul_(4)  # the spectral radius of W is now well above one
+        model.skew.mul_(3)  # the spectral radius of W is now well above one
     x = torch.randn(4, 5, generator=generator, dtype=torch.float64)
     z = model(x)
-    assert bool((torch.linalg.eigvals(model.weight()).abs().max() > 1.5).item())
+    assert bool((torch.linalg.eigvals(model.weight()).abs().max() > 1.2).item())
     assert torch.allclose(z, torch.relu(z @ model.weight().mT + model.inject(x)), atol=1e-7)
     assert bool((z > 0).any())
 

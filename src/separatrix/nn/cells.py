@@ -75,7 +75,7 @@ class TanhCell(nn.Module):
         fill_linear(self.linear, matrix)
         self.phi = phi
 
-    def forward(self, z: Float[Tensor, "*batch d"], x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+    def forward(self, z: Float[Tensor, "*batch d"], x: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch d"]:
         """One application of the map."""
         return self.phi(self.linear(z)) + x
 
@@ -118,7 +118,7 @@ class ResidualCell(nn.Module):
             dtype=dtype,
         )
 
-    def forward(self, z: Float[Tensor, "*batch d"], x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+    def forward(self, z: Float[Tensor, "*batch d"], x: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch d"]:
         """One application of the map."""
         out: Tensor = x + self.block(z)
         return out

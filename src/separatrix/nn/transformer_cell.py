@@ -63,7 +63,7 @@ class TransformerCell(nn.Module):
         self.attention_dropout = VariationalDropout(dropout, generator=generator)
         self.dense_dropout = VariationalDropout(dropout, generator=generator)
 
-    def forward(self, z: Float[Tensor, "*batch t d"], x: Float[Tensor, "*batch t d"]) -> Float[Tensor, "*batch t d"]:
+    def forward(self, z: Float[Tensor, "*batch t d"], x: Float[Tensor, "*#batch t d"]) -> Float[Tensor, "*batch t d"]:
         """One application of the layer to the state z with the embeddings x."""
         h = z + x
         h = h + self.attention_dropout(self.attention(self.attention_norm(h)))

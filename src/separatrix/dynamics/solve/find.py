@@ -50,8 +50,9 @@ def find_equilibrium(
         0.739085
     """
     _check_arguments(method, z0)
+    counted = CountedMap(fixed_point_map, z0.shape)  # remembers the autocast that is switched off next
     with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
-        solution = _solve(CountedMap(fixed_point_map, z0.shape), method, z0.detach().clone().reshape(-1, z0.shape[-1]))
+        solution = _solve(counted, method, z0.detach().clone().reshape(-1, z0.shape[-1]))
     solution = _with_batch_shape(solution, z0.shape)
     if not solution.ok:
         if throw:
