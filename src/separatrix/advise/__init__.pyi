@@ -1,0 +1,1 @@
+from .deq_advisor import DeqAdvice as DeqAdvice, deq as deq

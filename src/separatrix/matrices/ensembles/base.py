@@ -74,7 +74,7 @@ class AbstractEnsemble(abc.ABC):
         return (unit * scale[..., None, None]).to(dtype)
 
 
-def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, "..."]:
+def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, ...]:
     """The square root of ``weight_var``, checked: finite, not negative, broadcastable to the batch."""
     variance = double(weight_var, "weight_var")
     if bool((variance < 0).any()):
@@ -88,9 +88,7 @@ def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, "..
     return variance.sqrt()
 
 
-def normal_entries(
-    *shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64
-) -> Float[Tensor, "..."]:
+def normal_entries(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Float[Tensor, ...]:
     """Independent standard normal numbers on the generator's device."""
     return torch.randn(*shape, generator=generator, device=generator.device, dtype=dtype)
 
