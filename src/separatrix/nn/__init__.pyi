@@ -15,6 +15,6 @@ from .bounds import (
 from .cells import ResidualCell as ResidualCell, TanhCell as TanhCell
 from .deq import DEQ as DEQ
 from .dropout import VariationalDropout as VariationalDropout, renew_masks as renew_masks
-from .jacobian_penalty import jacobian_penalty as jacobian_penalty
+from .hutchinson import jacobian_penalty as jacobian_penalty
 from .monotone import MonotoneDEQ as MonotoneDEQ
 from .transformer_cell import CausalAttention as CausalAttention, TransformerCell as TransformerCell

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 
+from .jacobian_radius import spectral_radius
 from .krylov import JacobianAt, unit
 from .solve.maps import FixedPointMap
-from .spectral_radius import spectral_radius
 
 
 def spectral_norm(
