@@ -44,7 +44,7 @@ def test_small_jacobians_are_solved_exactly(generator: torch.Generator) -> None:
     singular = torch.linalg.svdvals(jacobians)[:, 0]
     assert torch.allclose(spectral_radius(cell, z), eigenvalues.abs().amax(-1), rtol=1e-8)
     assert torch.allclose(spectral_abscissa(cell, z), eigenvalues.real.amax(-1), rtol=1e-8)
-    assert torch.allclose(spectral_norm(cell, z, power=3000), singular, rtol=1e-6)
+    assert torch.allclose(spectral_norm(cell, z, power=300), singular, rtol=1e-3)
     assert torch.allclose(non_normality(cell, z), singular / eigenvalues.abs().amax(-1), rtol=1e-2)
 
 
