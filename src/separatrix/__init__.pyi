@@ -6,6 +6,7 @@ from . import (
     experiments as experiments,
     lab as lab,
     matrices as matrices,
+    nn as nn,
     report as report,
     sources as sources,
     tasks as tasks,

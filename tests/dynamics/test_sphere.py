@@ -47,4 +47,6 @@ def test_states_off_the_sphere_are_refused(tokens: torch.Tensor, error: type[Exc
 
 
 def test_normalising_is_offered() -> None:
-    torch.testing.assert_close(check_tokens([[3.0, 4.0]], normalised=True), torch.tensor([[0.6, 0.8]], dtype=torch.float64))
+    torch.testing.assert_close(
+        check_tokens([[3.0, 4.0]], normalised=True), torch.tensor([[0.6, 0.8]], dtype=torch.float64)
+    )

@@ -20,6 +20,10 @@ from .equilibrium import KINDS as KINDS, Equilibrium as Equilibrium
 from .equilibrium_search import find_equilibria as find_equilibria, partitions as partitions
 from .flow import AbstractFlow as AbstractFlow, AbstractSphereFlow as AbstractSphereFlow
 from .integration import integrate as integrate
+from .jacobian_abscissa import spectral_abscissa as spectral_abscissa
+from .jacobian_norm import non_normality as non_normality, spectral_norm as spectral_norm
+from .jacobian_radius import spectral_radius as spectral_radius
+from .krylov import JacobianAt as JacobianAt, ritz_values as ritz_values
 from .layer_descent import Descent as Descent
 from .layer_trajectory import LayerTrajectory as LayerTrajectory
 from .limit_cycles import LimitCycle as LimitCycle, find_periods as find_periods, limit_cycle as limit_cycle
@@ -29,7 +33,9 @@ from .metastability import (
     Plateau as Plateau,
     metastability_record as metastability_record,
 )
+from .multistart import EquilibriumCount as EquilibriumCount, count_equilibria as count_equilibria
 from .oja import OjaFlow as OjaFlow
+from .period_two import PeriodTwo as PeriodTwo, find_period_two as find_period_two
 from .polishing import Polished as Polished, polish as polish
 from .polygonal import (
     PolygonalSearch as PolygonalSearch,
@@ -41,6 +47,15 @@ from .proportions import (
     unseen_mass as unseen_mass,
     wilson_interval as wilson_interval,
 )
+from .solve.anderson import Anderson as Anderson
+from .solve.auto import Auto as Auto
+from .solve.base import AbstractEquilibriumSolver as AbstractEquilibriumSolver
+from .solve.broyden import Broyden as Broyden
+from .solve.find import find_equilibrium as find_equilibrium
+from .solve.maps import AffineMap as AffineMap
+from .solve.newton_krylov import NewtonKrylov as NewtonKrylov, gmres as gmres
+from .solve.picard import Picard as Picard
+from .solve.solution import EquilibriumSolution as EquilibriumSolution
 from .sphere import (
     check_tokens as check_tokens,
     chordal_distances as chordal_distances,

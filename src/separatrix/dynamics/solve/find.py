@@ -1,0 +1,108 @@
+"""The one loop behind every fixed-point method: evaluate, keep the best, stop per sample, never lose a good sample."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
+
+from .base import AbstractEquilibriumSolver
+from .maps import CountedMap, FixedPointMap
+from .progress import Progress
+from .solution import EquilibriumSolution
+from .stacks import rows_from
+
+
+def find_equilibrium(
+    fixed_point_map: FixedPointMap,
+    method: AbstractEquilibriumSolver[Any],
+    z0: Float[Tensor, "*batch d"],
+    *,
+    throw: bool = True,
+) -> EquilibriumSolution:
+    """Solve z = f(z) for every sample of a batch.
+
+    Args:
+        fixed_point_map: f, acting on states of the shape of ``z0``; rows must not depend on each other.
+        method: ``Picard()``, ``Anderson()``, ``Broyden()``, ``NewtonKrylov()`` or ``Auto()`` with its own tolerances.
+        z0: where to start, ``(batch, d)`` or any leading batch axes.
+        throw: raise ``NotConverged`` if a sample fails; otherwise warn and return the solution with its outcomes.
+
+    Returns:
+        The solution; failed samples hold NaN in ``value``. Computed without gradients, in the dtype of ``z0``.
+
+    Raises:
+        InvalidInput: ``method`` is not a solver, or ``z0`` is not a floating tensor.
+        ShapeError: the map does not return the shape it is given.
+        NotConverged: a sample failed and ``throw`` is true.
+
+    Cost: one evaluation of the map a step, plus what the method adds; see there.
+
+    Example:
+        >>> solution = find_equilibrium(torch.cos, Anderson(tol=1e-10), torch.zeros(1, 1, dtype=torch.float64))
+        >>> round(solution.value.item(), 6)
+        0.739085
+    """
+    _check_arguments(method, z0)
+    counted = CountedMap(fixed_point_map, z0.shape)  # remembers the autocast that is switched off next
+    with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
+        solution = _solve(counted, method, z0.detach().clone().reshape(-1, z0.shape[-1]))
+    solution = _with_batch_shape(solution, z0.shape)
+    if not solution.ok:
+        if throw:
+            raise NotConverged(solution.failure_message(), solution)
+        warnings.warn(solution.failure_message(), ConvergenceWarning, stacklevel=2)
+    return solution
+
+
+def _check_arguments(method: Any, z0: Any) -> None:
+    if not isinstance(method, AbstractEquilibriumSolver):
+        raise InvalidInput(f"method must be a solver such as Anderson(); got {method!r}.")
+    if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
+        raise InvalidInput(f"z0 must be a floating tensor (batch, d); got {_described(z0)}.")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+    return type(value).__name__
+
+
+def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], z: Tensor) -> EquilibriumSolution:
+    progress = Progress(method, z)
+    if z.shape[0] == 0:
+        progress.trace.append(progress.residual)
+        return progress.solution(0)
+    history = method.begin(fixed_point_map, z)
+    for step in range(1, method.max_steps + 1):
+        f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
+        residual = f - z
+        progress.note(z, f, residual)
+        if progress.n_running == 0 or step == method.max_steps:
+            break
+        proposal = method.propose(history, z, f, residual)
+        # a finished sample rests where it is
+        z = proposal if progress.n_running == z.shape[0] else rows_from(proposal, progress.running, z)
+    return progress.solution(fixed_point_map.evaluations)
+
+
+def _with_batch_shape(solution: EquilibriumSolution, shape: torch.Size) -> EquilibriumSolution:
+    batch = shape[:-1]
+    if len(batch) == 1:
+        return solution
+    return dataclasses.replace(
+        solution,
+        value=solution.value.reshape(shape),
+        best=solution.best.reshape(shape),
+        trace=solution.trace.reshape(solution.trace.shape[0], *batch),
+        **{
+            name: getattr(solution, name).reshape(batch)
+            for name in ("outcome", "residual", "relative", "steps", "rate")
+        },
+    )
