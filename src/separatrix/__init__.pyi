@@ -12,5 +12,6 @@ from . import (
     tasks as tasks,
     theory as theory,
 )
+from .report.plots import plot as plot
 
 __version__: str

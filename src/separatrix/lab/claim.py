@@ -38,9 +38,9 @@ class Row:
     """
 
     quantity: str
-    measured: float | str
-    expected: float | str
-    tolerance: float | str = 0.0
+    measured: float | int | str
+    expected: float | int | str
+    tolerance: float | int | str = 0.0
     agrees: bool = None  # type: ignore[assignment]
     spread: float | None = None
 

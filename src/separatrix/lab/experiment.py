@@ -89,6 +89,11 @@ class Experiment:
         """``module:name``, by which a worker process finds the experiment."""
         return f"{self.module}:{self.name}"
 
+    @property
+    def typed_name(self) -> str:
+        """What to type for it on the command line: its name, or its entry if it is not of this package."""
+        return self.name if self.module.startswith("separatrix.") else self.entry
+
     def params(self, scale: str = "smoke", seeds: Sequence[int] | None = None, **changes: Any) -> Params:
         """The parameters of a scale with changes; unknown names and values of the wrong type are refused."""
         if scale not in SCALES:
@@ -126,10 +131,10 @@ def load(entry: str) -> Experiment:
 
     module_name, _, name = entry.partition(":")
     module = sys.modules.get(module_name) or importlib.import_module(module_name)
-    for value in vars(module).values():
-        if isinstance(value, Experiment) and value.name == name:
-            return value
-    raise InvalidInput(f"module {module_name!r} defines no experiment named {name!r}.")
+    known = {value.name: value for value in vars(module).values() if isinstance(value, Experiment)}
+    if name not in known:
+        raise unknown_name(f"experiment of module {module_name}", name, known)
+    return known[name]
 
 
 def _listed(value: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy
 
-from separatrix.core.errors import CorruptData, InvalidInput
+from separatrix.core.errors import CorruptData, InvalidInput, StoreError
 
 from .cell import Cell, canonical_json
 
@@ -55,14 +55,16 @@ class Record:
         """Read a record and verify its digest; anything truncated or edited is refused by name."""
         try:
             body = json.loads(text)
+            if body["format"] > FORMAT:
+                raise StoreError(f"{name} was written by a newer version of separatrix; upgrade to read it.")
             cell = Cell(**body["cell"])
             expected, payload = body["digest"], body["payload"]
-            found = _digest(cell, payload)
+            found, origin = _digest(cell, payload), decode(body["provenance"])
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptData(f"{name} is not a whole record ({type(error).__name__}: {error}).") from None
         if found != expected:
             raise CorruptData(f"{name} was changed: its digest is {found[:12]}, written was {str(expected)[:12]}.")
-        return cls(cell, decode(payload), decode(body["provenance"]))
+        return cls(cell, decode(payload), origin)
 
 
 def _digest(cell: Cell, payload: Any) -> str:

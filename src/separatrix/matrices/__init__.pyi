@@ -1,0 +1,17 @@
+from .delay_lines import delay_line as delay_line, feedback_line as feedback_line
+from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve
+from .nonnormality import (
+    commutator_norm as commutator_norm,
+    henrici as henrici,
+    henrici_bound as henrici_bound,
+    numerical_abscissa as numerical_abscissa,
+    numerical_radius as numerical_radius,
+    power_norms as power_norms,
+)
+from .pseudospectra import kreiss_constant as kreiss_constant, pseudospectrum as pseudospectrum
+from .schur import (
+    SchurParts as SchurParts,
+    complex_schur_form as complex_schur_form,
+    rotation_block as rotation_block,
+    schur_parts as schur_parts,
+)

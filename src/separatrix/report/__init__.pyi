@@ -1,7 +1,22 @@
+from .figures import draw_experiment as draw_experiment
+from .html import write_report as write_report
+from .memory import (
+    draw_memory_bounds as draw_memory_bounds,
+    draw_memory_curves as draw_memory_curves,
+    draw_memory_totals as draw_memory_totals,
+    draw_transients as draw_transients,
+)
+from .plots import drawable as drawable, plot as plot, plots as plots
 from .style import (
+    DIVERGING as DIVERGING,
     PALETTE as PALETTE,
+    SEQUENTIAL as SEQUENTIAL,
+    faint as faint,
+    ink as ink,
     new_figure as new_figure,
+    paper as paper,
     save as save,
     single_axes as single_axes,
     theme as theme,
+    to_svg as to_svg,
 )

@@ -1,13 +1,17 @@
-"""One house style for every figure: colour-blind safe, light or dark, no global matplotlib state.
+"""One house style for every figure: colour-blind safe, light or dark, written as PDF, SVG or PNG.
 
 Figures are plain ``matplotlib.figure.Figure`` objects made by ``new_figure``; nothing here uses pyplot, so a server
-without a display can draw and the user's own settings stay as they are.
+without a display can draw. Settings hold while something is drawn and are put back afterwards: the user's own stay
+as they are. Legends and notes take their colours when they are added, so draw inside ``with theme(...)``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import io
+import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -18,7 +22,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from separatrix.core.errors import InvalidInput
+from separatrix.core.errors import InvalidInput, unknown_name
 
 Theme: TypeAlias = Literal["light", "dark"]
 
@@ -30,19 +34,35 @@ DIVERGING = "RdBu_r"
 SUFFIXES = (".pdf", ".svg", ".png")
 
 _theme: contextvars.ContextVar[Theme] = contextvars.ContextVar("theme", default="light")
+_drawing = threading.RLock()  # matplotlib's settings belong to the process, so threads draw one after another
+_THEMES: dict[str, Theme] = {"light": "light", "dark": "dark"}
 _INK = {"light": "#1a1a1a", "dark": "#e8e8e8"}
 _PAPER = {"light": "#ffffff", "dark": "#16181d"}
 _FAINT = {"light": "#d9d9d9", "dark": "#3a3f4a"}
 
 
 @contextlib.contextmanager
-def theme(name: Theme) -> Iterator[None]:
-    """Draw everything inside in the light or the dark theme."""
-    token = _theme.set(name)
+def theme(name: str) -> Iterator[None]:
+    """Draw everything inside in the ``"light"`` or the ``"dark"`` theme, legends and notes included."""
+    if name not in _THEMES:
+        raise unknown_name("theme", name, _THEMES)
+    token = _theme.set(_THEMES[name])
     try:
-        yield
+        with _house_settings():
+            yield
     finally:
         _theme.reset(token)
+
+
+def current_theme() -> Theme:
+    """The theme that holds here; light unless ``theme`` says otherwise."""
+    return _theme.get()
+
+
+@contextlib.contextmanager
+def _house_settings() -> Iterator[None]:
+    with _drawing, matplotlib.rc_context(rc_params()):
+        yield
 
 
 def ink() -> str:
@@ -50,15 +70,24 @@ def ink() -> str:
     return _INK[_theme.get()]
 
 
+def paper() -> str:
+    """The background colour of the present theme."""
+    return _PAPER[_theme.get()]
+
+
+def faint() -> str:
+    """The colour of grids and of what should stay in the background in the present theme."""
+    return _FAINT[_theme.get()]
+
+
 def rc_params() -> dict[Any, Any]:
     """The matplotlib settings of the present theme."""
-    text, paper, faint = _INK[_theme.get()], _PAPER[_theme.get()], _FAINT[_theme.get()]
     return {
-        "figure.facecolor": paper,
-        "savefig.facecolor": paper,
-        "axes.facecolor": paper,
-        "axes.edgecolor": text,
-        "axes.labelcolor": text,
+        "figure.facecolor": paper(),
+        "savefig.facecolor": "auto",  # the figure's own, whatever the theme when it is saved
+        "axes.facecolor": paper(),
+        "axes.edgecolor": ink(),
+        "axes.labelcolor": ink(),
         "axes.titlesize": 10,
         "axes.labelsize": 9,
         "axes.grid": True,
@@ -66,18 +95,22 @@ def rc_params() -> dict[Any, Any]:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.prop_cycle": cycler(color=PALETTE[:7]),
-        "grid.color": faint,
+        "image.cmap": SEQUENTIAL,
+        "grid.color": faint(),
         "grid.linewidth": 0.5,
-        "text.color": text,
-        "xtick.color": text,
-        "ytick.color": text,
+        "text.color": ink(),
+        "xtick.color": ink(),
+        "ytick.color": ink(),
         "xtick.labelsize": 8,
         "ytick.labelsize": 8,
         "legend.fontsize": 8,
         "legend.frameon": False,
         "lines.linewidth": 1.5,
         "lines.markersize": 4,
-        "font.family": "DejaVu Sans",
+        "errorbar.capsize": 2,
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans", "Verdana", "Helvetica", "Arial"],  # same widths where DejaVu is absent
+        "font.size": 9,
         "svg.fonttype": "none",
         "svg.hashsalt": "separatrix",
         "pdf.fonttype": 42,
@@ -85,30 +118,45 @@ def rc_params() -> dict[Any, Any]:
 
 
 def new_figure(
-    n_rows: int = 1, n_cols: int = 1, *, width: float = 6.4, height: float = 4.0, **subplots: Any
+    n_rows: int = 1, n_cols: int = 1, *, width: float | int = 6.4, height: float | int = 4.0, **subplots: Any
 ) -> tuple[Figure, numpy.ndarray]:
-    """A figure in the house style and its axes as an array (n_rows, n_cols); sizes in inches."""
-    with matplotlib.rc_context(rc_params()):
+    """A figure in the house style and its axes as an array (n_rows, n_cols); sizes in inches.
+
+    Further options go to ``matplotlib.figure.Figure.subplots``, which refuses those it does not know.
+    """
+    with _house_settings():
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(n_rows, n_cols, squeeze=False, **subplots)
     return figure, axes
 
 
 def single_axes(**options: Any) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes."""
+    """A figure with one pair of axes; options as for ``new_figure``."""
     figure, axes = new_figure(1, 1, **options)
     return figure, axes[0, 0]
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 150) -> Path:
-    """Write a figure as PDF, SVG or PNG, chosen by the suffix."""
+    """Write a figure as PDF, SVG or PNG, chosen by the suffix. Equal figures give equal bytes."""
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"a figure's suffix must be one of {', '.join(SUFFIXES)}; got {path.suffix or 'none'!r}.")
-    with matplotlib.rc_context(rc_params()):
-        figure.savefig(path, dpi=dpi, metadata=_without_date(path))
+    with _house_settings():
+        figure.savefig(path, dpi=dpi, metadata=_without_date(path.suffix.lower()))
     return path
 
 
-def _without_date(path: Path) -> dict[str, Any]:
-    return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix.lower(), {})
+def to_svg(figure: Figure, prefix: str) -> str:
+    """A figure as an ``<svg>`` element to stand in a page; ``prefix`` keeps its ids apart from other figures'."""
+    if not re.fullmatch(r"[A-Za-z][\w-]*", prefix):
+        raise InvalidInput(f"prefix must be a letter followed by letters, digits, '-' or '_'; got {prefix!r}.")
+    stream = io.StringIO()
+    with _house_settings():
+        figure.savefig(stream, format="svg", metadata=_without_date(".svg"))
+    text = stream.getvalue()
+    element = text[text.index("<svg") :].strip()
+    return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", element)
+
+
+def _without_date(suffix: str) -> dict[str, Any]:
+    return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(suffix, {})

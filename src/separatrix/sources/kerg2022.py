@@ -2,9 +2,103 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import final
+
 from .document import Document, Erratum
 
-ERRATA: tuple[Erratum, ...] = ()
+
+@final
+@dataclasses.dataclass(frozen=True)
+class PrintedMemory:
+    """One row of Table 5 of appendix A: a triangular matrix of 100 units and its total Fisher memory as printed."""
+
+    sub: float
+    rest: float
+    diagonal: float
+    total: float
+    tolerance: float
+    """Half a unit of the last printed digit."""
+
+
+TABLE5_UNITS = 100
+TABLE5: tuple[PrintedMemory, ...] = (
+    PrintedMemory(0.95, 0.0, 0.0, 3.03, 0.005),
+    PrintedMemory(1.00, 0.0, 0.0, 5.19, 0.005),
+    PrintedMemory(1.05, 0.0, 0.0, 12.1, 0.05),
+    PrintedMemory(0.95, 0.005, 0.0, 3.18, 0.005),
+    PrintedMemory(1.00, 0.005, 0.0, 5.30, 0.005),
+    PrintedMemory(1.05, 0.005, 0.0, 12.1, 0.05),
+    PrintedMemory(0.95, 0.0, 0.2, 12.0, 0.05),
+    PrintedMemory(1.00, 0.0, 0.2, 16.2, 0.05),
+    PrintedMemory(1.05, 0.0, 0.2, 20.5, 0.05),
+    PrintedMemory(0.95, 0.005, 0.2, 12.1, 0.05),
+    PrintedMemory(1.00, 0.005, 0.2, 16.3, 0.05),
+    PrintedMemory(1.05, 0.005, 0.2, 20.4, 0.05),
+)
+
+ERRATA: tuple[Erratum, ...] = (
+    Erratum(
+        key="kerg2022-rotation-blocks",
+        place="section 2.3.2",
+        printed="the 2x2 blocks of a real Schur form are rotation blocks gamma [[cos, -sin], [sin, cos]]",
+        correct="gamma [[cos, -exp(kappa) sin], [exp(-kappa) sin, cos]], with kappa = 0 only for normal blocks",
+        evidence="[[.5, -2], [.3, .5]] is its own Schur form, with kappa 0.949; LAPACK's blocks of random matrices",
+    ),
+    Erratum(
+        key="kerg2022-spectrum",
+        place="Eq. (3.5.1)",
+        printed="T may be any strictly lower-triangular matrix without changing the spectrum of the rotation blocks",
+        correct="T must vanish inside the blocks; an entry t there makes |lambda|^2 = gamma^2 + gamma t sin theta",
+        evidence="gamma = theta = 1: modulus 1.1191 at t = .3, 0.7611 at t = -.5, two real eigenvalues at t = -2",
+    ),
+    Erratum(
+        key="kerg2022-reach",
+        place="section 3.5",
+        printed="Eq. (3.5.1) can express any matrix whose eigenvalues are complex-conjugate pairs",
+        correct="only with t inside the blocks, and then gamma is not the modulus; a skew kappa per block gives both",
+        evidence="[[.5, -2], [.3, .5]] has Henrici departure 1.7, every rotation block has 0; with kappa the round "
+        "trip is exact to rounding",
+    ),
+    Erratum(
+        key="kerg2022-delay-line-total",
+        place="section 2.6",
+        printed="J_tot = (N/eps)(1 - 1/eps) for the delay line with alpha > 1",
+        correct="J_tot = (N/eps)(1 - 1/alpha) + O(1)",
+        evidence="exact sums: the remainder tends to 2.8153, 1.2991, 0.8034, 0.3158 at alpha 1.1, 1.5, 2, 4 (eps = 1)",
+    ),
+    Erratum(
+        key="kerg2022-delay-line-optimal",
+        place="section 3.4.2",
+        printed="the delay line achieves the highest possible J(k) for k <= N",
+        correct="it does so among networks with the same amplification of the signal, |W^m v| for m <= k",
+        evidence="alpha = 1.1, first weight three times as large: J(1) = 0.908 against 0.524",
+    ),
+    Erratum(
+        key="kerg2022-normalisation",
+        place="section 3.4.2, Eq. (3.4.2), Fig. 1, Table 5",
+        printed="J(k) = alpha^k (alpha - 1) / (alpha^(k+1) - 1) for a line with alpha on its sub-diagonal",
+        correct="alpha is the square of the sub-diagonal entry, and a factor 1/eps is missing here and in Eq. (3.4.4)",
+        evidence="N = 100, sub-diagonal 1.05: the totals 12.087 (computed, and printed as 12.1) and 12.087 (formula at "
+        "1.05^2) against 8.278 (formula at 1.05)",
+    ),
+    Erratum(
+        key="kerg2022-table5",
+        place="appendix A, Table 5, rows with d = 0.2",
+        printed="12.0, 16.2, 20.5, 12.1, 16.3, 20.4",
+        correct="11.939, 16.298, 20.837, 12.090, 16.391, 20.885",
+        evidence="ball arithmetic with 256 bits, error bounds below 1e-12; the covariance has condition 5e14 to 1e24, "
+        "which double precision cannot invert",
+    ),
+    Erratum(
+        key="kerg2022-eq-a-2-6",
+        place="appendix A.2, Eqs. (A.2.3) and (A.2.6)",
+        printed="u' C u = eps sum |A' D'^k u|^2, and C <= eps sigma^2 diag(1, (1-alpha^2)/(1-alpha), ...)",
+        correct="(DA)^k is not D^k A; C <= eps sigma^(2(N-1)) diag(...), the exponent of the line before; in the "
+        "Loewner order A >= B means that A - B is positive semidefinite",
+        evidence="random triangular matrices of 2 to 8 units: exponent 2 fails in 1361 of 14000, 2(N-1) never",
+    ),
+)
 
 DOCUMENT = Document(
     key="kerg2022",

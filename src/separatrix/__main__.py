@@ -1,0 +1,5 @@
+"""``python -m separatrix`` is the command line."""
+
+from separatrix.cli.main import main
+
+main()

@@ -1,0 +1,76 @@
+"""From the names people type to experiments, documents and stores; nothing here imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from separatrix.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from separatrix.lab.experiment import Experiment
+    from separatrix.lab.store import Store
+
+SCALE_NAMES = ("smoke", "laptop", "paper")
+
+
+def find_experiment(name: str) -> Experiment:
+    """One experiment of the package by name, or of any importable module as ``module:name``."""
+    from separatrix.experiments import find
+    from separatrix.lab.experiment import load
+
+    if ":" not in name:
+        return find(name)
+    try:
+        return load(name)
+    except ModuleNotFoundError as error:
+        raise InvalidInput(f"no module for {name!r}: {error}; set PYTHONPATH to its folder.") from None
+
+
+def find_experiments(names: Sequence[str] | None) -> list[Experiment]:
+    """The named experiments, or all of the package if none is named."""
+    from separatrix.experiments import catalogue
+
+    return [find_experiment(name) for name in names] if names else list(catalogue().values())
+
+
+def require_scale(name: str) -> str:
+    """A scale's name, or the error with the nearest."""
+    from separatrix.core.errors import unknown_name
+
+    if name not in SCALE_NAMES:
+        raise unknown_name("scale", name, SCALE_NAMES)
+    return name
+
+
+@contextmanager
+def reading(folder: Path | None) -> Iterator[Store | None]:
+    """The store of a command that only reads: none is made where none is."""
+    from separatrix.lab.store import Store
+
+    if not Store.exists(folder):
+        yield None
+        return
+    with Store(folder) as store:
+        yield store
+
+
+def complete_experiment(incomplete: str) -> list[str]:
+    """Names for the shell."""
+    from separatrix.experiments import catalogue
+
+    return [name for name in catalogue() if name.startswith(incomplete)]
+
+
+def complete_document(incomplete: str) -> list[str]:
+    """Document keys for the shell."""
+    from separatrix.sources.catalogue import documents
+
+    return [key for key in documents() if key.startswith(incomplete)]
+
+
+def complete_scale(incomplete: str) -> list[str]:
+    """Scales for the shell."""
+    return [name for name in SCALE_NAMES if name.startswith(incomplete)]

@@ -1,0 +1,48 @@
+"""Options that several commands share, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from .lookup import complete_document, complete_experiment, complete_scale
+
+Names: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...",
+        help="Experiments by name; MODULE:NAME for one of your own.",
+        autocompletion=complete_experiment,
+        show_default=False,
+    ),
+]
+Name: TypeAlias = Annotated[
+    str, typer.Argument(help="An experiment; MODULE:NAME for one of your own.", autocompletion=complete_experiment)
+]
+StoreFolder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", metavar="DIR", help="Folder of the records [default: your data folder].", show_default=False
+    ),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", help="Worker processes [default: physical cores].", show_default=False),
+]
+DocumentKey: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--document", help="Only this document.", autocompletion=complete_document, show_default=False),
+]
+ScaleName: TypeAlias = Annotated[
+    str, typer.Option("--scale", help="smoke, laptop or paper.", autocompletion=complete_scale)
+]
+AnyScale: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--scale", help="Only this scale [default: the largest].", autocompletion=complete_scale, show_default=False
+    ),
+]

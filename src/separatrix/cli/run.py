@@ -1,0 +1,95 @@
+"""``separatrix run`` and ``separatrix resume``: compute what has no record yet."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.core.errors import InvalidInput
+
+from .lookup import find_experiments
+from .options import AsJson, Jobs, Names, Quiet, ScaleName, StoreFolder
+from .parse import parse_seeds, parse_settings
+from .printing import print_json, print_run, say, say_failures
+
+if TYPE_CHECKING:
+    from separatrix.lab.experiment import Experiment, Params
+
+
+def run(
+    names: Names = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every experiment of the package.")] = False,
+    scale: ScaleName = "smoke",
+    seeds: Annotated[
+        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5 [default: the scale's].", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
+    ] = None,
+    jobs: Jobs = None,
+    store: StoreFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run experiments; finished cells are kept and never computed twice."""
+    if bool(names) == everything:
+        raise InvalidInput("name the experiments to run, or give --all; separatrix list shows them.")
+    chosen, changes = parse_seeds(seeds), parse_settings(settings)
+    experiments = find_experiments(names)
+    requests = [(experiment, experiment.params(scale, chosen, **changes), scale) for experiment in experiments]
+    compute(requests, store, jobs, quiet, as_json)
+
+
+def resume(
+    names: Names = None, jobs: Jobs = None, store: StoreFolder = None, quiet: Quiet = False, as_json: AsJson = False
+) -> None:
+    """Continue every run that was interrupted or had failures."""
+    from separatrix.lab.runs import unfinished_runs
+    from separatrix.lab.store import Store
+
+    with Store(store) as opened:
+        requests = unfinished_runs(find_experiments(names), opened)
+    if not requests and not as_json:
+        print("nothing to resume: every remembered run is complete.")
+        return
+    compute(requests, store, jobs, quiet, as_json)
+
+
+def compute(
+    requests: Sequence[tuple[Experiment, Params, str]],
+    folder: Path | None,
+    jobs: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run, print, and leave with 0 (all well), 1 (a cell or a summary failed) or 130 (stopped by a person)."""
+    from separatrix.lab.campaign import run_experiments
+    from separatrix.lab.engine import RunInterrupted
+    from separatrix.lab.local_engine import LocalEngine
+    from separatrix.lab.progress import RunProgress
+    from separatrix.lab.store import Store
+
+    engine = LocalEngine(jobs)
+    try:
+        with Store(folder) as store, RunProgress(quiet) as progress:
+            reports = run_experiments(requests, store, engine, progress)
+    except RunInterrupted as interruption:
+        say(f"{interruption} Continue with: {_resume_command([request[0] for request in requests], folder)}")
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json([report.to_dict() for report in reports])
+    for report in reports:
+        if not as_json:
+            print_run(report)
+        say_failures(report)
+    if any(report.failures for report in reports):
+        raise typer.Exit(1)
+
+
+def _resume_command(experiments: Sequence[Experiment], folder: Path | None) -> str:
+    own = [experiment.entry for experiment in experiments if experiment.typed_name == experiment.entry]
+    return shlex.join(["separatrix", "resume", *own, *(["--store", str(folder)] if folder is not None else [])])

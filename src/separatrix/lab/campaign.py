@@ -1,0 +1,187 @@
+"""A campaign: several experiments run as one, and the report of each, computed or read back from the store."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+from separatrix.core.errors import SeparatrixError
+from separatrix.core.result import plain
+
+from .cell import Cell
+from .claim import Judgement
+from .engine import AbstractEngine
+from .experiment import SCALES, Experiment, Params, Payload, Summary
+from .progress import RunProgress
+from .provenance import combined
+from .runs import best_run, remember_run, run_command
+from .store import Store
+
+
+class ExperimentError(SeparatrixError, RuntimeError):
+    """An experiment's own code failed on complete records: a bug, said in one sentence."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class RunReport:
+    """What one run of an experiment gave. ``summary`` and ``judgements`` exist only when every cell is done."""
+
+    experiment: Experiment
+    scale: str
+    params: Params
+    cells: tuple[Cell, ...]
+    n_done: int
+    summary: Summary | None
+    judgements: Mapping[str, Judgement]
+    """By claim id; claims that need a larger scale are left out."""
+    seconds: float
+    """Computing time: the sum over cells, wherever and whenever each was computed."""
+    provenance: Mapping[str, Any]
+    """Package versions, code fingerprints, data digests, seeds, machines and times of all records."""
+    command: str
+    failures: Mapping[str, str]
+    """Error text by cell key; under ``"summarise"`` when the records are complete but the summary failed."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell has a record."""
+        return self.n_done == len(self.cells)
+
+    def __repr__(self) -> str:
+        return f"RunReport({self.experiment.name!r}, {self.scale}: {self.n_done} of {len(self.cells)} cells)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "experiment": self.experiment.name,
+            "version": self.experiment.version,
+            "scale": self.scale,
+            "params": plain(self.params.model_dump()),
+            "n_cells": len(self.cells),
+            "n_done": self.n_done,
+            "summary": plain(self.summary),
+            "judgements": plain(dict(self.judgements)),
+            "seconds": self.seconds,
+            "provenance": plain(dict(self.provenance)),
+            "command": self.command,
+            "failures": dict(self.failures),
+        }
+
+
+def run_experiments(
+    requests: Sequence[tuple[Experiment, Params, str]],
+    store: Store,
+    engine: AbstractEngine,
+    progress: RunProgress,
+    data: Mapping[str, str] | None = None,
+) -> list[RunReport]:
+    """Compute whatever has no record yet, for all experiments together, and report each.
+
+    Args:
+        requests: experiment, parameters and the scale they were taken from.
+        store: finished cells are read from it and new ones written to it.
+        engine: runs the cells.
+        progress: the display, already entered.
+        data: SHA-256 of data sets by name, for the provenance.
+
+    Returns:
+        One report per request, in order. A cell that failed stands in ``failures``; the others are kept.
+
+    Raises:
+        RunInterrupted, StoreError, EngineError: see ``AbstractEngine.run``; finished cells are kept.
+    """
+    plans = [(experiment, params, scale, experiment.cells(params)) for experiment, params, scale in requests]
+    for experiment, params, scale, cells in plans:
+        remember_run(store, experiment, scale, params, cells, run_command(experiment, params, scale))
+    wanted = {cell.key: cell for *_, cells in plans for cell in cells}
+    missing = [cell for cell in wanted.values() if store.read(cell.key) is None]
+    failures: dict[str, str] = {}
+    progress.begin(len(wanted), len(wanted) - len(missing))
+    if missing:
+        for finished in engine.run(missing, store, data or {}):
+            if finished.error is not None:
+                failures[finished.key] = finished.error
+            progress.advance(wanted[finished.key].experiment, finished.error)
+    return [_report(experiment, params, scale, cells, store, failures) for experiment, params, scale, cells in plans]
+
+
+def report_from_store(experiment: Experiment, params: Params, scale: str, store: Store) -> RunReport:
+    """The report of a run from its records alone; what has no record counts as not done.
+
+    Raises:
+        ExperimentError: the experiment's ``summarise`` or a claim's ``judge`` failed.
+    """
+    report = _report(experiment, params, scale, experiment.cells(params), store, {})
+    if "summarise" in report.failures:
+        raise ExperimentError(report.failures["summarise"])
+    return report
+
+
+def best_report(experiment: Experiment, store: Store, scale: str | None = None) -> RunReport | None:
+    """The report of the run that judges an experiment (see ``runs.best_run``), if there is one."""
+    run = best_run(experiment, store, scale)
+    params = run.params_of(experiment) if run is not None else None
+    if run is None or params is None:
+        return None
+    return report_from_store(experiment, params, run.scale, store)
+
+
+def _report(
+    experiment: Experiment,
+    params: Params,
+    scale: str,
+    cells: Sequence[Cell],
+    store: Store,
+    failures: Mapping[str, str],
+) -> RunReport:
+    records = [record for record in (store.read(cell.key) for cell in cells) if record is not None]
+    own_failures = {cell.key: failures[cell.key] for cell in cells if cell.key in failures}
+    summary, judgements = None, {}
+    if len(records) == len(cells):
+        try:
+            summary = _summary(experiment, [(record.cell, record.payload) for record in records])
+            judgements = _judgements(experiment, scale, summary)
+        except ExperimentError as error:
+            own_failures["summarise"] = str(error)
+    origin = combined([record.provenance for record in records])
+    return RunReport(
+        experiment=experiment,
+        scale=scale,
+        params=params,
+        cells=tuple(cells),
+        n_done=len(records),
+        summary=summary,
+        judgements=judgements,
+        seconds=origin["seconds"],
+        provenance=origin,
+        command=run_command(experiment, params, scale),
+        failures=own_failures,
+    )
+
+
+def _summary(experiment: Experiment, payloads: Sequence[tuple[Cell, Payload]]) -> Summary:
+    try:
+        return experiment.summarise(payloads)
+    except Exception as error:
+        raise ExperimentError(_bug(experiment, "its summary", error)) from error
+
+
+def _judgements(experiment: Experiment, scale: str, summary: Summary) -> dict[str, Judgement]:
+    """The verdict on each claim that may be judged at this scale."""
+    found = {}
+    for claim in experiment.claims:
+        if SCALES.index(claim.scale) <= SCALES.index(scale):
+            try:
+                found[claim.id] = claim.judge(summary)
+            except Exception as error:
+                raise ExperimentError(_bug(experiment, f"its claim {claim.id}", error)) from error
+    return found
+
+
+def _bug(experiment: Experiment, what: str, error: Exception) -> str:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return (
+        f"experiment {experiment.name}: {what} failed on complete records ({reason}); this is a bug of the experiment."
+    )

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from command_line import OWN, Answer, command, environment, run_apart
+from separatrix.lab import JobTable, Store
+
+Cli = Callable[..., Answer]
+
+FULL_AFTER_TWO_RECORDS = """
+import errno, os, pathlib, stat
+full, store, real = pathlib.Path({full!r}), pathlib.Path({store!r}), os.fsync
+def fsync(handle):
+    is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+    if is_file and full.exists() and len(list(store.rglob("*.json"))) >= 2:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    real(handle)
+os.fsync = fsync
+"""
+
+
+def one_sentence(answer: Answer) -> str:
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith("separatrix: ")
+    assert answer.err.count("\n") == 1
+    return answer.err
+
+
+def digests(folder: Path) -> dict[str, str]:
+    with Store(folder) as store:
+        return dict(store.database.query("SELECT key, digest FROM records"))
+
+
+def wait_for_records(folder: Path, count: int) -> None:
+    patience = time.monotonic() + 60
+    while len(list(folder.glob("records/*/*.json"))) < count:
+        assert time.monotonic() < patience, "no record appeared"
+        time.sleep(0.02)
+
+
+def test_a_run_prints_verdicts_and_a_second_one_computes_nothing(cli: Cli, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    words = ("run", OWN, "--jobs", 1, "--store", tmp_path, "--set", f"marks={marks}")
+    first = cli(*words)
+    assert first.code == 0
+    assert "short (smoke): 4 of 4 cells" in first.out
+    assert "refuted" in first.out
+    assert cli(*words) == first
+    assert len(marks.read_text().split()) == 4
+
+
+def test_json_holds_the_whole_report(cli: Cli, tmp_path: Path) -> None:
+    answer = cli("run", OWN, "-j", 1, "--json", "--seeds", "2", "--set", "n_cells=1", "--store", tmp_path)
+    (report,) = json.loads(answer.out)
+    assert report["params"]["seeds"] == [0, 1]
+    assert report["n_done"] == report["n_cells"] == 2
+
+
+def test_a_failed_cell_is_named_and_the_exit_code_is_1_and_resume_tries_again(cli: Cli, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    answer = cli("run", OWN, "-j", 1, "--store", tmp_path, "--set", "fail_at=1", "--set", f"marks={marks}")
+    assert answer.code == 1
+    assert answer.err == "separatrix: short: 1 cell failed: ValueError: the cell was told to fail\n"
+    assert "3 of 4 cells" in answer.out
+    Path(f"{marks}.mended").touch()
+    assert "4 of 4 cells" in cli("resume", OWN, "--store", tmp_path).out
+    assert "nothing to resume" in cli("resume", OWN, "--store", tmp_path).out
+
+
+def test_an_unknown_experiment_gets_the_nearest_names(cli: Cli, tmp_path: Path) -> None:
+    assert "unknown experiment 'altafini-fig'" in one_sentence(cli("run", "altafini-fig", "--store", tmp_path))
+    assert "Did you mean 'short'" in one_sentence(cli("run", "short_experiments:shor", "--store", tmp_path))
+    assert "set PYTHONPATH" in one_sentence(cli("run", "no_such_module:x", "--store", tmp_path))
+
+
+def test_an_unknown_setting_gets_the_nearest_names(cli: Cli, tmp_path: Path) -> None:
+    sentence = one_sentence(cli("run", OWN, "--set", "n_cels=3", "--store", tmp_path))
+    assert "Did you mean 'n_cells'" in sentence
+
+
+def test_a_value_of_the_wrong_type_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
+    assert "n_cells of short" in one_sentence(cli("run", OWN, "--set", "n_cells=many", "--store", tmp_path))
+
+
+def test_an_unknown_scale_gets_the_nearest_name(cli: Cli, tmp_path: Path) -> None:
+    assert "Did you mean 'smoke'" in one_sentence(cli("run", OWN, "--scale", "smok", "--store", tmp_path))
+
+
+def test_names_and_all_exclude_each_other(cli: Cli) -> None:
+    assert "or give --all" in one_sentence(cli("run"))
+    assert "or give --all" in one_sentence(cli("run", OWN, "--all"))
+
+
+def test_a_store_that_cannot_be_written_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert "choose another folder with --store" in one_sentence(cli("run", OWN, "--store", tmp_path / "file"))
+
+
+def test_a_store_of_a_newer_version_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
+    Store(tmp_path).close()
+    with sqlite3.connect(tmp_path / "index.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    for words in (("run", OWN), ("resume", OWN), ("claims", OWN)):
+        assert "made by a newer version of separatrix" in one_sentence(cli(*words, "--store", tmp_path))
+
+
+def test_a_full_disk_is_one_sentence_and_the_run_can_be_resumed(tmp_path: Path) -> None:
+    full, store = tmp_path / "full", tmp_path / "store"
+    (tmp_path / "sitecustomize.py").write_text(FULL_AFTER_TWO_RECORDS.format(full=str(full), store=str(store)))
+    full.touch()
+    env = environment(PYTHONPATH=str(tmp_path))
+    sentence = one_sentence(run_apart("run", OWN, "--jobs", "1", "--store", str(store), env=env))
+    assert "no space left" in sentence
+    kept = digests(store)
+    assert len(kept) == 2
+    assert sorted(path.stem for path in store.glob("records/*/*")) == sorted(kept)
+    full.unlink()
+    assert run_apart("resume", OWN, "--store", str(store), env=env).code == 0
+    assert kept.items() <= digests(store).items()
+    assert len(digests(store)) == 4
+
+
+def test_an_edited_record_is_named_on_standard_error_and_computed_again(tmp_path: Path) -> None:
+    words = ("run", OWN, "--jobs", "1", "--store", str(tmp_path))
+    run_apart(*words)
+    before = digests(tmp_path)
+    path = sorted(tmp_path.glob("records/*/*.json"))[0]
+    path.write_text(path.read_text()[:-40])
+    answer = run_apart(*words)
+    assert answer.code == 0
+    assert answer.err.startswith("separatrix: warning: the record")
+    assert path.name in answer.err
+    assert digests(tmp_path) == before
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What a run of ten cells gives when nothing happens to it."""
+    folder = tmp_path_factory.mktemp("calm")
+    assert run_apart("run", OWN, "--set", "n_cells=10", "--set", "pause=0.15", "--store", str(folder)).code == 0
+    return digests(folder)
+
+
+def start_long_run(folder: Path) -> subprocess.Popen[str]:
+    words = command("run", OWN, "--jobs", "2", "--set", "n_cells=10", "--set", "pause=0.15", "--store", str(folder))
+    return subprocess.Popen(
+        words,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_killed_run_resumes_with_the_same_records(tmp_path: Path, uninterrupted: dict[str, str]) -> None:
+    run = start_long_run(tmp_path / "killed")
+    wait_for_records(tmp_path / "killed", 2)
+    with Store(tmp_path / "killed") as store:
+        workers = store.database.query("SELECT DISTINCT worker FROM jobs WHERE state = 'leased'")
+    run.kill()
+    run.communicate()
+    for (worker,) in workers:
+        assert_ends(int(worker.split("|")[-2]))
+    assert len(digests(tmp_path / "killed")) < 10
+    begun = time.monotonic()
+    assert run_apart("resume", OWN, "--store", str(tmp_path / "killed")).code == 0
+    assert time.monotonic() - begun < 25  # it did not wait for the leases of the dead, which last 30 s
+    assert digests(tmp_path / "killed") == uninterrupted
+
+
+def assert_ends(pid: int) -> None:
+    patience = time.monotonic() + 10
+    while time.monotonic() < patience:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"worker {pid} outlived its run")
+
+
+def test_an_interrupt_prints_the_command_that_continues(tmp_path: Path, uninterrupted: dict[str, str]) -> None:
+    folder = tmp_path / "stopped"
+    run = start_long_run(folder)
+    wait_for_records(folder, 1)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert err.count("\n") == 1
+    assert "finished cells are kept. Continue with: separatrix resume" in err
+    with Store(folder) as store:
+        assert JobTable(store).states().keys() == {"done", "cancelled"}
+    words = shlex.split(err.partition("Continue with: ")[2])
+    assert run_apart(*words[1:]).code == 0
+    assert digests(folder) == uninterrupted
+
+
+def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
+    runs = [start_long_run(tmp_path) for _ in range(2)]
+    answers = [run.communicate(timeout=120) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], answers
+    with Store(tmp_path) as store:
+        assert set(JobTable(store).starts().values()) == {1}
+        assert len(store.keys()) == 10
+
+
+def test_the_printed_command_gives_the_same_cells(cli: Cli, tmp_path: Path) -> None:
+    cli("run", OWN, "--set", "n_cells=1", "--seeds", "5,", "--store", tmp_path)
+    (shown,) = json.loads(cli("run", OWN, "--set", "n_cells=1", "--seeds", "5,", "--store", tmp_path, "--json").out)
+    words = shlex.split(shown["command"])[1:]
+    (again,) = json.loads(cli(*words, "--json", "--store", tmp_path).out)
+    assert again == shown

@@ -1,0 +1,112 @@
+"""Every example of the documentation runs.
+
+Per page, in order, in one namespace and one empty folder:
+
+* a ``python`` block is executed; with ``title="name.py"`` it is first saved under that name, to be imported by others;
+* in a ``console`` block each line ``$ separatrix ...`` is run and must succeed; other lines are not compared.
+
+Blocks in any other language (``sh``, ``text``, ``toml``) are for reading.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from separatrix.cli.main import app
+from separatrix.core import FORMULAS
+
+PROJECT = Path(__file__).parent.parent.parent
+GENERATED = ("ledger.md", "equations.md", "errata.md", "reference/")
+FENCE = re.compile(r"^```(?P<language>\w*)(?P<options>[^\n]*)\n(?P<text>.*?)^```\s*$", re.DOTALL | re.MULTILINE)
+TITLE = re.compile(r'title="([\w.-]+\.py)"')
+
+
+class Block(NamedTuple):
+    language: str
+    title: str | None
+    text: str
+    line: int
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    for match in FENCE.finditer(text):
+        title = TITLE.search(match["options"])
+        line = text.count("\n", 0, match.start()) + 2
+        yield Block(match["language"], title[1] if title else None, match["text"], line)
+
+
+def pages() -> list[Path]:
+    docs = PROJECT / "docs"
+    written = [path for path in docs.rglob("*.md") if not path.relative_to(docs).as_posix().startswith(GENERATED)]
+    top = [path for name in ("README.md", "CONTRIBUTING.md") if (path := PROJECT / name).is_file()]
+    runnable = [path for path in (*top, *written) if re.search(r"^```(python|console)", path.read_text(), re.MULTILINE)]
+    return sorted(runnable)
+
+
+def run_page(text: str, name: str, folder: Path) -> None:
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks_of(text):
+        if block.language == "python":
+            if block.title:
+                (folder / block.title).write_text(block.text, encoding="utf-8")
+            # blank lines in front give errors the line number of the page
+            exec(compile("\n" * (block.line - 1) + block.text, name, "exec"), namespace)
+        elif block.language == "console":
+            for line in block.text.splitlines():
+                if line.startswith("$ separatrix "):
+                    run_command(line[2:])
+
+
+def run_command(line: str) -> None:
+    result = CliRunner().invoke(app, shlex.split(line)[1:])
+    assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception!r}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to work in; the reader's own store, cache and modules stay untouched."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    for variable in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *([inherited] if inherited else [])]))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    before, formulas = set(sys.modules), dict(FORMULAS)
+    yield tmp_path
+    FORMULAS.clear()
+    FORMULAS.update(formulas)  # an example's closed form is not one of the package
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(PROJECT).as_posix())
+def test_every_example_of_the_page_runs(page: Path, folder: Path) -> None:
+    run_page(page.read_text(encoding="utf-8"), str(page), folder)
+
+
+def test_blocks_share_a_namespace_and_titled_ones_become_files(folder: Path) -> None:
+    run_page(
+        '```python title="mine.py"\nx = 1\n```\n\n```python\nimport mine\nassert mine.x == x\n```\n', "page", folder
+    )
+    assert (folder / "mine.py").read_text() == "x = 1\n"
+
+
+def test_failing_block_and_failing_command_are_noticed(folder: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_page("```python\n1 / 0\n```\n", "page", folder)
+    with pytest.raises(AssertionError, match="separatrix show nothing-like-this"):
+        run_page("```console\n$ separatrix show nothing-like-this\n```\n", "page", folder)
+
+
+def test_other_languages_are_not_run(folder: Path) -> None:
+    run_page("```sh\nexit 1\n```\n\n```text\n$ separatrix no\n```\n", "page", folder)

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from separatrix.lab import Row, Verdict, judge
+
+GOOD, BAD = Row("x", 1.0, 1.0), Row("x", 1.0, 2.0, 0.5)
+
+
+def test_a_row_agrees_within_its_tolerance_only() -> None:
+    assert Row("x", 1.5, 1.0, 0.5).agrees
+    assert not Row("x", 1.51, 1.0, 0.5).agrees
+    assert not Row("x", math.nan, 1.0, 0.5).agrees
+
+
+def test_a_row_of_words_must_say_whether_it_agrees() -> None:
+    with pytest.raises(TypeError, match="agrees"):
+        Row("order", "a < b", "a < b")
+
+
+@pytest.mark.parametrize(
+    ("rows", "printed", "counterexamples", "verdict"),
+    [
+        ([GOOD], [], [], Verdict.CONFIRMED),
+        ([GOOD, BAD], [], [], Verdict.REFUTED),
+        ([GOOD], [BAD], [], Verdict.CORRECTED),
+        ([GOOD], [GOOD], [BAD], Verdict.REFINED),
+        ([GOOD], [BAD], [BAD], Verdict.CORRECTED),
+        ([BAD], [GOOD], [GOOD], Verdict.REFUTED),
+        ([], [GOOD], [], Verdict.NOT_RUN),
+    ],
+)
+def test_the_verdict_follows_from_the_rows(rows: list, printed: list, counterexamples: list, verdict: Verdict) -> None:
+    assert judge("measured", rows, printed=printed, counterexamples=counterexamples).verdict is verdict

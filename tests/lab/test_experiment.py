@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+import short_experiments
+from separatrix.core.errors import InvalidInput
+from separatrix.lab import Cell, load
+from short_experiments import SHORT, make
+
+
+def test_equal_cells_have_equal_keys_after_a_round_trip() -> None:
+    cell = SHORT.cells(SHORT.params("smoke"))[0]
+    assert Cell.from_json(cell.to_json()).key == cell.key
+
+
+def test_the_key_tells_version_arguments_and_seed_apart() -> None:
+    cell = Cell("short", 1, {"width": 3}, 0, "m:short")
+    others = [
+        Cell("long", 1, {"width": 3}, 0, "m:short"),
+        Cell("short", 2, {"width": 3}, 0, "m:short"),
+        Cell("short", 1, {"width": 4}, 0, "m:short"),
+        Cell("short", 1, {"width": 3}, 1, "m:short"),
+    ]
+    assert cell.key not in {other.key for other in others}
+    assert cell.key == Cell("short", 1, {"width": 3}, 0, "elsewhere:short").key
+
+
+def test_repeated_cells_count_once() -> None:
+    assert len(SHORT.cells(SHORT.params("smoke", seeds=(1, 1, 2)))) == 8
+
+
+def test_an_unknown_parameter_gets_the_nearest() -> None:
+    with pytest.raises(InvalidInput, match=r"unknown parameter of short 'n_cels'. Did you mean 'n_cells'"):
+        SHORT.params("smoke", n_cels=3)
+
+
+def test_a_wrong_type_is_one_sentence() -> None:
+    with pytest.raises(InvalidInput, match=r"^n_cells of short: .* got 'many'\.$"):
+        SHORT.params("smoke", n_cells="many")
+
+
+def test_an_unknown_scale_gets_the_nearest() -> None:
+    with pytest.raises(InvalidInput, match=r"unknown scale 'smoky'. Did you mean 'smoke'"):
+        SHORT.params("smoky")
+
+
+def test_all_three_scales_are_required() -> None:
+    with pytest.raises(InvalidInput, match="scales of experiment 'x' must be"):
+        make("x", scales={"smoke": short_experiments.ShortParams()})
+
+
+def test_an_entry_leads_back_to_the_experiment() -> None:
+    assert load(SHORT.entry) is SHORT
+
+
+def test_an_entry_with_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"unknown experiment of module short_experiments 'shor'. Did you mean 'short'"
+    ):
+        load("short_experiments:shor")
+
+
+@pytest.mark.parametrize("value", [float("nan"), object()])
+def test_cell_arguments_are_plain_finite_values(value: object) -> None:
+    with pytest.raises(InvalidInput, match="cell's arguments must be finite"):
+        _ = Cell("short", 1, {"x": value}, 0, "m:short").key

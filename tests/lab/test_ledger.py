@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from separatrix.lab import ExperimentError, LedgerEntry, Store, Verdict, ledger
+from short_experiments import BUGGY, SHORT, run_inline
+
+
+def verdicts(entries: list[LedgerEntry]) -> dict[str, tuple[str | None, Verdict]]:
+    return {entry.id: (entry.scale, entry.verdict) for entry in entries}
+
+
+def test_without_records_no_claim_has_a_verdict(tmp_path: Path) -> None:
+    for store in (None, Store(tmp_path)):
+        entries = ledger([SHORT], store)
+        assert [entry.verdict for entry in entries] == [Verdict.NOT_RUN] * 3
+        assert entries[2].evidence == "needs separatrix run short_experiments:short --scale paper"
+
+
+def test_a_claim_is_judged_from_its_own_scale_upwards(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+    assert verdicts(ledger([SHORT], store)) == {
+        "short-zero": ("smoke", Verdict.CONFIRMED),
+        "short-one": ("smoke", Verdict.REFUTED),
+        "short-paper": (None, Verdict.NOT_RUN),
+    }
+    run_inline(store, (SHORT, SHORT.params("paper"), "paper"))
+    assert verdicts(ledger([SHORT], store)) == {
+        "short-zero": ("paper", Verdict.CONFIRMED),
+        "short-one": ("paper", Verdict.REFUTED),
+        "short-paper": ("paper", Verdict.CONFIRMED),
+    }
+
+
+def test_an_incomplete_run_gives_no_verdict(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run_inline(store, (SHORT, SHORT.params("smoke", fail_at=0), "smoke"))
+    assert {entry.verdict for entry in ledger([SHORT], store)} == {Verdict.NOT_RUN}
+
+
+def test_a_bug_is_raised_and_never_becomes_a_verdict(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run_inline(store, (BUGGY, BUGGY.params("smoke"), "smoke"))
+    with pytest.raises(ExperimentError, match="experiment buggy: its summary failed on complete records"):
+        ledger([BUGGY], store)
+
+
+def test_an_entry_is_plain_json_with_its_rows(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+    read = json.loads(json.dumps(ledger([SHORT], store)[1].to_dict(), allow_nan=False))
+    assert read["verdict"] == "refuted"
+    assert read["rows"][0]["expected"] == 1.0

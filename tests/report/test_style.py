@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from matplotlib.colors import to_hex
+
+from separatrix.core import InvalidInput
+from separatrix.report import ink, new_figure, paper, save, single_axes, theme, to_svg
+
+SIGNATURES = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}
+
+
+@pytest.mark.parametrize("suffix", SIGNATURES)
+def test_suffix_chooses_the_format_and_equal_figures_give_equal_bytes(suffix: str, tmp_path: Path) -> None:
+    written = []
+    for name in ("one", "two"):
+        figure, ax = single_axes(width=2, height=2)
+        ax.plot([0, 1], [1, 0])
+        written.append(save(figure, tmp_path / f"{name}{suffix}").read_bytes())
+    assert written[0].startswith(SIGNATURES[suffix])
+    assert written[0] == written[1]
+
+
+def test_unknown_suffix_and_theme_are_refused(tmp_path: Path) -> None:
+    figure, _ = single_axes()
+    with pytest.raises(InvalidInput, match=r"one of .pdf, .svg, .png; got '.jpg'"):
+        save(figure, tmp_path / "figure.jpg")
+    with pytest.raises(InvalidInput, match="Did you mean 'dark'"), theme("drak"):
+        pass
+
+
+def test_dark_theme_reaches_legends_and_notes() -> None:
+    with theme("dark"):
+        figure, ax = single_axes()
+        ax.plot([0, 1], label="line")
+        texts = [*ax.legend().get_texts(), ax.text(0, 0, "note"), ax.title, ax.xaxis.label]
+        assert {to_hex(text.get_color()) for text in texts} == {ink()}
+        assert to_hex(figure.get_facecolor()) == paper()
+
+
+def test_figure_keeps_its_own_paper_when_saved_outside_its_theme() -> None:
+    with theme("dark"):
+        figure, _ = single_axes()
+        dark = paper()
+    assert dark in to_svg(figure, "f")
+    assert paper() not in to_svg(figure, "f")
+
+
+def test_settings_of_the_user_are_untouched() -> None:
+    before = dict(matplotlib.rcParams)
+    with theme("dark"):
+        new_figure(2, 2)
+    to_svg(single_axes()[0], "f")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_axes_come_as_an_array_of_rows_and_columns() -> None:
+    _, axes = new_figure(2, 3)
+    assert axes.shape == (2, 3)
+
+
+def test_inline_figures_share_no_ids_and_refer_to_their_own() -> None:
+    def ids(svg: str) -> tuple[set[str], set[str]]:
+        root = ElementTree.fromstring(svg)
+        own = {node.get("id") for node in root.iter() if node.get("id")}
+        links = {value.lstrip("#") for node in root.iter() for key, value in node.items() if key.endswith("href")}
+        clips = {node.get("clip-path", "")[5:-1] for node in root.iter() if node.get("clip-path")}
+        return own, links | clips
+
+    figure, ax = single_axes()
+    ax.plot([0, 1], "o-")
+    first, used = ids(to_svg(figure, "a"))
+    second, _ = ids(to_svg(figure, "b"))
+    assert not first & second
+    assert used
+    assert used <= first
+
+
+def test_prefix_that_cannot_be_an_id_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="prefix must be a letter"):
+        to_svg(single_axes()[0], '"><script>')

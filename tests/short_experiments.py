@@ -1,0 +1,133 @@
+"""Experiments of a few milliseconds, in a module of their own because worker processes import it by name."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from separatrix.core.random import spawn_numpy
+from separatrix.lab.campaign import RunReport, run_experiments
+from separatrix.lab.cell import Cell
+from separatrix.lab.claim import Claim, Judgement, Row, judge
+from separatrix.lab.engine import AbstractEngine, Finished
+from separatrix.lab.experiment import Experiment, Params, load
+from separatrix.lab.progress import RunProgress
+from separatrix.lab.provenance import provenance
+from separatrix.lab.record import Record
+from separatrix.lab.store import Store
+
+
+class ShortParams(Params):
+    n_cells: int = 4
+    pause: float = 0.0
+    fail_at: int = -1
+    die_at: int = -1
+    marks: str = ""
+    """A file that gets one line per computation, to count them."""
+    expected: float = 0.5
+
+
+def expand(params: ShortParams) -> Iterable[Mapping[str, Any]]:
+    settings = params.model_dump(include={"pause", "fail_at", "die_at", "marks"})
+    for seed in params.seeds:
+        for number in range(params.n_cells):
+            yield {"seed": seed, "number": number, **settings}
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    if cell.args["marks"]:
+        with open(cell.args["marks"], "a") as file:
+            file.write(f"{cell.args['number']}\n")
+    number = cell.args["number"]
+    if number == cell.args["fail_at"] and not Path(cell.args["marks"] + ".mended").exists():
+        raise ValueError("the cell was told to fail")
+    if number == cell.args["die_at"]:
+        os._exit(9)
+    time.sleep(cell.args["pause"])
+    # A product wide enough for a threaded BLAS to split it: the bits would tell another number of threads.
+    draws = spawn_numpy(cell.seed, "short", number).standard_normal((200, 200))
+    return {"mean": float(draws.mean()), "number": number, "product": (draws @ draws.T)[:3, :3]}
+
+
+def summarise(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+    means = [payload["mean"] for _, payload in payloads]
+    rows = [{"number": payload["number"], "mean": payload["mean"]} for _, payload in payloads]
+    return {"mean": float(numpy.mean(means)), "n": len(means), "tables": {"means": rows}}
+
+
+def near_zero(summary: dict[str, Any]) -> Judgement:
+    return judge(f"mean {summary['mean']:.4f}", [Row("mean", summary["mean"], 0.0, 0.05)])
+
+
+def far_from_zero(summary: dict[str, Any]) -> Judgement:
+    return judge(f"mean {summary['mean']:.4f}", [Row("mean", summary["mean"], 1.0, 0.05)])
+
+
+CLAIMS = (
+    Claim("short-zero", "separatrix", "tests", "the mean is 0", "mean", "0.05", near_zero),
+    Claim("short-one", "separatrix", "tests", "the mean is 1", "mean", "0.05", far_from_zero),
+    Claim("short-paper", "separatrix", "tests", "the mean is 0", "mean", "0.05", near_zero, scale="paper"),
+)
+
+
+def make(name: str, **changes: Any) -> Experiment:
+    given: dict[str, Any] = {
+        "title": "means of noise",
+        "document": "altafini2025",
+        "place": "Fig. 1",
+        "version": 1,
+        "scales": {
+            "smoke": ShortParams(),
+            "laptop": ShortParams(n_cells=6),
+            "paper": ShortParams(n_cells=8),
+        },
+        "expand": expand,
+        "run": run,
+        "summarise": summarise,
+        "claims": CLAIMS,
+    }
+    return Experiment(name=name, **{**given, **changes})
+
+
+def summarise_badly(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+    return {"mean": payloads[0][1]["nothing"]}
+
+
+def return_an_object(cell: Cell) -> dict[str, Any]:
+    return {"thing": object()}
+
+
+SHORT = make("short", data=("mnist", "ptb"))
+BUGGY = make("buggy", summarise=summarise_badly)
+UNWRITABLE = make("unwritable", run=return_an_object)
+
+
+class InlineEngine(AbstractEngine):
+    """Computes cells in this process, for tests of what happens around an engine."""
+
+    def __init__(self) -> None:
+        self.computed: list[str] = []
+
+    def run(self, cells: Sequence[Cell], store: Store, data: Mapping[str, str]) -> Iterator[Finished]:
+        for cell in cells:
+            experiment = load(cell.entry)
+            self.computed.append(cell.key)
+            try:
+                payload = experiment.run(cell)
+            except ValueError as error:
+                yield Finished(cell.key, f"ValueError: {error}")
+                continue
+            store.write(Record(cell, payload, provenance(experiment, cell, 0.5, data)))
+            yield Finished(cell.key)
+
+
+def run_inline(
+    store: Store, *requests: tuple[Experiment, Params, str], engine: InlineEngine | None = None
+) -> list[RunReport]:
+    with RunProgress(quiet=True) as progress:
+        return run_experiments(requests, store, engine or InlineEngine(), progress)

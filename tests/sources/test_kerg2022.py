@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from separatrix.matrices import delay_line, henrici, schur_parts
+from separatrix.sources import find_document, find_erratum
+from separatrix.sources.kerg2022 import TABLE5
+
+
+def test_table_5_has_every_combination_once() -> None:
+    keys = {(row.sub, row.rest, row.diagonal) for row in TABLE5}
+    assert len(keys) == len(TABLE5) == 12
+    assert {row.diagonal for row in TABLE5} == {0.0, 0.2}
+
+
+def test_tolerance_is_half_a_unit_of_the_last_printed_digit() -> None:
+    for row in TABLE5:
+        steps = row.total / (2 * row.tolerance)
+        assert steps == pytest.approx(round(steps), abs=1e-9)
+
+
+def test_errata_have_distinct_keys_that_name_the_document() -> None:
+    keys = [erratum.key for erratum in find_document("kerg2022").errata]
+    assert len(keys) == len(set(keys)) == 8
+    assert all(key.startswith("kerg2022-") for key in keys)
+
+
+def test_a_block_out_of_reach_of_rotations_is_reached_with_a_skew() -> None:
+    assert "kappa" in find_erratum("kerg2022-reach").correct
+    block = torch.tensor([[0.5, -2.0], [0.3, 0.5]], dtype=torch.float64)
+    assert henrici(block).item() == pytest.approx(1.7)  # rotation blocks are normal: 0
+    parts = schur_parts(block)
+    assert torch.allclose(parts.basis @ parts.rotations @ parts.basis.mT, block, atol=1e-14)
+
+
+def test_powers_of_a_product_are_not_the_product_with_a_power() -> None:
+    assert "(DA)^k is not D^k A" in find_erratum("kerg2022-eq-a-2-6").correct
+    theta, line = delay_line(3, 1.0, 0.5), delay_line(3, 1.0)
+    factor = torch.cat([theta[1:], torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64)])
+    assert torch.allclose(line @ factor, theta)
+    direct = sum(p @ p.mT for p in (torch.linalg.matrix_power(theta, k) for k in range(3)))
+    printed = sum(p @ factor @ factor.mT @ p.mT for p in (torch.linalg.matrix_power(line, k) for k in range(3)))
+    assert (direct - printed).abs().max() > 0.1
