@@ -1,0 +1,110 @@
+"""What every matrix family promises, and the checks they share.
+
+A family is declared at unit scale and sampled at ``weight_var``, the expected normalised trace of W^T W (for a
+matrix with independent entries: the variance of an entry times the width). What follows from a law (moments,
+spectral edges, critical scales) lives in ``separatrix.theory``.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core import InvalidInput, require_integer
+from separatrix.matrices.double import double
+
+Scale: TypeAlias = float | int | Tensor
+"""A non-negative number, or a tensor of them that broadcasts to the batch."""
+
+
+class AbstractEnsemble(abc.ABC):
+    """A family of random square matrices.
+
+    To add one, write ``name``, ``law`` and ``unit``; ``sample`` checks the arguments, draws in float64 and scales.
+    """
+
+    name: ClassVar[str]
+    """As on the command line."""
+
+    law: ClassVar[str]
+    """The distribution at unit scale, in one line."""
+
+    @abc.abstractmethod
+    def unit(
+        self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
+    ) -> Float[Tensor, "*batch n n"]:
+        """Matrices at unit scale, E tr W^T W = 1 (normalised trace) as the width grows."""
+
+    def sample(
+        self,
+        width: int,
+        weight_var: Scale,
+        *,
+        generator: torch.Generator,
+        batch: tuple[int, ...] = (),
+        dtype: torch.dtype = torch.float64,
+    ) -> Float[Tensor, "*batch n n"]:
+        """Draw matrices of shape ``(*batch, width, width)`` on the generator's device.
+
+        Args:
+            width: number of rows and columns, at least 1.
+            weight_var: expected normalised trace of W^T W; a number or a tensor that broadcasts to ``batch``.
+            generator: the source of randomness; the global one is not touched.
+            batch: leading axes.
+            dtype: of the result. Numbers are drawn in float64 and rounded, so seeds mean the same in every dtype.
+
+        Raises:
+            InvalidInput: ``width`` below 1, or ``weight_var`` negative or not finite.
+
+        Cost: that of ``width**2`` normal numbers per matrix, and a QR factorisation for the families with a random
+        basis.
+
+        Example:
+            >>> generator = torch.Generator().manual_seed(0)
+            >>> Haar().sample(3, 0.25, generator=generator, batch=(5,)).shape
+            torch.Size([5, 3, 3])
+        """
+        width = require_integer(width, "width", at_least=1)
+        scale = weight_scale(weight_var, tuple(batch)).to(generator.device)
+        unit = self.unit(width, generator=generator, batch=tuple(batch))
+        return (unit * scale[..., None, None]).to(dtype)
+
+
+def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, "..."]:
+    """The square root of ``weight_var``, checked: finite, not negative, broadcastable to the batch."""
+    variance = double(weight_var, "weight_var")
+    if bool((variance < 0).any()):
+        raise InvalidInput(f"weight_var must be at least 0; got {float(variance.min())}.")
+    try:
+        fits = torch.broadcast_shapes(variance.shape, batch) == batch
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise InvalidInput(f"weight_var must broadcast to batch {batch}; got shape {tuple(variance.shape)}.")
+    return variance.sqrt()
+
+
+def normal_entries(
+    *shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64
+) -> Float[Tensor, "..."]:
+    """Independent standard normal numbers on the generator's device."""
+    return torch.randn(*shape, generator=generator, device=generator.device, dtype=dtype)
+
+
+def haar_orthogonal(
+    rows: int, columns: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
+) -> Float[Tensor, "*batch rows columns"]:
+    """Matrices with orthonormal columns (rows, if there are fewer), uniform on their manifold.
+
+    QR of a normal matrix, each column of Q multiplied by the sign of the diagonal of R: without that sign the
+    distribution depends on the convention of the factorisation and is not uniform.
+    """
+    tall = (max(rows, columns), min(rows, columns))
+    q, r = torch.linalg.qr(normal_entries(*batch, *tall, generator=generator))
+    signs = torch.where(r.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(q.dtype)
+    q = q * signs[..., None, :]
+    return q if rows >= columns else q.mT

@@ -1,0 +1,37 @@
+"""The law of minus x."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+from jaxtyping import Complex
+from torch import Tensor
+
+from .law import AbstractLaw
+
+
+def reflect(law: AbstractLaw) -> AbstractLaw:
+    """The law of minus x; a symmetric law is returned as it is, with its closed forms."""
+    return law if law.symmetric else Reflected(law)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Reflected(AbstractLaw):
+    """The law of minus x."""
+
+    law: AbstractLaw
+
+    def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """-G(-z)."""
+        return -self.law.stieltjes(-z)
+
+    def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """G'(-z)."""
+        return self.law.stieltjes_prime(-z)
+
+    def edges(self) -> tuple[float, float]:
+        """Swapped and negated."""
+        low, high = self.law.edges()
+        return -high, -low

@@ -1,0 +1,131 @@
+"""Laws given by numbers: a sample, weighted atoms, or atoms with a density on an interval."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from separatrix.core import InvalidInput
+from separatrix.matrices.double import double
+
+from .law import AbstractLaw
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Discrete(AbstractLaw):
+    """Weighted atoms; a sample (eigenvalues of a matrix, slopes of a network) when no weights are given.
+
+    Args:
+        values: positions.
+        weights: masses, not negative; normalised to sum 1. Equal if left out.
+
+    Cost: every transform is O(points x atoms).
+    """
+
+    values: Any
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        values = double(self.values, "values").reshape(-1)
+        if values.numel() == 0:
+            raise InvalidInput("values must hold at least one number.")
+        weights = torch.ones_like(values) if self.weights is None else double(self.weights, "weights")
+        weights = weights.to(torch.float64).reshape(-1)
+        if weights.shape != values.shape or bool((weights < 0).any()) or float(weights.sum()) <= 0:
+            raise InvalidInput("weights must be one number of at least 0 for each value, not all zero.")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "weights", weights / weights.sum())
+
+    def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """Sum of weights / (z - value)."""
+        return (self.weights / (z[..., None] - self.values)).sum(-1)
+
+    def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """Minus the sum of weights / (z - value)^2."""
+        return -(self.weights / (z[..., None] - self.values) ** 2).sum(-1)
+
+    def edges(self) -> tuple[float, float]:
+        """Smallest and largest value with mass."""
+        present = self.values[self.weights > 0]
+        return float(present.min()), float(present.max())
+
+    def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+        """All of it."""
+        return self.values, self.weights
+
+    def moments(self, order: int) -> Float[Tensor, " order"]:
+        """Sums of powers."""
+        powers = self.values[None] ** torch.arange(1, order + 1, dtype=torch.float64)[:, None]
+        return (powers * self.weights).sum(-1)
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class AtomsAndDensity(AbstractLaw):
+    """Exact atoms and a bounded density on [low, high].
+
+    Close to the interval the integral of density(t) / (z - t) is taken as that of the difference to the density at
+    the nearest point, which is smooth, plus a logarithm; so the transform is right down to the real axis.
+
+    Args:
+        density: function of points, vectorised; the remaining mass is 1 minus the sum of ``masses``.
+        low: left end of the interval.
+        high: right end of the interval.
+        positions: of the atoms.
+        masses: of the atoms.
+        panels: of the Gauss-Legendre rule with 16 points each.
+    """
+
+    continuous: Callable[[Tensor], Tensor]
+    low: float
+    high: float
+    positions: Any = ()
+    masses: Any = ()
+    panels: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise InvalidInput(f"low must be below high; got {self.low} and {self.high}.")
+        object.__setattr__(self, "positions", torch.as_tensor(self.positions, dtype=torch.float64).reshape(-1))
+        object.__setattr__(self, "masses", torch.as_tensor(self.masses, dtype=torch.float64).reshape(-1))
+        if self.positions.shape != self.masses.shape or bool((self.masses < 0).any()):
+            raise InvalidInput("masses must be one number of at least 0 for each position.")
+        nodes, lengths = numpy.polynomial.legendre.leggauss(16)
+        cuts = torch.linspace(self.low, self.high, self.panels + 1, dtype=torch.float64)
+        half = (cuts[1:] - cuts[:-1])[:, None] / 2
+        points = ((cuts[1:] + cuts[:-1])[:, None] / 2 + half * torch.from_numpy(nodes)).reshape(-1)
+        object.__setattr__(self, "_points", points)
+        object.__setattr__(self, "_lengths", (half * torch.from_numpy(lengths)).reshape(-1))
+        total = float((self.continuous(points) * self._lengths).sum() + self.masses.sum())  # type: ignore[attr-defined]
+        if abs(total - 1) > 1e-6:
+            raise InvalidInput(f"density and masses must add up to 1; they add up to {total:.8g}.")
+
+    def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """Atoms plus the integral of the density."""
+        points, lengths = self._points, self._lengths  # type: ignore[attr-defined]
+        nearest = self.continuous(z.real.clamp(self.low, self.high))
+        difference = (self.continuous(points) - nearest[..., None]) / (z[..., None] - points)
+        logarithm = torch.log(z - self.low) - torch.log(z - self.high)
+        atoms = (self.masses / (z[..., None] - self.positions)).sum(-1)
+        return (difference * lengths).sum(-1) + nearest * logarithm + atoms
+
+    def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """By a symmetric difference along the real axis, accurate to about 1e-8."""
+        step = 1e-5 * (self.high - self.low)
+        return (self.stieltjes(z + step) - self.stieltjes(z - step)) / (2 * step)
+
+    def edges(self) -> tuple[float, float]:
+        """The interval and the atoms."""
+        ends = [self.low, self.high, *self.positions.tolist()]
+        return min(ends), max(ends)
+
+    def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+        """The exact ones."""
+        return self.positions, self.masses
