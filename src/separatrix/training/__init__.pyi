@@ -9,3 +9,4 @@ from .optim import (
     warmup_cosine as warmup_cosine,
 )
 from .settings import TrainingSettings as TrainingSettings
+from .spread import Spread as Spread, paired_difference as paired_difference, spread as spread
