@@ -8,5 +8,5 @@ from .optim import (
     make_optimiser as make_optimiser,
     warmup_cosine as warmup_cosine,
 )
+from .over_seeds import Spread as Spread, paired_difference as paired_difference, spread as spread
 from .settings import TrainingSettings as TrainingSettings
-from .spread import Spread as Spread, paired_difference as paired_difference, spread as spread

@@ -42,9 +42,11 @@ class Members:
         new = lost.cpu() & ~self.resting
         for index in new.nonzero().flatten().tolist():
             self.diverged_at[index] = step
+        if not bool(new.any()):
+            return False
         self.resting |= new
         self.restore()
-        return bool(new.any())
+        return True
 
     def restore(self) -> None:
         """Put the last good parameters of resting members back, after an update that moved them."""
