@@ -16,12 +16,15 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.errors import ConvergenceWarning, InvalidInput, SeparatrixError
+from separatrix.core.errors import ConvergenceWarning, InvalidInput
 from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
-from separatrix.dynamics.solve.find import EquilibriumSolution, find_equilibrium
+from separatrix.dynamics.solve.find import find_equilibrium
+from separatrix.dynamics.solve.maps import AffineMap
+from separatrix.dynamics.solve.solution import EquilibriumSolution
 
-PackedMap: TypeAlias = Callable[[Tensor], Tensor]
+from .implicit_function import PackedMap, attach_equilibrium
+
 Report: TypeAlias = Callable[[EquilibriumSolution], None]
 
 
@@ -35,55 +38,40 @@ class AbstractBackward(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _AdjointBackward(AbstractBackward):
-    """Backward passes that replace the incoming gradient g by (I - J^T)^-1 g or an approximation of it."""
+class AbstractLinearBackward(AbstractBackward):
+    """Backward passes that replace the incoming gradient g by (I - J^T)^-1 g or an approximation of it.
+
+    Implementers write ``solve``. The same solve with J in place of J^T gives forward-mode derivatives.
+    """
 
     @abc.abstractmethod
-    def adjoint(self, pull_back: PackedMap, gradient: Tensor, report: Report) -> Tensor:
-        """The adjoint vector from vector-Jacobian products and the incoming gradient."""
+    def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
+        """Solve v = linear(v) + rhs for every sample."""
 
     def attach(self, packed_map: PackedMap, z_star: Tensor, z0: Tensor, report: Report) -> Tensor:
-        """One evaluation of the map is kept; a hook solves the adjoint equation when the gradient arrives."""
-        z_in = z_star.detach().requires_grad_()
-        image = packed_map(z_in)
-        if not image.requires_grad:
-            return z_star
-
-        def pull_back(vector: Tensor) -> Tensor:
-            (product,) = torch.autograd.grad(image, z_in, vector, retain_graph=True, allow_unused=True)
-            return torch.zeros_like(z_in) if product is None else product
-
-        def solve_adjoint(gradient: Tensor) -> Tensor:
-            if torch.is_grad_enabled():  # create_graph=True: the adjoint below would silently be a constant
-                raise SeparatrixError("a DEQ layer has no second derivative; use backward=Unrolled() for that.")
-            return self.adjoint(pull_back, gradient, report)
-
-        carrier = image - image.detach()  # zero, with the gradient of the image
-        carrier.register_hook(solve_adjoint)  # not on the image itself: pull_back passes there and would come back here
-        return z_star + carrier
+        """One evaluation of the map is kept; the linear equation is solved when the gradient arrives."""
+        return attach_equilibrium(packed_map, z_star, lambda linear, rhs: self.solve(linear, rhs, report))
 
 
 @final
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Implicit(_AdjointBackward):
+class Implicit(AbstractLinearBackward):
     """The implicit function theorem: v = J^T v + g by any fixed-point solver. Exact up to its tolerance."""
 
     solver: AbstractEquilibriumSolver[Any] = dataclasses.field(default_factory=lambda: Anderson(tol=1e-6, max_steps=60))
 
-    def adjoint(self, pull_back: PackedMap, gradient: Tensor, report: Report) -> Tensor:
-        """Solve the adjoint equation, starting from the incoming gradient."""
-        if not bool(torch.isfinite(gradient).all()):
-            return gradient  # a NaN loss is the caller's news; solving with it would only hide where it came from
+    def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
+        """Solve from the right-hand side; a sample that does not converge takes its best iterate."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = find_equilibrium(lambda v: pull_back(v) + gradient, self.solver, gradient, throw=False)
+            solution = find_equilibrium(AffineMap(linear, rhs), self.solver, rhs, throw=False)
         report(solution)
         return solution.best
 
 
 @final
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Neumann(_AdjointBackward):
+class Neumann(AbstractLinearBackward):
     """The first terms of the series g + J^T g + (J^T)^2 g + ...; zero terms is ``OneStep``."""
 
     terms: int = 5
@@ -91,11 +79,11 @@ class Neumann(_AdjointBackward):
     def __post_init__(self) -> None:
         require_integer(self.terms, "terms", at_least=0)
 
-    def adjoint(self, pull_back: PackedMap, gradient: Tensor, report: Report) -> Tensor:
+    def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
         """Sum the series by Horner's rule."""
-        vector = gradient
+        vector = rhs
         for _ in range(self.terms):
-            vector = pull_back(vector) + gradient
+            vector = linear(vector) + rhs
         return vector
 
 
@@ -150,19 +138,18 @@ class Unrolled(AbstractBackward):
 
 @final
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Exact(_AdjointBackward):
+class Exact(AbstractLinearBackward):
     """Solve the adjoint equation with the dense Jacobian of each sample: O(batch d^3), for tests and small d."""
 
     largest: int = 2000
 
-    def adjoint(self, pull_back: PackedMap, gradient: Tensor, report: Report) -> Tensor:
-        """Build J row by row from vector-Jacobian products and solve (I - J^T) v = g."""
-        dim = gradient.shape[1]
+    def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
+        """Build the matrix of the linear map column by column and solve (I - A) v = rhs."""
+        dim = rhs.shape[1]
         if dim > self.largest:
             raise InvalidInput(
                 f"backward=Exact() is for d up to {self.largest}; the state has d = {dim}. Use Implicit()."
             )
-        identity = torch.eye(dim, dtype=gradient.dtype, device=gradient.device)
-        rows = [pull_back(row.expand_as(gradient)) for row in identity]
-        jacobian = torch.stack(rows, dim=1)  # (batch, out, in)
-        return torch.linalg.solve(identity - jacobian.mT, gradient.unsqueeze(-1)).squeeze(-1)
+        identity = torch.eye(dim, dtype=rhs.dtype, device=rhs.device)
+        matrix = torch.stack([linear(unit.expand_as(rhs)) for unit in identity], dim=2)  # (batch, out, in)
+        return torch.linalg.solve(identity - matrix, rhs.unsqueeze(-1)).squeeze(-1)

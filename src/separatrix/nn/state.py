@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, TypeAlias, final
 
 import torch
@@ -18,10 +19,12 @@ State: TypeAlias = Any
 @final
 @dataclasses.dataclass(frozen=True)
 class StateLayout:
-    """How a state is laid out: its structure and the shape of each tensor."""
+    """How a state is laid out: its structure, the shape and dtype of each tensor, and the dtype solvers work in."""
 
     structure: Any
     shapes: tuple[torch.Size, ...]
+    dtypes: tuple[torch.dtype, ...]
+    dtype: torch.dtype
 
     @classmethod
     def of(cls, state: State) -> StateLayout:
@@ -29,10 +32,15 @@ class StateLayout:
         leaves, structure = pytree.tree_flatten(state)
         if not leaves or not all(isinstance(leaf, Tensor) and leaf.ndim >= 1 for leaf in leaves):
             raise InvalidInput("a state must be a tensor (batch, ...) or a tuple or dictionary of such tensors.")
+        if not all(leaf.is_floating_point() for leaf in leaves):
+            raise InvalidInput(f"the tensors of a state must be floating; got {[leaf.dtype for leaf in leaves]}.")
         if len({leaf.shape[0] for leaf in leaves}) != 1:
             shapes = [tuple(leaf.shape) for leaf in leaves]
             raise InvalidInput(f"the tensors of a state must share their first axis, the batch; got shapes {shapes}.")
-        return cls(structure, tuple(leaf.shape for leaf in leaves))
+        dtypes = tuple(leaf.dtype for leaf in leaves)
+        # solvers need single precision at least: least squares in half precision would not converge
+        dtype = functools.reduce(torch.promote_types, dtypes, torch.float32)
+        return cls(structure, tuple(leaf.shape for leaf in leaves), dtypes, dtype)
 
     def pack(self, state: State) -> Tensor:
         """The state as (batch, d)."""
@@ -43,14 +51,14 @@ class StateLayout:
                 f"the cell must return a state like the one it gets: shapes {[tuple(s) for s in self.shapes]}; "
                 f"it returned {[tuple(s) for s in shapes]}."
             )
-        if len(leaves) == 1:
-            return leaves[0].reshape(leaves[0].shape[0], -1)
-        return torch.cat([leaf.reshape(leaf.shape[0], -1) for leaf in leaves], dim=1)
+        parts = [leaf.to(self.dtype).flatten(1) if leaf.ndim > 1 else leaf.to(self.dtype)[:, None] for leaf in leaves]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def unpack(self, packed: Tensor) -> State:
         """The inverse of ``pack``."""
-        if len(self.shapes) == 1:
-            return pytree.tree_unflatten([packed.reshape(self.shapes[0])], self.structure)
         sizes = [shape[1:].numel() for shape in self.shapes]
-        leaves = [part.reshape(shape) for part, shape in zip(packed.split(sizes, dim=1), self.shapes, strict=True)]
+        parts = [packed] if len(sizes) == 1 else packed.split(sizes, dim=1)
+        leaves = [
+            part.reshape(shape).to(dtype) for part, shape, dtype in zip(parts, self.shapes, self.dtypes, strict=True)
+        ]
         return pytree.tree_unflatten(leaves, self.structure)

@@ -11,19 +11,67 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 
-from .base import AbstractEquilibriumSolver, FixedPointMap, States
+from .base import AbstractEquilibriumSolver, States
+from .maps import CountedMap
+from .stacks import combination, inner_products
 
 
-@dataclasses.dataclass
 class AndersonHistory:
-    """Differences of successive residuals and images, and the Gram matrix of the former."""
+    """The last differences of residuals and of images, and the Gram matrix of the former with its ridge.
 
-    residual_steps: Tensor
-    image_steps: Tensor
-    gram: Tensor
-    last_residual: Tensor | None = None
-    last_image: Tensor | None = None
-    n_seen: int = 0
+    The ridge multiplies the diagonal by 1 + ridge, which is the same as scaling the matrix to unit diagonal, adding the
+    ridge, and scaling back: it does not depend on the size of the residuals.
+    """
+
+    def __init__(self, z: States, memory: int, ridge: float | None) -> None:
+        batch, dim = z.shape
+        self.memory = memory
+        self.ridge = ridge if ridge is not None else _default_ridge(z.dtype)
+        self.residual_steps = z.new_zeros(batch, memory, dim)
+        self.image_steps = z.new_zeros(batch, memory, dim)
+        self.gram = z.new_zeros(batch, memory, memory)
+        self.last: tuple[Tensor, Tensor] | None = None
+        self.n_seen = 0
+
+    def remember(self, f: States, residual: States) -> None:
+        """Take in the image and the residual of one more step."""
+        if self.last is not None:
+            slot = self.n_seen % self.memory
+            self.n_seen += 1
+            newest = self.residual_steps[:, slot]
+            torch.sub(f, self.last[0], out=self.image_steps[:, slot])
+            torch.sub(residual, self.last[1], out=newest)
+            filled = self._filled(self.residual_steps)
+            row = inner_products(filled, newest)
+            row[:, slot] *= 1 + self.ridge
+            n = filled.shape[1]
+            self.gram[:, slot, :n] = row
+            self.gram[:, :n, slot] = row
+        self.last = (f, residual)
+
+    def step(self, f: States, residual: States, mixing: float | Tensor = 1.0) -> States:
+        """The mixed point: the image and residual that the differences predict to be smallest."""
+        plain = not isinstance(mixing, Tensor) and mixing == 1
+        if self.n_seen == 0:
+            return f if plain else f - (1 - mixing) * residual
+        weights = self._weights(residual)
+        image = f - combination(weights, self._filled(self.image_steps))
+        if plain:
+            return image
+        return image - (1 - mixing) * (residual - combination(weights, self._filled(self.residual_steps)))
+
+    def _weights(self, residual: Tensor) -> Tensor:
+        """Least-squares weights of the differences; zero, which means a Picard step, where they cannot be computed."""
+        projection = inner_products(self._filled(self.residual_steps), residual)
+        n = projection.shape[1]
+        factor, failed = torch.linalg.cholesky_ex(self.gram[:, :n, :n])
+        weights = torch.cholesky_solve(projection.unsqueeze(-1), factor).squeeze(-1)
+        if bool(failed.any()):
+            weights = torch.where((failed == 0).unsqueeze(-1), weights, 0.0)
+        return weights
+
+    def _filled(self, stack: Tensor) -> Tensor:
+        return stack if self.n_seen >= self.memory else stack[:, : self.n_seen]
 
 
 @final
@@ -31,8 +79,8 @@ class AndersonHistory:
 class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
     """Least-squares mixing of the last ``memory`` steps of each sample.
 
-    The Gram matrix is scaled to unit diagonal before the ridge is added: an absolute ridge, as other libraries use,
-    stalls once residuals are smaller than its square root. Cost a step beyond the map: three passes over
+    The ridge of the least-squares problem is relative to the diagonal of the Gram matrix: an absolute ridge, as other
+    libraries use, stalls once residuals are smaller than its square root. Cost a step beyond the map: three passes over
     (batch, memory, d) and one Cholesky factorisation of (memory, memory) per sample.
 
     Args:
@@ -53,51 +101,15 @@ class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
         if self.ridge is not None and not self.ridge >= 0:
             raise InvalidInput(f"ridge must not be negative; got {self.ridge}.")
 
-    def begin(self, fixed_point_map: FixedPointMap, z: States) -> AndersonHistory:
+    def begin(self, fixed_point_map: CountedMap, z: States) -> AndersonHistory:
         """Room for ``memory`` differences."""
-        batch, dim = z.shape
-        return AndersonHistory(
-            residual_steps=z.new_zeros(batch, self.memory, dim),
-            image_steps=z.new_zeros(batch, self.memory, dim),
-            gram=z.new_zeros(batch, self.memory, self.memory),
-        )
+        return AndersonHistory(z, self.memory, self.ridge)
 
     def propose(self, history: AndersonHistory, z: States, f: States, residual: States) -> States:
         """The mixed step; the first is a Picard step."""
-        if history.last_residual is None or history.last_image is None:
-            history.last_residual, history.last_image = residual, f
-            return f if self.mixing == 1 else z + self.mixing * residual
-        self._remember(history, f, residual)
-        weights = self._weights(history, residual)
-        n = min(history.n_seen, self.memory)
-        step = f - (weights.unsqueeze(-1) * history.image_steps[:, :n]).sum(1)
-        if self.mixing == 1:
-            return step
-        mixed = residual - (weights.unsqueeze(-1) * history.residual_steps[:, :n]).sum(1)
-        return step - (1 - self.mixing) * mixed
+        history.remember(f, residual)
+        return history.step(f, residual, self.mixing)
 
-    def _remember(self, history: AndersonHistory, f: Tensor, residual: Tensor) -> None:
-        assert history.last_residual is not None
-        assert history.last_image is not None
-        slot = history.n_seen % self.memory
-        torch.sub(residual, history.last_residual, out=history.residual_steps[:, slot])
-        torch.sub(f, history.last_image, out=history.image_steps[:, slot])
-        history.last_residual, history.last_image = residual, f
-        history.n_seen += 1
-        # multiply and sum: a batched product with a one-column operand is several times slower on a CPU
-        row = (history.residual_steps * history.residual_steps[:, slot : slot + 1]).sum(-1)
-        history.gram[:, slot, :] = row
-        history.gram[:, :, slot] = row
 
-    def _weights(self, history: AndersonHistory, residual: Tensor) -> Tensor:
-        n = min(history.n_seen, self.memory)
-        projection = (history.residual_steps[:, :n] * residual.unsqueeze(1)).sum(-1)
-        gram = history.gram[:, :n, :n]
-        scale = gram.diagonal(dim1=-2, dim2=-1).clamp_min(torch.finfo(gram.dtype).tiny).rsqrt()
-        ridge = self.ridge if self.ridge is not None else (1e-8 if gram.dtype == torch.float32 else 1e-12)
-        scaled = gram * scale.unsqueeze(-1) * scale.unsqueeze(-2)
-        scaled = scaled + ridge * torch.eye(n, dtype=gram.dtype, device=gram.device)
-        factor, failed = torch.linalg.cholesky_ex(scaled)
-        weights = torch.cholesky_solve((scale * projection).unsqueeze(-1), factor).squeeze(-1) * scale
-        usable = (failed == 0) & torch.isfinite(weights).all(-1)
-        return torch.where(usable.unsqueeze(-1), weights, torch.zeros_like(weights))  # else a Picard step
+def _default_ridge(dtype: torch.dtype) -> float:
+    return 1e-8 if dtype == torch.float32 else 1e-12

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from jaxtyping import Float
@@ -18,8 +17,9 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
 
+from .maps import CountedMap
+
 States: TypeAlias = Float[Tensor, "batch d"]
-FixedPointMap: TypeAlias = Callable[[Tensor], Tensor]
 History = TypeVar("History")
 
 
@@ -32,7 +32,7 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
 
     Args:
         tol: a sample is done when its residual is at most this.
-        max_steps: evaluations of the map that one sample may use, the first included.
+        max_steps: steps that one sample may use; looking at the start is the first.
         stop: ``"rel"`` divides the residual |f(z) - z| by |f(z)|, ``"abs"`` does not.
         divergence: a sample whose residual exceeds its first one by this factor has diverged.
     """
@@ -50,7 +50,7 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
             raise InvalidInput(f"stop must be 'abs' or 'rel'; got {self.stop!r}.")
 
     @abc.abstractmethod
-    def begin(self, fixed_point_map: FixedPointMap, z: States) -> History:
+    def begin(self, fixed_point_map: CountedMap, z: States) -> History:
         """An empty history for a batch of this shape."""
 
     @abc.abstractmethod

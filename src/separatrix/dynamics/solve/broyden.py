@@ -10,94 +10,122 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 
-from .base import AbstractEquilibriumSolver, FixedPointMap, States
+from .base import AbstractEquilibriumSolver, States
+from .maps import CountedMap
+from .stacks import combination, inner_products
+
+_SUFFICIENT_DECREASE = 1e-4
 
 
-@dataclasses.dataclass
 class BroydenHistory:
-    """The inverse Jacobian of f(z) - z as -I + sum over pairs of left right^T, and the last step."""
+    """The matrix M = I + sum over pairs of left right^T, minus the inverse Jacobian of f(z) - z, and the last step."""
 
-    left: Tensor
-    right: Tensor
-    step: Tensor | None = None
-    n_pairs: int = 0
+    def __init__(self, fixed_point_map: CountedMap, z: States, memory: int) -> None:
+        batch, dim = z.shape
+        self.fixed_point_map = fixed_point_map
+        self.memory = memory
+        size = min(memory, 8)  # buffers grow with the number of pairs
+        self.left = z.new_empty(batch, size, dim)
+        self.right = z.new_empty(batch, size, dim)
+        self.n_pairs = 0
+        self.direction: Tensor | None = None
+        self.step: Tensor | None = None
+
+    def times(self, vector: States) -> States:
+        """M times a vector."""
+        return self._identity_plus(self.left, self.right, vector)
+
+    def transposed_times(self, vector: States) -> States:
+        """The transpose of M times a vector."""
+        return self._identity_plus(self.right, self.left, vector)
+
+    def _identity_plus(self, left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
+        n = self.n_pairs
+        if n == 0:
+            return vector
+        return vector + combination(inner_products(right[:, :n], vector), left[:, :n])
+
+    def store(self, left: States, right: States) -> None:
+        """Add a pair."""
+        room = self.left.shape[1]
+        if self.n_pairs == room:
+            self.left = _grown(self.left, min(2 * room, self.memory))
+            self.right = _grown(self.right, min(2 * room, self.memory))
+        self.left[:, self.n_pairs] = left
+        self.right[:, self.n_pairs] = right
+        self.n_pairs += 1
 
 
 @final
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
-    """Quasi-Newton steps from rank-one updates of the inverse Jacobian, starting from Picard (inverse -I).
+    """Quasi-Newton steps from rank-one updates of the inverse Jacobian, starting from Picard.
 
     When the memory is full the history starts anew: dropping or overwriting a single pair would break the secant
     conditions of those that follow it. Cost a step beyond the map: four passes over (batch, pairs, d).
 
     Args:
         memory: number of rank-one pairs kept before the restart.
+        line_search: how often a step may be halved until the residual falls (Armijo's rule, per sample); each trial
+            costs an evaluation. 0 takes every step in full.
     """
 
     memory: int = 30
+    line_search: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_integer(self.memory, "memory", at_least=1)
+        require_integer(self.line_search, "line_search", at_least=0)
 
-    def begin(self, fixed_point_map: FixedPointMap, z: States) -> BroydenHistory:
-        """No pair yet; buffers grow with the number of pairs, up to the memory."""
-        batch, dim = z.shape
-        size = min(self.memory, 8)
-        return BroydenHistory(left=z.new_empty(batch, size, dim), right=z.new_empty(batch, size, dim))
+    def begin(self, fixed_point_map: CountedMap, z: States) -> BroydenHistory:
+        """No pair yet."""
+        return BroydenHistory(fixed_point_map, z, self.memory)
 
     def propose(self, history: BroydenHistory, z: States, f: States, residual: States) -> States:
         """The quasi-Newton step; the first, and the one after a restart, is a Picard step."""
         if history.step is None or history.n_pairs == self.memory:
             history.n_pairs = 0
-            history.step = residual
-            return f
-        applied = _apply_inverse(history, residual)  # the old inverse on the new residual
-        left, right = self._new_pair(history, history.step, applied, residual)
-        direction = applied + left * _dot(right, residual)
-        history.step = -direction
+            history.direction = residual
+        else:
+            history.direction = self._direction(history, residual)
+        history.step = history.direction
+        if self.line_search > 0:
+            history.step = history.direction * self._step_length(history, z, residual)
         return z + history.step
 
-    def _new_pair(
-        self, history: BroydenHistory, step: Tensor, applied: Tensor, residual: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        # The last step is minus the old inverse on the old residual, so the old inverse on the difference of residuals
-        # is applied + step, which saves one product with the whole history.
-        secant = applied + step
-        right = _apply_inverse_transposed(history, step)
-        curvature = _dot(step, secant)  # right . difference of residuals
-        size = _norm(step) * _norm(secant)
-        usable = curvature.abs() > 1e-8 * size
-        left = torch.where(usable, (step - secant) / torch.where(usable, curvature, torch.ones_like(curvature)), 0.0)
-        _store(history, left, right, self.memory)
-        return left, right
+    def _direction(self, history: BroydenHistory, residual: Tensor) -> Tensor:
+        """Update M so that it maps the last difference of residuals to minus the last step, and apply it.
 
+        The last direction is M times the old residual, so M times the difference y of residuals is ``applied`` minus
+        it: with s the step, the update M - (s + M y) (s^T M) / (s^T M y) costs no further product with the history
+        than M^T s.
+        """
+        direction, step = history.direction, history.step
+        assert direction is not None
+        assert step is not None
+        applied = history.times(residual)
+        overlap, old_overlap = _dot(step, applied), _dot(step, direction)
+        curvature = overlap - old_overlap  # s^T M y
+        usable = curvature.abs() > 1e-8 * (overlap.abs() + old_overlap.abs())
+        gain = torch.where(usable, -curvature.reciprocal(), 0.0)
+        left = gain * (applied if step is direction else applied + (step - direction))
+        history.store(left, history.transposed_times(step))
+        return torch.addcmul(applied, left, overlap)
 
-def _apply_inverse(history: BroydenHistory, vector: Tensor) -> Tensor:
-    n = history.n_pairs
-    if n == 0:
-        return -vector
-    inner = (history.right[:, :n] * vector.unsqueeze(1)).sum(-1, keepdim=True)
-    return (history.left[:, :n] * inner).sum(1) - vector
-
-
-def _apply_inverse_transposed(history: BroydenHistory, vector: Tensor) -> Tensor:
-    n = history.n_pairs
-    if n == 0:
-        return -vector
-    inner = (history.left[:, :n] * vector.unsqueeze(1)).sum(-1, keepdim=True)
-    return (history.right[:, :n] * inner).sum(1) - vector
-
-
-def _store(history: BroydenHistory, left: Tensor, right: Tensor, memory: int) -> None:
-    room = history.left.shape[1]
-    if history.n_pairs == room:
-        history.left = _grown(history.left, min(2 * room, memory))
-        history.right = _grown(history.right, min(2 * room, memory))
-    history.left[:, history.n_pairs] = left
-    history.right[:, history.n_pairs] = right
-    history.n_pairs += 1
+    def _step_length(self, history: BroydenHistory, z: Tensor, residual: Tensor) -> Tensor:
+        assert history.direction is not None
+        size = _norm(residual)
+        length = torch.ones_like(size)
+        settled = torch.zeros_like(size, dtype=torch.bool) | ~torch.isfinite(size)
+        for _ in range(self.line_search):
+            trial = z + length * history.direction
+            falls = _norm(history.fixed_point_map(trial) - trial) <= (1 - _SUFFICIENT_DECREASE * length) * size
+            settled = settled | falls
+            if bool(settled.all()):
+                break
+            length = torch.where(settled, length, length / 2)
+        return length
 
 
 def _grown(buffer: Tensor, size: int) -> Tensor:
@@ -111,4 +139,4 @@ def _dot(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _norm(a: Tensor) -> Tensor:
-    return a.norm(dim=-1, keepdim=True)
+    return torch.linalg.vector_norm(a, dim=-1, keepdim=True)

@@ -9,18 +9,19 @@ from typing import final
 import torch
 from torch import Tensor
 
-from separatrix.core.arrays import require_integer
+from separatrix.core.arrays import require_integer, require_positive
 
-from .base import AbstractEquilibriumSolver, FixedPointMap, States
+from .base import AbstractEquilibriumSolver, States
+from .maps import CountedMap
+from .stacks import combination, inner_products
 
 
 @dataclasses.dataclass
 class NewtonHistory:
-    """The map and, per sample, the forcing term of Eisenstat and Walker."""
+    """The map, and the last residual of each sample for the forcing term of Eisenstat and Walker."""
 
-    fixed_point_map: FixedPointMap
+    fixed_point_map: CountedMap
     last_norm: Tensor | None = None
-    forcing: Tensor | None = None
 
 
 @final
@@ -43,8 +44,9 @@ class NewtonKrylov(AbstractEquilibriumSolver[NewtonHistory]):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_integer(self.krylov, "krylov", at_least=1)
+        require_positive(self.trust, "trust")
 
-    def begin(self, fixed_point_map: FixedPointMap, z: States) -> NewtonHistory:
+    def begin(self, fixed_point_map: CountedMap, z: States) -> NewtonHistory:
         """Remembers the map, whose derivative it needs."""
         return NewtonHistory(fixed_point_map)
 
@@ -53,8 +55,7 @@ class NewtonKrylov(AbstractEquilibriumSolver[NewtonHistory]):
         forcing = _forcing(history, residual)
 
         def operator(direction: Tensor) -> Tensor:
-            image: Tensor = torch.func.jvp(history.fixed_point_map, (z,), (direction,))[1]
-            return direction - image
+            return direction - history.fixed_point_map.derivative(z, direction)
 
         delta = gmres(operator, residual, forcing, min(self.krylov, z.shape[1]))
         size = delta.norm(dim=-1, keepdim=True)
@@ -70,7 +71,7 @@ def _forcing(history: NewtonHistory, residual: Tensor) -> Tensor:
     else:
         ratio = norm / history.last_norm.clamp_min(torch.finfo(norm.dtype).tiny)
         forcing = (0.9 * ratio**2).clamp(1e-6, 0.1)
-    history.last_norm, history.forcing = norm, forcing
+    history.last_norm = norm
     return forcing
 
 
@@ -105,7 +106,7 @@ def gmres(operator: Callable[[Tensor], Tensor], rhs: States, rtol: Tensor, n_kry
         done |= finished
         if bool(done.all()):
             break
-    return (weights.unsqueeze(-1) * basis[:, :-1]).sum(1)
+    return combination(weights, basis[:, :-1])
 
 
 def _arnoldi_step(operator: Callable[[Tensor], Tensor], basis: Tensor, k: int) -> Tensor:
@@ -113,8 +114,8 @@ def _arnoldi_step(operator: Callable[[Tensor], Tensor], basis: Tensor, k: int) -
     vector = operator(basis[:, k])
     column = basis.new_zeros(basis.shape[0], k + 2)
     for _ in range(2):  # the second pass repairs orthogonality lost to rounding
-        overlap = (basis[:, : k + 1] * vector.unsqueeze(1)).sum(-1)
-        vector = vector - (overlap.unsqueeze(-1) * basis[:, : k + 1]).sum(1)
+        overlap = inner_products(basis[:, : k + 1], vector)
+        vector = vector - combination(overlap, basis[:, : k + 1])
         column[:, : k + 1] += overlap
     column[:, k + 1] = vector.norm(dim=-1)
     basis[:, k + 1] = _unit(vector, column[:, k + 1])

@@ -7,7 +7,8 @@ from typing import final
 
 from separatrix.core.errors import InvalidInput
 
-from .base import AbstractEquilibriumSolver, FixedPointMap, States
+from .base import AbstractEquilibriumSolver, States
+from .maps import CountedMap
 
 
 @final
@@ -26,7 +27,7 @@ class Picard(AbstractEquilibriumSolver[None]):
         if not 0 < self.damping <= 1:
             raise InvalidInput(f"damping must lie in (0, 1]; got {self.damping}.")
 
-    def begin(self, fixed_point_map: FixedPointMap, z: States) -> None:
+    def begin(self, fixed_point_map: CountedMap, z: States) -> None:
         """Picard remembers nothing."""
         return
 

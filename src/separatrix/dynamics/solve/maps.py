@@ -1,0 +1,69 @@
+"""The map of a solve: shape and dtype kept, evaluations counted, the caller's autocast respected."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import TypeAlias, final
+
+import torch
+from torch import Tensor
+
+from separatrix.core.errors import ShapeError
+
+FixedPointMap: TypeAlias = Callable[[Tensor], Tensor]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class AffineMap:
+    """v -> linear(v) + offset: a map that is its own derivative up to a constant, as in adjoint equations."""
+
+    linear: FixedPointMap
+    offset: Tensor
+
+    def __call__(self, v: Tensor) -> Tensor:
+        """The image of v."""
+        return self.linear(v) + self.offset
+
+
+@final
+class CountedMap:
+    """A map on states (batch, d).
+
+    The arithmetic of a solver must not run in half precision, so the loop switches autocast off; the map is evaluated
+    under whatever autocast was on when this object was made.
+    """
+
+    def __init__(self, fixed_point_map: FixedPointMap, shape: torch.Size) -> None:
+        self.fixed_point_map = fixed_point_map
+        self.shape = shape
+        self.evaluations = 0
+        self._lower = {
+            device: torch.get_autocast_dtype(device) for device in ("cpu", "cuda") if torch.is_autocast_enabled(device)
+        }
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The image of z, in the dtype of z."""
+        self.evaluations += 1
+        with self._autocast(z.device.type):
+            image = self.fixed_point_map(z.view(self.shape))
+        if image.shape != self.shape:
+            raise ShapeError(
+                f"the map must return the shape it is given, {tuple(self.shape)}; it returned {tuple(image.shape)}."
+            )
+        return image.reshape(z.shape).to(z.dtype)
+
+    def derivative(self, z: Tensor, direction: Tensor) -> Tensor:
+        """The Jacobian at z times a direction."""
+        if isinstance(self.fixed_point_map, AffineMap):
+            self.evaluations += 1
+            return self.fixed_point_map.linear(direction.view(self.shape)).reshape(direction.shape)
+        image: Tensor = torch.func.jvp(self, (z,), (direction,))[1]
+        return image
+
+    def _autocast(self, device: str) -> contextlib.AbstractContextManager[object]:
+        if device not in self._lower:
+            return contextlib.nullcontext()
+        return torch.autocast(device, dtype=self._lower[device])

@@ -1,0 +1,69 @@
+"""What a fixed-point solve returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from separatrix.core.errors import NotConverged
+from separatrix.core.outcome import Outcome
+from separatrix.core.result import Result
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class EquilibriumSolution(Result):
+    """What a fixed-point solve found, per sample.
+
+    ``residual`` is |f(z) - z| at ``best``, and ``relative`` the same over |f(z)|: what you would compute yourself.
+    """
+
+    value: Float[Tensor, "*batch d"]
+    """The equilibrium; NaN where the solve failed."""
+    best: Float[Tensor, "*batch d"]
+    """The iterate that converged, or else the one with the smallest residual."""
+    outcome: Int[Tensor, " *batch"]
+    residual: Float[Tensor, " *batch"]
+    relative: Float[Tensor, " *batch"]
+    steps: Int[Tensor, " *batch"]
+    """Steps (residuals looked at) until this sample was finished."""
+    rate: Float[Tensor, " *batch"]
+    """Observed contraction per step, the geometric mean over the last steps; above one the residual grows."""
+    evaluations: int
+    """Evaluations of the map on the whole batch, Jacobian-vector products included."""
+    trace: Float[Tensor, " time *batch"] = dataclasses.field(repr=False)
+    """|f(z) - z| at every step; a finished sample rests where it finished."""
+
+    @property
+    def ok(self) -> bool:
+        """True if every sample converged."""
+        return bool((self.outcome == Outcome.CONVERGED).all())
+
+    @property
+    def n_failed(self) -> int:
+        """How many samples did not converge."""
+        return int((self.outcome != Outcome.CONVERGED).sum())
+
+    def outcomes(self) -> list[Outcome]:
+        """The outcome of each sample as an enumeration member."""
+        return [Outcome(code) for code in self.outcome.flatten().tolist()]
+
+    def unwrap(self) -> Tensor:
+        """The equilibria, or ``NotConverged`` carrying this solution."""
+        if not self.ok:
+            raise NotConverged(self.failure_message(), self)
+        return self.value
+
+    def failure_message(self) -> str:
+        """One sentence on what failed and what to try."""
+        failed = self.outcome != Outcome.CONVERGED
+        kinds = sorted({Outcome(code) for code in self.outcome[failed].flatten().tolist()})
+        names = ", ".join(kind.label for kind in kinds)
+        worst = float(self.residual[failed].nan_to_num(float("inf")).max())
+        return (
+            f"{self.n_failed} of {self.outcome.numel()} solves did not converge ({names}; largest residual {worst:.1e} "
+            f"after {int(self.steps.max())} steps). {kinds[-1].advice}"
+        )
