@@ -7,6 +7,7 @@ it has done, and at the end the history.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -33,16 +34,26 @@ def small_model(seed: int = 0) -> nn.Module:
 
 
 def run(
-    checkpoint: Path | None, *, n_steps: int = 40, save_every: int = 3, pause: float = 0.0, seed: int = 0
+    checkpoint: Path | None,
+    *,
+    n_steps: int = 40,
+    save_every: int = 3,
+    pause: float = 0.0,
+    seed: int = 0,
+    interrupt_at: int = -1,
 ) -> TrainingRun:
     """Train; the loss adds noise to the targets from its own stream."""
     noise = spawn(seed, "noise")
+    calls: list[int] = []
     batches = ShuffledBatches(64, 16, seed, "order")
 
     def loss(model: nn.Module, index: Tensor) -> Tensor:
         renew_masks(model)
         target = Y[index] + 0.1 * torch.randn(len(index), 1, generator=noise)
         time.sleep(pause)
+        calls.append(1)
+        if len(calls) == interrupt_at + 1:
+            signal.raise_signal(signal.SIGINT)
         return (model(X[index]) - target).square().mean()
 
     def measure(model: nn.Module) -> dict[str, Tensor]:

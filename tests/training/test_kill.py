@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from separatrix.training import FinishStep, load_checkpoint, save_checkpoint
 from short_training import run
 
 PROGRAM = Path(__file__).parents[1] / "short_training.py"
@@ -41,25 +41,21 @@ def test_a_run_killed_at_a_random_step_and_resumed_has_the_metrics_of_one_that_w
 
 
 def test_the_first_interrupt_finishes_the_step_and_saves(tmp_path: Path) -> None:
-    process = start(tmp_path / "run.pt", pause=0.05)
-    wait_for_some_steps(process, 0.0)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    stopped = json.loads(out.splitlines()[-1])
-    assert stopped["ending"] == "interrupted"
-    assert run(tmp_path / "run.pt").history.records == run(None).history.records
+    stopped = run(tmp_path / "run.pt", interrupt_at=7)
+    assert (stopped.ending, stopped.n_done) == ("interrupted", 8)
+    assert load_checkpoint(tmp_path / "run.pt")["n_done"] == 8
+    resumed = run(tmp_path / "run.pt")
+    assert resumed.resumed_at == 8
+    assert resumed.history.records == run(None).history.records
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
-    process = start(tmp_path / "run.pt", pause=0.3)
-    wait_for_some_steps(process, 0.0)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.05)  # the handler of the first must have run; the step itself takes longer
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert "KeyboardInterrupt" in err
+def test_a_second_interrupt_stops_at_once() -> None:
+    with FinishStep() as interrupt:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("moment", ["before the rename", "in the middle of writing"])
@@ -73,8 +69,6 @@ def test_a_save_that_does_not_finish_leaves_the_old_checkpoint(
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(os, "replace" if moment == "before the rename" else "fsync", fail)
-    from separatrix.training import save_checkpoint
-
     with pytest.raises(OSError, match="the disk is gone"):
         save_checkpoint(tmp_path / "run.pt", {"anything": 1})
     assert (tmp_path / "run.pt").read_bytes() == before

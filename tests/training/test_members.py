@@ -86,7 +86,7 @@ def test_a_killed_group_of_members_resumes_with_its_resting_ones(tmp_path: objec
     stop_at = -1
     rest = train(together(), int, one_breaks, settings, checkpoint=f"{tmp_path}/run.pt")
     assert (rest.resumed_at, rest.diverged_at) == (5, whole.diverged_at)
-    assert rest.history.records == whole.history.records
+    assert repr(rest.history.records) == repr(whole.history.records)  # as text, where NaN equals NaN
 
 
 def test_a_parameter_outside_the_members_is_refused() -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import torch
 
-from separatrix.core.errors import CorruptData, InvalidInput
+from separatrix.core.errors import CorruptData, InvalidInput, MissingData
 
 FORMAT = 1
 
@@ -45,13 +45,18 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     """Read a checkpoint.
 
     Raises:
+        MissingData: there is no such file.
         CorruptData: the file is not a whole checkpoint of this package.
     """
     path = Path(path)
+    if not path.is_file():
+        raise MissingData(f"there is no checkpoint at {path}.")
     try:
+        if not zipfile.is_zipfile(path):  # its directory stands at the end: a truncated file has none
+            raise EOFError("its end is missing")
         content = torch.load(path, weights_only=True)
         version = content["format"]
-    except (pickle.UnpicklingError, BadZipFile, EOFError, RuntimeError, KeyError, TypeError) as error:
+    except (pickle.UnpicklingError, EOFError, RuntimeError, LookupError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CorruptData(f"{path} is not a whole checkpoint ({reason}). Move it away to start anew.") from None
     if version != FORMAT:
