@@ -9,6 +9,7 @@ import ast
 import collections
 import importlib
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -93,7 +94,7 @@ def equations_page(tests: Path = PROJECT / "tests") -> str:
             (
                 cell(formula.place),
                 _reference_link(formula.name),
-                cell(formula.summary),
+                summary_cell(formula.summary),
                 f"[{formula.erratum}](errata.md#{formula.erratum})" if formula.erratum else "",
                 cell("; ".join(sorted(routes.get(formula.name.rsplit(".", 1)[-1], ())))),
             )
@@ -164,10 +165,16 @@ def public_modules(stub: Path) -> dict[str, list[str]]:
 
 def cell(text: str) -> str:
     """Text that may stand in a table: one line, nothing taken for markup."""
-    escaped = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    escaped = re.sub(r"\s+", " ", text).replace("&", "&amp;").replace("<", "&lt;")
     for sign in "\\`*_[]|$":
         escaped = escaped.replace(sign, f"&#{ord(sign)};")
     return escaped
+
+
+def summary_cell(text: str) -> str:
+    """The first line of a docstring in a table, with what it marks as code or mathematics as code."""
+    parts = re.split(r":math:`([^`]*)`|``([^`]*)``", text)
+    return "".join(code(part) if position % 3 else cell(part) for position, part in enumerate(parts) if part)
 
 
 def code(text: str) -> str:

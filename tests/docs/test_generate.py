@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -101,14 +102,20 @@ def test_equations_name_function_erratum_and_checks(generate: Any, tmp_path: Pat
 
     @formula("kerg2022", "Eq. (1)", erratum=ERRATUM.key)
     def made_up_moment() -> None:
-        """A moment."""
+        """A moment of ``sub`` over :math:`N|x`."""
 
     (tmp_path / "test_x.py").write_text(
         '@checks(made_up_moment, by="sampling")\ndef test_a(): ...\n'
         '@checks(theory.made_up_moment, by="a limit")\ndef test_b(): ...\n'
     )
     page = generate.equations_page(tmp_path)
-    for needed in ("Eq. (1)", "made_up_moment", "A moment.", "errata.md#kerg2022-eq1", "a limit; sampling"):
+    for needed in (
+        "Eq. (1)",
+        "made_up_moment",
+        "A moment of <code>sub</code> over <code>N&#124;x</code>.",
+        "errata.md#kerg2022-eq1",
+        "a limit; sampling",
+    ):
         assert needed in page
 
 
@@ -145,3 +152,10 @@ def test_navigation_finds_new_pages_and_leaves_out_what_is_not_generated(tmp_pat
         {"Tutorial": ["tutorial/index.md", "tutorial/z.md"]},
         {"How to": ["how-to/a.md", "how-to/b.md"]},
     ]
+
+
+def test_docstrings_show_formulas_and_examples_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object))  # a tool of the pages alone
+    text = "Mean of :math:`x`.\n\n.. math:: a + b,\n    \\qquad c\n\nExample:\n    >>> mean([1])\n    1\n"
+    shown = load("docstrings").for_pages(text)
+    assert shown == "Mean of `x`.\n\n```latex\na + b,\n\\qquad c\n```\n\nExamples:\n    >>> mean([1])\n    1\n"

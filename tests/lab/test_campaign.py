@@ -88,7 +88,8 @@ def test_a_bug_in_a_summary_names_the_experiment_and_spares_the_others(store: St
         report_from_store(BUGGY, BUGGY.params("smoke"), "smoke", store)
 
 
-def test_the_command_repeats_exactly_this_run(store: Store) -> None:
+def test_the_command_repeats_exactly_this_run(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the experiment writes its marks there
     params = SHORT.params("laptop", seeds=(4,), n_cells=2, marks="a b")
     (report,) = run_inline(store, (SHORT, params, "laptop"))
     assert report.command == (

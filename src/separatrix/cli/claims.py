@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import collections
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from .lookup import find_experiments, reading
 from .options import AsJson, DocumentKey, Names, StoreFolder
-from .printing import print_json, print_table
+from .printing import counted, print_json, print_table, print_verdict
+
+if TYPE_CHECKING:
+    from separatrix.lab.ledger import LedgerEntry
 
 
 def claims(
-    names: Names = None, document: DocumentKey = None, store: StoreFolder = None, as_json: AsJson = False
+    names: Names = None,
+    document: DocumentKey = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Only how many of each verdict.")] = False,
+    store: StoreFolder = None,
+    as_json: AsJson = False,
 ) -> None:
     """Judge every claim from the stored records and show the verdicts."""
     from separatrix.lab.ledger import ledger
@@ -23,9 +34,16 @@ def claims(
     if as_json:
         print_json([entry.to_dict() for entry in entries])
         return
-    print_table(
-        ("claim", "place", "statement", "verdict", "scale", "evidence"),
-        [(e.id, e.place, e.statement, e.verdict.label, e.scale, e.evidence) for e in entries],
-    )
-    counts = collections.Counter(entry.verdict.label for entry in entries)
-    print("; ".join(f"{count} {label}" for label, count in counts.most_common()) or "no claims")
+    if not summary:
+        for entry in entries:
+            print_verdict(entry.verdict.label, entry.id, entry.place, entry.statement, entry.evidence)
+    _print_summary(entries)
+
+
+def _print_summary(entries: Sequence[LedgerEntry]) -> None:
+    """How many of each verdict, per document and in all."""
+    verdicts: dict[str, Counter[str]] = {}
+    for entry in entries:
+        verdicts.setdefault(entry.document, Counter())[entry.verdict.label] += 1
+    rows = [(document, sum(counts.values()), counted(counts)) for document, counts in sorted(verdicts.items())]
+    print_table(("document", "claims", "verdicts"), rows)

@@ -15,7 +15,7 @@ import typer
 import separatrix
 from separatrix.core.errors import SeparatrixError
 
-from . import cite, claims, data, errata, list as list_command, publish, report, run, show, version
+from . import advise, attention, cite, claims, data, errata, list as list_command, publish, report, run, show, version
 from .printing import say
 
 app = typer.Typer(
@@ -41,6 +41,8 @@ for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
 
 # Commands with commands of their own stand here, one line each: app.add_typer(MODULE.app, name=NAME).
+app.add_typer(advise.app, name="advise")
+app.add_typer(attention.app, name="attention")
 app.add_typer(data.app, name="data")
 
 
@@ -78,5 +80,5 @@ def main() -> None:
     try:
         app()
     except SeparatrixError as error:
-        say(" ".join(str(error).split()))
+        say(str(error))
         sys.exit(2)

@@ -12,7 +12,7 @@ from .lookup import complete_document, complete_experiment, complete_scale
 Names: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...",
+        metavar="NAME",
         help="Experiments by name; MODULE:NAME for one of your own.",
         autocompletion=complete_experiment,
         show_default=False,
@@ -24,14 +24,14 @@ Name: TypeAlias = Annotated[
 StoreFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--store", metavar="DIR", help="Folder of the records [default: your data folder].", show_default=False
+        "--store", metavar="DIR", help="Folder of the records; default: your data folder.", show_default=False
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
 Jobs: TypeAlias = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", help="Worker processes [default: physical cores].", show_default=False),
+    typer.Option("--jobs", "-j", help="Worker processes; default: physical cores.", show_default=False),
 ]
 DocumentKey: TypeAlias = Annotated[
     str | None,
@@ -43,6 +43,6 @@ ScaleName: TypeAlias = Annotated[
 AnyScale: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--scale", help="Only this scale [default: the largest].", autocompletion=complete_scale, show_default=False
+        "--scale", help="Only this scale; default: the largest.", autocompletion=complete_scale, show_default=False
     ),
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def make_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for index, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=index == 0)  # the first is a name, to be copied whole
     for row in rows:
         table.add_row(*(Text(_shown(value), style=VERDICT_STYLES.get(str(value), "")) for value in row))
     return table
@@ -59,14 +60,43 @@ def _shown(value: Any) -> str:
 
 
 def print_run(report: RunReport) -> None:
-    """A run in a few lines: how much is done, the verdicts, what failed."""
+    """A run with its verdicts and the evidence for each."""
     print(
         f"{report.experiment.name} ({report.scale}): {report.n_done} of {len(report.cells)} cells, "
         f"{report.seconds:.1f} s of computing"
     )
-    if report.judgements:
-        rows = [(name, judged.verdict.label, judged.evidence) for name, judged in report.judgements.items()]
-        print_table(("claim", "verdict", "evidence"), rows)
+    for claim in report.experiment.claims:
+        if claim.id in report.judgements:
+            judged = report.judgements[claim.id]
+            print_verdict(judged.verdict.label, claim.id, claim.place, claim.statement, judged.evidence)
+
+
+def print_runs(reports: Sequence[RunReport]) -> None:
+    """Many runs, a line each: how much is done and how the verdicts fell."""
+    rows = []
+    for report in reports:
+        verdicts = Counter(judged.verdict.label for judged in report.judgements.values())
+        cells = f"{report.n_done}/{len(report.cells)}"
+        rows.append((report.experiment.name, cells, f"{report.seconds:.1f}", counted(verdicts)))
+    print_table(("experiment", "cells", "seconds", "verdicts"), rows)
+
+
+def print_verdict(verdict: str, claim: str, place: str, statement: str, evidence: str) -> None:
+    """One claim: the verdict and where it stands, what it says, what was measured."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console()
+    head = Text.assemble((verdict, VERDICT_STYLES[verdict]), f"  {claim} ", (f"({place})", "dim"))
+    console.print(head, soft_wrap=True)
+    console.print(Padding(Text(statement), (0, 0, 0, 4)))
+    console.print(Padding(Text(f"measured: {evidence}", style="dim"), (0, 0, 0, 4)))
+
+
+def counted(verdicts: Mapping[str, int]) -> str:
+    """How many of each verdict, in the order of the ledger."""
+    return "; ".join(f"{verdicts[label]} {label}" for label in VERDICT_STYLES if verdicts.get(label)) or "no claims"
 
 
 def say_failures(report: RunReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +15,14 @@ from separatrix.core.errors import InvalidInput
 from .lookup import find_experiments
 from .options import AsJson, Jobs, Names, Quiet, ScaleName, StoreFolder
 from .parse import parse_seeds, parse_settings
-from .printing import print_json, print_run, say, say_failures
+from .printing import print_json, print_run, print_runs, say, say_failures
 
 if TYPE_CHECKING:
     from separatrix.lab.experiment import Experiment, Params
+
+
+MANY = 3
+"""More runs than this are printed a line each."""
 
 
 def run(
@@ -25,7 +30,7 @@ def run(
     everything: Annotated[bool, typer.Option("--all", help="Every experiment of the package.")] = False,
     scale: ScaleName = "smoke",
     seeds: Annotated[
-        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5 [default: the scale's].", show_default=False)
+        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5; default: the scale's.", show_default=False)
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
@@ -76,15 +81,18 @@ def compute(
     engine = LocalEngine(jobs)
     try:
         with Store(folder) as store, RunProgress(quiet) as progress:
-            reports = run_experiments(requests, store, engine, progress)
+            reports = run_experiments(requests, store, engine, progress, _data_digests(requests))
     except RunInterrupted as interruption:
         say(f"{interruption} Continue with: {_resume_command([request[0] for request in requests], folder)}")
         raise typer.Exit(130) from None
     if as_json:
         print_json([report.to_dict() for report in reports])
-    for report in reports:
-        if not as_json:
+    elif len(reports) > MANY:
+        print_runs(reports)
+    else:
+        for report in reports:
             print_run(report)
+    for report in reports:
         say_failures(report)
     if any(report.failures for report in reports):
         raise typer.Exit(1)
@@ -93,3 +101,15 @@ def compute(
 def _resume_command(experiments: Sequence[Experiment], folder: Path | None) -> str:
     own = [experiment.entry for experiment in experiments if experiment.typed_name == experiment.entry]
     return shlex.join(["separatrix", "resume", *own, *(["--store", str(folder)] if folder is not None else [])])
+
+
+def _data_digests(requests: Sequence[tuple[Experiment, Params, str]]) -> dict[str, str]:
+    """The digest of every data set that is read and found here, for the records; a missing one is the cell's error."""
+    from separatrix.core.errors import MissingData
+    from separatrix.tasks.location import locate
+
+    digests = {}
+    for name in sorted({name for experiment, *_ in requests for name in experiment.data}):
+        with contextlib.suppress(MissingData):
+            digests[name] = locate(name).digest
+    return digests

@@ -1,4 +1,5 @@
 from .arrays import (
+    as_float64 as as_float64,
     as_tensor as as_tensor,
     relative_asymmetry as relative_asymmetry,
     require_finite as require_finite,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -16,7 +17,8 @@ def as_tensor(value: Any, name: str, *, dtype: torch.dtype | None = None) -> Ten
     A floating tensor keeps its dtype unless ``dtype`` is given; integers become float64.
     """
     try:
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(value)
+        # through numpy: torch would round a list of Python floats to single precision
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(numpy.asarray(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"{name} must be an array of numbers; got {type(value).__name__}.") from error
     if dtype is not None:
@@ -25,6 +27,11 @@ def as_tensor(value: Any, name: str, *, dtype: torch.dtype | None = None) -> Ten
         tensor = tensor.to(torch.float64)
     require_finite(tensor, name)
     return tensor
+
+
+def as_float64(value: Any, name: str) -> Tensor:
+    """A finite float64 tensor, for closed forms and spectra."""
+    return as_tensor(value, name, dtype=torch.float64)
 
 
 def require_finite(tensor: Tensor, name: str) -> None:

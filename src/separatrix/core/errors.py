@@ -68,8 +68,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InvalidInput:
     """The error for a name nobody knows, with the nearest three.
 
     Example:
-        >>> print(unknown_name("ensemble", "orthgonal", ["gaussian", "goe", "orthogonal"]))
-        unknown ensemble 'orthgonal'. Did you mean 'orthogonal'? Known: gaussian, goe, orthogonal.
+        >>> print(unknown_name("ensemble", "orthgonal", ["gaussian", "orthogonal"]))
+        unknown ensemble 'orthgonal'. Did you mean 'orthogonal'? Known: gaussian, orthogonal.
     """
     known = sorted(known)
     near = nearest_names(name, known)

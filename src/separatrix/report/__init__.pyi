@@ -1,3 +1,9 @@
+from .attention import (
+    disagreements as disagreements,
+    spectrum_plot as spectrum_plot,
+    stable_counts as stable_counts,
+    window_plot as window_plot,
+)
 from .figures import draw_experiment as draw_experiment
 from .html import write_report as write_report
 from .memory import (
@@ -7,6 +13,7 @@ from .memory import (
     draw_transients as draw_transients,
 )
 from .plots import drawable as drawable, plot as plot, plots as plots
+from .regime import draw_balance_profile as draw_balance_profile, draw_rich_lazy as draw_rich_lazy
 from .style import (
     DIVERGING as DIVERGING,
     PALETTE as PALETTE,

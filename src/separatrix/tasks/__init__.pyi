@@ -5,6 +5,7 @@ from .idx import read_idx as read_idx
 from .location import Located as Located, locate as locate
 from .mnist import Mnist as Mnist, load_mnist as load_mnist, pixel_vectors as pixel_vectors
 from .registry import DataFile as DataFile, Dataset as Dataset, Mirror as Mirror
+from .semantic import LinearTask as LinearTask, semantic_task as semantic_task, white_regression as white_regression
 from .text import (
     Text as Text,
     conditional_entropy as conditional_entropy,

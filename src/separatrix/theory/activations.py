@@ -138,9 +138,7 @@ ACTIVATIONS: dict[str, Activation] = {
             "erf", torch.erf, lambda h: 2 / math.sqrt(math.pi) * torch.exp(-h * h), (), 0.0, 2 / math.sqrt(math.pi), 1.0
         ),
         Activation("relu", torch.relu, lambda h: (h > 0).to(h.dtype), (0.0,), 0.0, 1.0),
-        Activation(
-            "sigmoid", torch.sigmoid, lambda h: torch.sigmoid(h) * torch.sigmoid(-h), (), 0.0, 0.25, 1.0
-        ),
+        Activation("sigmoid", torch.sigmoid, lambda h: torch.sigmoid(h) * torch.sigmoid(-h), (), 0.0, 0.25, 1.0),
         Activation("softplus", torch.nn.functional.softplus, torch.sigmoid, (), 0.0, 1.0),
         Activation("gelu", torch.nn.functional.gelu, _gelu_slope, (), _GELU_LEAST, 1.12890414),
     )

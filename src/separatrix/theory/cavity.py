@@ -2,7 +2,8 @@
 
 One unit feels h = g + a z with g Gaussian of variance ``gain * q``: the rest of the network without it, and the echo
 of its own output. q = E z^2, chi = E[dphi / (1 - a dphi)] is the response of the network to a field on one unit.
-How a and gain depend on chi is all that distinguishes matrix families. See explanation/why-symmetric-matrices-are-different.
+How a and gain depend on chi is all that distinguishes matrix families.
+See explanation/why-symmetric-matrices-are-different.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ Cell: TypeAlias = Literal["outside", "inside"]
 """Where the input enters: z = phi(W z) + x, or z = phi(W z + x)."""
 
 _DAMPED_STEPS = 12
-_MAX_STEPS = 80
+_MAX_STEPS = 30
 _TOL = 1e-12
+_RUNAWAY = 1e8
+"""A mean square beyond this has no equilibrium to go to."""
 
 
 @final
@@ -84,7 +87,9 @@ def solve_cavity(problem: CavityProblem) -> tuple[Tensor, Tensor, Tensor]:
     iteration would slow down (its rate tends to 1 at the transition). A Newton step is kept if it stays positive and
     lowers the residual.
     """
-    state = torch.stack([problem.input_var + problem.input_mean.square() + 0.1, torch.full_like(problem.weight_var, 0.3)], -1)
+    state = torch.stack(
+        [problem.input_var + problem.input_mean.square() + 0.1, torch.full_like(problem.weight_var, 0.3)], -1
+    )
     image = problem.update(state)
     for _ in range(_DAMPED_STEPS):
         state = (state + image) / 2
@@ -92,7 +97,7 @@ def solve_cavity(problem: CavityProblem) -> tuple[Tensor, Tensor, Tensor]:
     for _ in range(_MAX_STEPS):
         gap = image - state
         size = (gap.abs() / (1 + state.abs())).amax(-1)
-        done = (size <= _TOL) | ~torch.isfinite(size)
+        done = (size <= _TOL) | ~torch.isfinite(size) | (state[..., 0] > _RUNAWAY)
         if bool(done.all()):
             break
         trial = state + _newton_step(problem.update, state, image)

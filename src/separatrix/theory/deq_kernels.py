@@ -23,7 +23,7 @@ from .field_averages import field_nodes
 from .nonlinear_deq import mean_field
 
 _DEGREES = 400
-"""Hermite coefficients that are kept; what is left out is bounded by the remainder times correlation^400."""
+"""Hermite coefficients that are kept; the error is below the remainder of their sum times correlation^400."""
 
 
 @formula("agarwala2022", "Eq. (93)", erratum="agarwala2022-eq93")
@@ -108,7 +108,9 @@ def kernels(
         raise OutsideTheory(f"kernels are known for bi-invariant and Gaussian families; got {ensemble.name!r}.")
     single = mean_field(ensemble, phi, weight_var=weight_var, input_var=input_var)
     if not single.valid:
-        raise OutsideTheory(f"weight_var must be below the critical scale, {single.critical_weight_var:.6g}; got {weight_var}.")
+        raise OutsideTheory(
+            f"weight_var must be below the critical scale, {single.critical_weight_var:.6g}; got {weight_var}."
+        )
     return _pair_kernels(single.problem, float(single.q), float(single.chi), float(correlation))
 
 
@@ -161,7 +163,6 @@ def _coefficients(values: Tensor, weights: Tensor, hermite: Tensor) -> Tensor:
 
 
 def _mehler(squares: Tensor, total: float, rho: float) -> float:
-    """Sum of squared coefficients times rho^k; the mass beyond the last degree is counted at rho = 1 only."""
-    if rho == 1:
-        return total
-    return float((squares * rho ** torch.arange(len(squares), dtype=torch.float64)).sum())
+    """Sum of squared coefficients times rho^k; what lies beyond the last degree is counted at that degree."""
+    kept = float((squares * rho ** torch.arange(len(squares), dtype=torch.float64)).sum())
+    return kept + max(total - float(squares.sum()), 0.0) * max(rho, 0.0) ** len(squares)

@@ -90,7 +90,9 @@ def field_nodes(
     low, high = mean - reach, mean + reach
     zero = float(activation.phi(torch.zeros(1, dtype=torch.float64)).abs())
     steep = (1 - reaction.clamp_min(0) * activation.max_slope).clamp_min(1e-6)
-    bounded = reaction.abs() * activation.bound if math.isfinite(activation.bound) else torch.full_like(reach, torch.inf)
+    bounded = (
+        reaction.abs() * activation.bound if math.isfinite(activation.bound) else torch.full_like(reach, torch.inf)
+    )
     linear = (torch.maximum(low.abs(), high.abs()) + reaction.abs() * zero) / steep
     low, high = torch.maximum(low - bounded, -linear), torch.minimum(high + bounded, linear)
     even = torch.linspace(0, 1, _PANELS + 1, dtype=torch.float64)

@@ -16,8 +16,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, require_integer
-from separatrix.matrices.double import double
+from separatrix.core import InvalidInput, OutsideTheory, as_float64, require_integer
 from separatrix.matrices.ensembles import AbstractEnsemble
 
 from . import linear_moments as moments
@@ -172,7 +171,7 @@ def _checked(
     ensemble: AbstractEnsemble, weight_var: Scalar, limit: float
 ) -> tuple[Tensor, Callable[[Tensor], float | Tensor]]:
     """V as float64, and how to give a result back in the caller's kind."""
-    v = double(weight_var, "weight_var")
+    v = as_float64(weight_var, "weight_var")
     if bool(((v < 0) | (v >= limit)).any()):
         raise OutsideTheory(
             f"weight_var must lie in [0, {limit:.6g}) for the {ensemble.name} family, where the fixed point exists; "

@@ -16,12 +16,11 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Outcome, Result, formula
-from separatrix.matrices.double import double
+from separatrix.core import InvalidInput, Outcome, Result, as_float64, formula
 from separatrix.matrices.ensembles import AbstractEnsemble
 
 from .activations import Activation, Pointwise, find_activation
-from .cavity import Cell, CavityProblem, finite_or_nan, require_monotone, require_theory, solve_cavity
+from .cavity import CavityProblem, Cell, finite_or_nan, require_monotone, require_theory, solve_cavity
 from .families import gaussian_correlation, is_bi_invariant, symmetric_law
 from .field_averages import FieldAverages
 from .free_probability import elliptic_radius, reflect, slopes_edge
@@ -148,9 +147,7 @@ def mean_field(
     outcome: Any = Outcome(int(codes)) if plain else codes
     kept: Any = bool(valid) if plain else valid
     shown: dict[str, Any] = {name: float(value) if plain else value for name, value in numbers.items()}
-    return MeanField(
-        ensemble=ensemble.name, phi=activation.name, valid=kept, outcome=outcome, problem=problem, **shown
-    )
+    return MeanField(ensemble=ensemble.name, phi=activation.name, valid=kept, outcome=outcome, problem=problem, **shown)
 
 
 def critical_weight_var(
@@ -180,13 +177,14 @@ def critical_weight_var(
         result = mean_field(
             ensemble, activation, weight_var=scales, input_var=input_var, input_mean=input_mean, cell=cell
         )
-        assert isinstance(result.valid, Tensor) and isinstance(result.radius, Tensor)
+        assert isinstance(result.valid, Tensor)
+        assert isinstance(result.radius, Tensor)
         return result.valid & (result.radius < 1)
 
     # below this scale the largest slope times the largest eigenvalue is less than 1, whatever the statistics
     safe = 0.999 * linear_critical_weight_var(ensemble) / activation.max_slope**2
     grid = safe * 1.5 ** torch.arange(25, dtype=torch.float64)
-    for _ in range(12):
+    for _ in range(8):
         stable = is_stable(grid)
         if bool(stable.all()):
             return math.inf
@@ -194,7 +192,7 @@ def critical_weight_var(
         if first == 0:
             return float(grid[0])
         low, high = grid[first - 1], grid[first]
-        if float(high - low) < 1e-9 * float(high):
+        if float(high - low) < 1e-7 * float(high):
             break
         grid = low + (high - low) * torch.linspace(0, 1, 25, dtype=torch.float64)
     return float((low + high) / 2)
@@ -224,11 +222,11 @@ def _problem(
     if cell not in ("outside", "inside"):
         raise InvalidInput(f"cell must be 'outside' (phi(W z) + x) or 'inside' (phi(W z + x)); got {cell!r}.")
     given = {"weight_var": weight_var, "input_var": input_var, "input_mean": input_mean}
-    values = {name: double(value, name) for name, value in given.items()}
+    values = {name: as_float64(value, name) for name, value in given.items()}
     if bool((values["weight_var"] <= 0).any()):
         raise InvalidInput(f"weight_var must be positive; got {float(values['weight_var'].min())}.")
     if bool((values["input_var"] < 0).any()):
         raise InvalidInput(f"input_var must be at least 0; got {float(values['input_var'].min())}.")
-    shaped = torch.broadcast_tensors(*values.values())
+    weight, variance, mean = torch.broadcast_tensors(*values.values())
     plain = not any(isinstance(value, Tensor) for value in given.values())
-    return CavityProblem(ensemble, activation, *shaped, cell), plain
+    return CavityProblem(ensemble, activation, weight, variance, mean, cell), plain

@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, require_integer
-from separatrix.matrices.double import double
+from separatrix.core import InvalidInput, as_float64, require_integer
 
 Scale: TypeAlias = float | int | Tensor
 """A non-negative number, or a tensor of them that broadcasts to the batch."""
@@ -74,9 +73,9 @@ class AbstractEnsemble(abc.ABC):
         return (unit * scale[..., None, None]).to(dtype)
 
 
-def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, "..."]:
+def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, ...]:
     """The square root of ``weight_var``, checked: finite, not negative, broadcastable to the batch."""
-    variance = double(weight_var, "weight_var")
+    variance = as_float64(weight_var, "weight_var")
     if bool((variance < 0).any()):
         raise InvalidInput(f"weight_var must be at least 0; got {float(variance.min())}.")
     try:
@@ -88,9 +87,7 @@ def weight_scale(weight_var: Scale, batch: tuple[int, ...]) -> Float[Tensor, "..
     return variance.sqrt()
 
 
-def normal_entries(
-    *shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64
-) -> Float[Tensor, "..."]:
+def normal_entries(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Float[Tensor, ...]:
     """Independent standard normal numbers on the generator's device."""
     return torch.randn(*shape, generator=generator, device=generator.device, dtype=dtype)
 

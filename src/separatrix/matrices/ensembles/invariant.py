@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput
-from separatrix.matrices.double import double
+from separatrix.core import InvalidInput, as_float64, as_tensor
 
 from .base import AbstractEnsemble, haar_orthogonal
 
@@ -124,7 +123,7 @@ class Normal(AbstractEnsemble):
     law: ClassVar[str] = "O B O^T with O uniform, B of 1x1 blocks and rotations [[a, -b], [b, a]], scaled"
 
     def __post_init__(self) -> None:
-        values = double(self.eigenvalues, "eigenvalues", torch.complex128).reshape(-1)
+        values = as_tensor(self.eigenvalues, "eigenvalues", dtype=torch.complex128).reshape(-1)
         power = float(values.abs().square().mean()) if values.numel() else 0.0
         if power == 0:
             raise InvalidInput("eigenvalues must hold at least one value that is not zero.")
@@ -159,7 +158,7 @@ _REAL = 1e-12
 
 
 def _unit_sample(values: Any, name: str) -> Tensor:
-    sample = double(values, name).reshape(-1)
+    sample = as_float64(values, name).reshape(-1)
     power = float(sample.square().mean()) if sample.numel() else 0.0
     if power == 0:
         raise InvalidInput(f"{name} must hold at least one value that is not zero.")

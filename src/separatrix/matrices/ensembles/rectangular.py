@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import ClassVar, Literal, final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float
@@ -76,7 +76,7 @@ class RectangularOrthogonal(AbstractRectangularEnsemble):
             source document does not say which it used.
     """
 
-    scale: Literal["fan_in", "isometry"] = "fan_in"
+    scale: str = "fan_in"
 
     name: ClassVar[str] = "rectangular-orthogonal"
     law: ClassVar[str] = "semi-orthogonal, uniform, times sqrt(weight_var) and a factor for tall matrices"

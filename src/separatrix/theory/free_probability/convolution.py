@@ -59,8 +59,13 @@ class FreeSum(AbstractLaw):
     second: AbstractLaw
 
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
-        """G(z) = G_1(w(z)); NaN where the solve failed."""
-        return _mirrored(z, lambda upper: self.first.stieltjes(self._point(upper)))
+        """G(z) = G_1(w(z)) = (1 + M_1(w)) / w; NaN where the solve failed."""
+
+        def transform(upper: Tensor) -> Tensor:
+            w = self._point(upper)
+            return (1 + self.first.moment_transform(w)[0]) / w
+
+        return _mirrored(z, transform)
 
     def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """G_1'(w) w'(z), with w' from differentiating the fixed point."""
@@ -115,11 +120,11 @@ class FreeProduct(AbstractLaw):
         require_positive_law(self.positive, "positive")
 
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
-        """G(z) = G_A(z / r) / r; NaN where the solve failed."""
+        """G(z) = G_A(z / r) / r = (1 + M_A(z / r)) / z; NaN where the solve failed."""
 
         def transform(upper: Tensor) -> Tensor:
             r, _ = self._reaction(self._point(upper))
-            return self.positive.stieltjes(upper / r) / r
+            return (1 + self.positive.moment_transform(upper / r)[0]) / upper
 
         return _mirrored(z, transform)
 
@@ -129,13 +134,11 @@ class FreeProduct(AbstractLaw):
         def derivative(upper: Tensor) -> Tensor:
             w = self._point(upper)
             r, r_slope = self._reaction(w)
-            u = upper / r
-            g, g_slope = self.positive.stieltjes(u), self.positive.stieltjes_prime(u)
-            moment, moment_slope = u * g - 1, g + u * g_slope
+            moment, moment_slope = self.positive.moment_transform(upper / r)
             _, step_slope = self._map(upper, w)
             moved = -(moment_slope / moment**2) / (1 - step_slope)  # dw/dz
-            r_moved = r_slope * moved
-            return g_slope * (1 / r - upper * r_moved / r**2) / r - g * r_moved / r**2
+            u_moved = 1 / r - upper * r_slope * moved / r**2
+            return (moment_slope * u_moved - (1 + moment) / upper) / upper
 
         return _mirrored(z, derivative)
 
@@ -146,15 +149,13 @@ class FreeProduct(AbstractLaw):
         return left, product_edge(self.positive, self.other)
 
     def _reaction(self, w: Tensor) -> tuple[Tensor, Tensor]:
-        m, slope = self.other.stieltjes(w), self.other.stieltjes_prime(w)
-        return w - 1 / m, 1 + slope / m**2
+        gap, slope = _gap(self.other, w)
+        return -gap, -slope
 
     def _map(self, z: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
         r, r_slope = self._reaction(w)
-        u = z / r
-        g = self.positive.stieltjes(u)
-        moment = u * g - 1
-        moment_slope = (g + u * self.positive.stieltjes_prime(u)) * (-z * r_slope / r**2)
+        moment, moment_slope = self.positive.moment_transform(z / r)
+        moment_slope = moment_slope * (-z * r_slope / r**2)
         return r * (1 + 1 / moment), r_slope * (1 + 1 / moment) - r * moment_slope / moment**2
 
     def _point(self, z: Tensor) -> Tensor:
@@ -195,9 +196,10 @@ def _newton_in_half_plane(at: Step, z: Tensor, w: Tensor) -> tuple[Tensor, Tenso
 
 
 def _gap(law: AbstractLaw, w: Tensor) -> tuple[Tensor, Tensor]:
-    """1/G(w) - w and its derivative."""
-    g = law.stieltjes(w)
-    return 1 / g - w, -law.stieltjes_prime(w) / g**2 - 1
+    """1/G(w) - w = -w M / (1 + M) and its derivative."""
+    moment, slope = law.moment_transform(w)
+    share = moment / (1 + moment)
+    return -w * share, -share - w * slope / (1 + moment) ** 2
 
 
 def _mirrored(z: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:

@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, formula
-from separatrix.matrices.double import double
+from separatrix.core import InvalidInput, as_float64, formula
 
 from .sampled import Discrete
 from .search import root_of_decreasing
@@ -47,7 +46,7 @@ def elliptic_boundary(
     """
     if slopes.edges()[0] < 0 or not -1 <= tau <= 1:
         raise InvalidInput(f"slopes must be at least 0 and tau must lie in [-1, 1]; got {slopes.edges()[0]}, {tau}.")
-    angles = double(angles, "angles")
+    angles = as_float64(angles, "angles")
     direction = torch.polar(torch.ones_like(angles), angles)
     if tau == 0:
         return direction * math.sqrt(weight_var * float(slopes.moments(2)[1]))

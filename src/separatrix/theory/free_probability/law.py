@@ -8,6 +8,7 @@ Everything is float64 / complex128: the transforms lose half the digits near an 
 from __future__ import annotations
 
 import abc
+import functools
 import math
 from collections.abc import Callable
 from typing import ClassVar
@@ -16,14 +17,15 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, require_integer
-from separatrix.matrices.double import double
+from separatrix.core import InvalidInput, OutsideTheory, as_float64, require_integer
 
 from .search import root_of_decreasing
 
+_FAR = 1e3
+"""Beyond this many times the support, six moments give M to rounding."""
+
 ETA = 1e-9
 """Distance from the real axis at which densities are read; they are off by the same order."""
-
 
 
 class AbstractLaw(abc.ABC):
@@ -58,7 +60,7 @@ class AbstractLaw(abc.ABC):
 
         For a law given by a sample choose ``eta`` above the spacing of the sample (2 / n and more).
         """
-        points = double(x, "x")
+        points = as_float64(x, "x")
         return self.stieltjes(torch.complex(points, torch.full_like(points, eta))).imag / -math.pi
 
     def moments(self, order: int) -> Float[Tensor, " order"]:
@@ -76,7 +78,7 @@ class AbstractLaw(abc.ABC):
         """The real z outside the support with G(z) = m: right of it for m > 0, left for m < 0; NaN if there is none."""
         low, high = self.edges()
         beyond = 1 / m.abs()  # |z - edge| <= 1/|m|, because |G| is below that of an atom at the edge
-        edge = torch.where(m > 0, high, low)
+        edge = torch.where(m > 0, torch.full_like(m, high), torch.full_like(m, low))
         side = torch.sign(m)
 
         def excess(distance: Tensor) -> Tensor:
@@ -111,7 +113,7 @@ class AbstractLaw(abc.ABC):
         Raises:
             OutsideTheory: m is not a value of G there.
         """
-        m = double(m, "m")
+        m = as_float64(m, "m")
         z = self.inverse_stieltjes(m)
         if bool(z.isnan().any()):
             raise OutsideTheory(f"m must be a value of the Stieltjes transform outside the support; got {m.tolist()}.")
@@ -119,7 +121,7 @@ class AbstractLaw(abc.ABC):
 
     def r_prime(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """R'(m) = 1 / G'(z) + 1 / m^2 with G(z) = m."""
-        m = double(m, "m")
+        m = as_float64(m, "m")
         z = self.r_transform(m) + 1 / m
         slope = self.stieltjes_prime(torch.complex(z, torch.zeros_like(z))).real
         return 1 / slope + 1 / m.square()
@@ -135,14 +137,35 @@ class AbstractLaw(abc.ABC):
                 "the S-transform needs a law on the positive half-line (of a centred law it has two branches); "
                 "use free_product, which does not need it."
             )
-        y = double(y, "y")
+        y = as_float64(y, "y")
         z = self.inverse_moment(y)
         if bool(z.isnan().any()):
             raise OutsideTheory(f"y must be a value of M(z) = z G(z) - 1 on the real axis; got {y.tolist()}.")
         return (1 + y) / (y * z)
 
+    def moment_transform(
+        self, z: Complex[Tensor, "*batch"]
+    ) -> tuple[Complex[Tensor, "*batch"], Complex[Tensor, "*batch"]]:
+        """M(z) = z G(z) - 1 = E[x / (z - x)] and its derivative, by the moments where the difference would cancel."""
+        g = self.stieltjes(z)
+        low, high = self.edges()
+        far = z.abs() > _FAR * max(abs(low), abs(high))
+        if not bool(far.any()):
+            return z * g - 1, g + z * self.stieltjes_prime(z)
+        moments = _leading_moments(self).to(z.dtype)
+        degrees = torch.arange(1, len(moments) + 1, dtype=torch.float64)
+        terms = moments * torch.where(far, 1 / z, 0)[..., None] ** degrees
+        value = torch.where(far, terms.sum(-1), z * g - 1)
+        slope = torch.where(far, -(terms * degrees).sum(-1) / z, g + z * self.stieltjes_prime(z))
+        return value, slope
+
     def _moment_function(self, z: Tensor) -> Tensor:
-        return z * self.stieltjes(torch.complex(z, torch.zeros_like(z))).real - 1
+        return self.moment_transform(torch.complex(z, torch.zeros_like(z)))[0].real
+
+
+@functools.lru_cache(maxsize=256)
+def _leading_moments(law: AbstractLaw) -> Tensor:
+    return law.moments(6)
 
 
 def _decreasing_root(function: Callable[[Tensor], Tensor], reach: Tensor, near: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import OutsideTheory, ShapeError, formula
+from separatrix.core import OutsideTheory, formula
 
 _HEIGHTS = tuple(10.0 ** (-0.5 * k) for k in range(-2, 17))
 
@@ -34,8 +34,6 @@ def semicircular_resolvent(
     Cost: about 100 solves of k^2 equations per point.
     """
     k = constant.shape[-1]
-    if covariance.shape != (k, k, k, k):
-        raise ShapeError(f"covariance must have shape {(k, k, k, k)}; got {tuple(covariance.shape)}.")
     sigma = covariance.to(torch.complex128)
     eye = torch.eye(k, dtype=torch.complex128)
     resolvent = torch.linalg.inv(constant + 1j * _HEIGHTS[0] * eye)

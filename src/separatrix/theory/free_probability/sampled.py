@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput
-from separatrix.matrices.double import double
+from separatrix.core import InvalidInput, as_float64
 
 from .law import AbstractLaw
 
@@ -33,10 +32,10 @@ class Discrete(AbstractLaw):
     weights: Any = None
 
     def __post_init__(self) -> None:
-        values = double(self.values, "values").reshape(-1)
+        values = as_float64(self.values, "values").reshape(-1)
         if values.numel() == 0:
             raise InvalidInput("values must hold at least one number.")
-        weights = torch.ones_like(values) if self.weights is None else double(self.weights, "weights")
+        weights = torch.ones_like(values) if self.weights is None else as_float64(self.weights, "weights")
         weights = weights.to(torch.float64).reshape(-1)
         if weights.shape != values.shape or bool((weights < 0).any()) or float(weights.sum()) <= 0:
             raise InvalidInput("weights must be one number of at least 0 for each value, not all zero.")

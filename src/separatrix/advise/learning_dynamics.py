@@ -1,0 +1,147 @@
+"""How a two-layer linear network learns, by the route that fits: exact, exact with dense output, or integration.
+
+The exact solution costs one QR per time and does not care how long or stiff the training is; an adaptive integrator
+costs in proportion to rate times horizon, whatever the number of times. Integration therefore wins for many times of
+a short, mild training, and the closed form everywhere else; where the closed form does not hold, integration is all
+there is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any, Literal, TypeAlias, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core import ConvergenceWarning, InvalidInput, OutsideTheory, Result, as_float64, unknown_name
+from separatrix.dynamics import LinearNetworkFlow
+from separatrix.theory import BalancedFlow
+
+from .chebyshev_path import chebyshev_product
+
+Method: TypeAlias = Literal["auto", "exact", "chebyshev", "integration"]
+METHODS: tuple[Method, ...] = ("auto", "exact", "chebyshev", "integration")
+
+_DENSE = 300
+_MILD = 300.0
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class LearningDynamics(Result):
+    """The course of learning, how it was computed, and why so."""
+
+    times: Float[Tensor, " times"]
+    product: Tensor
+    """``w2 w1`` at the times, (times, *batch, n_out, n_in)."""
+    loss: Tensor
+    """Excess loss over the best linear map, (times, *batch)."""
+    method: str
+    reason: str
+    error: str
+    """What limits the accuracy."""
+
+
+def learning_dynamics(
+    w1: Any,
+    w2: Any,
+    corr_yx: Any,
+    times: Any,
+    method: str = "auto",
+    *,
+    corr_xx: Any | None = None,
+    tau: float = 1.0,
+    tol: float = 1e-10,
+) -> LearningDynamics:
+    """Product and loss of a two-layer linear network along gradient flow.
+
+    Args:
+        w1: first layer at time zero, (*batch, n_hidden, n_in).
+        w2: second layer at time zero, (*batch, n_out, n_hidden).
+        corr_yx: input-output correlation, (*batch, n_out, n_in).
+        times: one-dimensional, not negative.
+        method: ``"auto"``, or ``"exact"`` (closed form at every time), ``"chebyshev"`` (closed form at Chebyshev nodes,
+            interpolated), ``"integration"`` (DOP853). An explicit exact method refuses what the closed form does not
+            cover.
+        corr_xx: input correlation; white if left out. A multiple of the identity is covered by the closed form.
+        tau: time constant.
+        tol: relative accuracy of interpolation and integration; the closed form is accurate to rounding.
+
+    Returns:
+        The trajectory with ``method`` and ``reason``. With ``method="auto"`` outside the closed form's assumptions the
+        result comes from integration and a ``ConvergenceWarning`` says so.
+
+    Example:
+        >>> one = torch.ones(1, 1, dtype=torch.float64)
+        >>> learning_dynamics(0.1 * one, 0.1 * one, 2 * one, [0.0, 1e6]).method
+        'exact'
+    """
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    moments = as_float64(times, "times").reshape(-1)
+    if bool((moments < 0).any()):
+        raise InvalidInput(f"times must not be negative; got {float(moments.min()):g}.")
+    if method == "integration":
+        return _integrated(w1, w2, corr_yx, corr_xx, moments, tau, tol, "asked for")
+    try:
+        flow = BalancedFlow(w1, w2, corr_yx, tau, input_var=_input_var(corr_xx))
+    except OutsideTheory as error:
+        if method != "auto":
+            raise
+        warnings.warn(f"the closed form does not hold, integrating instead: {error}", ConvergenceWarning, stacklevel=2)
+        return _integrated(w1, w2, corr_yx, corr_xx, moments, tau, tol, str(error))
+    chosen, reason = (method, "asked for") if method != "auto" else _choose(flow, moments)
+    if chosen == "chebyshev":
+        product, nodes = chebyshev_product(flow, moments, tol)
+        loss = (product - flow.target).square().sum((-2, -1)) * (flow.input_var / 2)
+        return LearningDynamics(moments, product, loss, chosen, reason, f"interpolation to {tol:g} ({nodes} nodes)")
+    return LearningDynamics(moments, flow.product(moments), flow.loss(moments), chosen, reason, "rounding")
+
+
+def _choose(flow: BalancedFlow, times: Tensor) -> tuple[str, str]:
+    horizon = float(times.max()) * flow.clock if times.numel() else 0.0
+    stiffness = 2 * float(flow.modes.rates.abs().max()) * horizon
+    if times.numel() < _DENSE:
+        return "exact", f"balanced weights and only {times.numel()} times: one closed-form evaluation each"
+    if stiffness > _MILD:
+        return (
+            "exact",
+            f"balanced weights and rate times horizon is {stiffness:.0f}: an integrator would need many steps",
+        )
+    if flow.batch.numel() > 1:
+        return "exact", "balanced weights and a batch of networks: the closed form evaluates them together"
+    return (
+        "chebyshev",
+        f"balanced weights, {times.numel()} times of a short training: exact at nodes, interpolated between",
+    )
+
+
+def _input_var(corr_xx: Any | None) -> float:
+    if corr_xx is None:
+        return 1.0
+    corr = as_float64(corr_xx, "corr_xx")
+    scale = float(corr.diagonal(dim1=-2, dim2=-1).mean())
+    identity = torch.eye(corr.shape[-1], dtype=torch.float64)
+    off = float((corr - scale * identity).abs().max())
+    if scale <= 0 or off > 1e-6 * scale:
+        raise OutsideTheory(
+            f"corr_xx must be a multiple of the identity for the closed form; it is off by {off:.2g} of {scale:.3g}. "
+            "Use method='integration'; whitening the inputs would change the dynamics."
+        )
+    return scale
+
+
+def _integrated(
+    w1: Any, w2: Any, corr_yx: Any, corr_xx: Any | None, times: Tensor, tau: float, tol: float, reason: str
+) -> LearningDynamics:
+    flow = LinearNetworkFlow(
+        as_float64(corr_yx, "corr_yx"), None if corr_xx is None else as_float64(corr_xx, "corr_xx"), tau=tau
+    )
+    order = times.argsort()
+    path = flow.integrate((as_float64(w1, "w1"), as_float64(w2, "w2")), times[order], rtol=tol, atol=tol * 1e-2)
+    back = order.argsort()
+    note = "local error of DOP853" if path.ok else "some networks failed: NaN there (out of steps or not finite)"
+    return LearningDynamics(times, path.product[back], path.loss[back], "integration", reason, f"{note}, rtol {tol:g}")

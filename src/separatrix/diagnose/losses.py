@@ -1,0 +1,57 @@
+"""Losses by name, and targets as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core.errors import InvalidInput, unknown_name
+
+Loss: TypeAlias = str | Callable[[Tensor, Any], Tensor]
+"""``"mse"``, ``"cross_entropy"`` or a function of prediction and target that returns a scalar."""
+
+
+def loss_function(loss: Loss) -> Callable[[Tensor, Any], Tensor]:
+    """The function behind a loss given by name; functions pass through."""
+    if callable(loss):
+        return loss
+    if loss not in _LOSSES:
+        raise unknown_name("loss", loss, _LOSSES)
+    return _LOSSES[loss]
+
+
+def half_mean_square(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
+    """|prediction - target|^2 / (2 P): half the squared error, summed over outputs, averaged over P samples."""
+    target = target_vectors(target, prediction)
+    return (prediction - target).square().sum() / (2 * prediction.shape[0])
+
+
+def cross_entropy(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
+    """Cross entropy of class scores on the last axis, averaged over samples and positions."""
+    return torch.nn.functional.cross_entropy(prediction.flatten(0, -2), target.flatten())
+
+
+_LOSSES: dict[str, Callable[[Tensor, Any], Tensor]] = {"mse": half_mean_square, "cross_entropy": cross_entropy}
+
+
+def target_vectors(target: Any, prediction: Tensor) -> Tensor:
+    """Targets in the shape of the prediction: class numbers become one-hot vectors."""
+    if not isinstance(target, Tensor):
+        raise InvalidInput(f"targets must be a tensor; got {type(target).__name__}.")
+    if target.is_floating_point():
+        if target.shape != prediction.shape:
+            raise InvalidInput(
+                f"targets must have the shape of the predictions {tuple(prediction.shape)}; got {tuple(target.shape)}."
+            )
+        return target.to(prediction.dtype)
+    classes = prediction.shape[-1]
+    if target.shape != prediction.shape[:-1] or int(target.min()) < 0 or int(target.max()) >= classes:
+        raise InvalidInput(
+            f"class targets must have shape {tuple(prediction.shape[:-1])} and values in 0..{classes - 1}; got shape "
+            f"{tuple(target.shape)}, values {int(target.min())} to {int(target.max())}."
+        )
+    return torch.nn.functional.one_hot(target, classes).to(prediction.dtype)

@@ -1,0 +1,107 @@
+"""Calling models as they are: dictionary inputs, tuple outputs, buffers that a call changes.
+
+Inputs are a tensor (one positional argument), a tuple or list (positional arguments) or a mapping (keyword
+arguments). Outputs are a tensor, or a tuple, mapping or data class whose first floating tensor (or entry ``logits``)
+is the prediction. Samples lie along the first axis of every tensor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from separatrix.core.errors import InvalidInput
+
+Pick: TypeAlias = Callable[[Any], Tensor]
+"""Takes a model's output and returns the tensor that is the prediction."""
+
+
+def call_model(model: nn.Module, inputs: Any) -> Any:
+    """The model's own output for inputs in any of the three forms."""
+    args, kwargs = arguments(inputs)
+    return model(*args, **kwargs)
+
+
+def call_with(model: nn.Module, state: Mapping[str, Tensor], inputs: Any) -> Any:
+    """The output with other parameters and buffers; the model itself stays as it is.
+
+    Of tied parameters, which a state names several times, the first name counts.
+    """
+    args, kwargs = arguments(inputs)
+    known = {name for name, _ in model.named_parameters()} | {name for name, _ in model.named_buffers()}
+    given = {name: value for name, value in state.items() if name in known}
+    return torch.func.functional_call(model, given, args, kwargs)
+
+
+def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments from a tensor, a sequence or a mapping."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, tuple | list):
+        return tuple(inputs), {}
+    if isinstance(inputs, Tensor):
+        return (inputs,), {}
+    raise InvalidInput(
+        f"inputs must be a tensor, a tuple of arguments or a dictionary of arguments; got {type(inputs).__name__}."
+    )
+
+
+def prediction(output: Any) -> Tensor:
+    """The tensor among a model's outputs that is the prediction."""
+    if isinstance(output, Tensor):
+        return output
+    if isinstance(output, Mapping) and "logits" in output:
+        return output["logits"]
+    values = list(output.values()) if isinstance(output, Mapping) else output
+    if isinstance(values, tuple | list):
+        for value in values:
+            if isinstance(value, Tensor) and value.is_floating_point():
+                return value
+    raise InvalidInput(
+        f"the model returns a {type(output).__name__} without a tensor in front: pass output=, a function that "
+        "takes it and returns the prediction."
+    )
+
+
+def n_samples(inputs: Any) -> int:
+    """Length of the first axis of the first tensor among the inputs."""
+    args, kwargs = arguments(inputs)
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor) and value.ndim > 0:
+            return int(value.shape[0])
+    raise InvalidInput("inputs must hold a tensor whose first axis counts samples.")
+
+
+def take(inputs: Any, index: Any) -> Any:
+    """The samples of ``index`` from inputs in the same form; tensors without a matching first axis are kept whole."""
+    count = n_samples(inputs)
+
+    def cut(value: Any) -> Any:
+        return value[index] if isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == count else value
+
+    args, kwargs = arguments(inputs)
+    if isinstance(inputs, Tensor):
+        return cut(inputs)
+    return {name: cut(value) for name, value in kwargs.items()} if kwargs else tuple(cut(value) for value in args)
+
+
+@contextlib.contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """The model in evaluation mode (no dropout, fixed normalisation); every module's own mode is restored."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def plain_attention() -> contextlib.AbstractContextManager[None]:
+    """Attention by its defining operations: the fused kernels can neither be vectorised nor differentiated twice."""
+    return sdpa_kernel(SDPBackend.MATH)

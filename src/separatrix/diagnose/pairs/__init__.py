@@ -1,0 +1,1 @@
+"""Layer pairs: where they are in a model, and which conservation law governs each."""

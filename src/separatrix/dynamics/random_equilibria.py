@@ -1,0 +1,91 @@
+"""Equilibria of z = phi(W z) + x for given matrices and inputs, and the spectral radius of their Jacobian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core import relative_asymmetry, require_square
+
+from .picard import PicardSolution, damped_picard
+
+_DENSE_WIDTH = 600
+"""Up to this width all eigenvalues are computed; above it, the outermost by Arnoldi iteration."""
+
+
+def find_equilibria(
+    recurrent: Float[Tensor, "*batch n n"],
+    phi: Callable[[Tensor], Tensor],
+    inputs: Float[Tensor, "*batch k n"],
+    *,
+    beta: float = 1.0,
+    tol: float = 1e-8,
+    max_steps: int = 1000,
+) -> PicardSolution:
+    """Iterate z <- phi(W z) + x from zero for k inputs per matrix, one matrix product per step."""
+    require_square(recurrent, "recurrent")
+    return damped_picard(
+        lambda z: phi(z @ recurrent.mT) + inputs, torch.zeros_like(inputs), beta=beta, tol=tol, max_steps=max_steps
+    )
+
+
+def jacobian_radius(recurrent: Float[Tensor, "n n"], slopes: Float[Tensor, " n"]) -> float:
+    """Spectral radius of D W, D = diag of slopes (not negative for a symmetric or antisymmetric W).
+
+    Dense eigenvalues up to width 600. Above that: Lanczos on D^{1/2} W D^{1/2} for symmetric W, on minus its square
+    for antisymmetric W, Arnoldi otherwise (relative accuracy 1e-3: the outermost eigenvalues of a non-symmetric
+    random matrix crowd at the same modulus; where it does not settle, as on the circle of an orthogonal matrix, all
+    eigenvalues are computed). The starting vector is fixed, so the result is deterministic.
+
+    Cost: some hundreds of products with W.
+    """
+    matrix = recurrent.detach().to(torch.float64)
+    d = slopes.detach().to(torch.float64)
+    if matrix.shape[-1] <= _DENSE_WIDTH:
+        return float(torch.linalg.eigvals(d[:, None] * matrix).abs().max())
+    if float(d.max()) == 0:
+        return 0.0
+    if float(relative_asymmetry(matrix)) < 1e-12:
+        return _lanczos(_congruent(matrix, d))
+    if float((matrix + matrix.mT).abs().max()) < 1e-12 * float(matrix.abs().max()):
+        congruent = _congruent(matrix, d)
+        return _lanczos(-congruent @ congruent) ** 0.5
+    return _arnoldi((d[:, None] * matrix).numpy())
+
+
+def _congruent(matrix: Tensor, d: Tensor) -> numpy.ndarray:
+    return (d.sqrt()[:, None] * matrix * d.sqrt()).numpy()
+
+
+def _start(size: int) -> numpy.ndarray:
+    return numpy.cos(numpy.arange(size) * 2.399963)  # golden angle: no symmetry to be orthogonal to
+
+
+def _lanczos(matrix: numpy.ndarray) -> float:
+    from scipy.sparse.linalg import eigsh
+
+    values = eigsh(matrix, k=1, which="LM", v0=_start(len(matrix)), tol=1e-8, return_eigenvectors=False)
+    return float(abs(values).max())
+
+
+def _arnoldi(matrix: numpy.ndarray) -> float:
+    from scipy.sparse.linalg import ArpackNoConvergence, eigs
+
+    try:
+        values = eigs(
+            matrix,
+            k=4,
+            ncv=min(120, len(matrix) - 2),
+            which="LM",
+            v0=_start(len(matrix)),
+            tol=1e-3,
+            maxiter=30,
+            return_eigenvectors=False,
+        )
+    except ArpackNoConvergence:
+        values = numpy.linalg.eigvals(matrix)
+    return float(abs(values).max())

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from separatrix.advise import learning_dynamics
+from separatrix.core import ConvergenceWarning, InvalidInput, OutsideTheory
+from separatrix.matrices import balanced_pair
+from separatrix.theory import BalancedFlow
+
+F64 = torch.float64
+
+
+@pytest.fixture
+def network(generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    w1, w2 = balanced_pair(1.0, 4, 3, 5, scale=0.4, generator=generator)
+    return w1, w2, torch.randn(5, 4, dtype=F64, generator=generator)
+
+
+def test_few_times_are_exact_and_dense_ones_interpolated(network) -> None:
+    few = learning_dynamics(*network, [0.0, 1.0, 5.0])
+    assert few.method == "exact"
+    assert "3 times" in few.reason
+    dense = learning_dynamics(*network, torch.linspace(0, 10, 500, dtype=F64))
+    assert dense.method == "chebyshev"
+    exact = BalancedFlow(*network)
+    assert (dense.product - exact.product(dense.times)).abs().max() < 1e-9
+    torch.testing.assert_close(dense.loss, exact.loss(dense.times), atol=1e-8, rtol=0)
+    stiff = learning_dynamics(*network, torch.logspace(0, 6, 500, dtype=F64))
+    assert stiff.method == "exact"
+    assert "many steps" in stiff.reason
+
+
+def test_all_routes_agree(network) -> None:
+    times = [2.0, 0.0, 0.5]
+    exact, dense, integrated = (
+        learning_dynamics(*network, times, method) for method in ("exact", "chebyshev", "integration")
+    )
+    assert (dense.product - exact.product).abs().max() < 1e-9
+    assert (integrated.product - exact.product).abs().max() < 1e-8
+    assert integrated.method == "integration"
+
+
+def test_unbalanced_weights_are_integrated_with_a_warning_or_refused(generator: torch.Generator) -> None:
+    w1, w2, corr = (torch.randn(3, 3, dtype=F64, generator=generator) for _ in range(3))
+    with pytest.warns(ConvergenceWarning, match="closed form does not hold, integrating instead"):
+        found = learning_dynamics(w1, w2, corr, [0.5])
+    assert found.method == "integration"
+    assert "balanced" in found.reason
+    with pytest.raises(OutsideTheory, match="must be balanced"):
+        learning_dynamics(w1, w2, corr, [0.5], "exact")
+
+
+def test_inputs_that_are_not_white_need_integration(network) -> None:
+    corr_xx = torch.diag(torch.tensor([1.0, 2.0, 1.0, 1.0], dtype=F64))
+    with pytest.raises(OutsideTheory, match="multiple of the identity"):
+        learning_dynamics(*network, [0.5], "exact", corr_xx=corr_xx)
+    with pytest.warns(ConvergenceWarning):
+        assert learning_dynamics(*network, [0.5], corr_xx=corr_xx).method == "integration"
+    assert learning_dynamics(*network, [0.5], corr_xx=torch.eye(4) / 8).method == "exact"
+
+
+def test_bad_requests_are_refused(network) -> None:
+    with pytest.raises(InvalidInput, match=r"unknown method 'exakt'. Did you mean 'exact'"):
+        learning_dynamics(*network, [0.5], "exakt")
+    with pytest.raises(InvalidInput, match="times must not be negative"):
+        learning_dynamics(*network, [-0.5])
+    assert learning_dynamics(*network, []).product.shape == (0, 5, 4)

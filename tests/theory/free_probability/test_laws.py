@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from separatrix.core import InvalidInput, OutsideTheory
+from separatrix.theory.free_probability import (
+    AbstractLaw,
+    Arcsine,
+    AtomsAndDensity,
+    Bernoulli,
+    Discrete,
+    MarchenkoPastur,
+    Reflected,
+    Semicircle,
+    TwoPoint,
+    Uniform,
+    free_product,
+    free_sum,
+)
+
+POINTS = torch.tensor([0.3 + 0.7j, -1.2 - 0.4j, 5.0 + 0.1j], dtype=torch.complex128)
+LAWS: dict[str, tuple[AbstractLaw, list[float]]] = {
+    "semicircle": (Semicircle(2.0), [0, 2, 0, 8]),
+    "marchenko-pastur": (MarchenkoPastur(0.5), [1, 1.5, 2.75, 5.625]),
+    "marchenko-pastur with an atom": (MarchenkoPastur(2.0, 3.0), [3, 27, 297, 3645]),
+    "two points": (TwoPoint(0.5), [0, 0.5, 0, 0.25]),
+    "bernoulli": (Bernoulli(0.3), [0.3] * 4),
+    "uniform": (Uniform(-1.0, 2.0), [0.5, 1.0, 1.25, 2.2]),
+    "arcsine": (Arcsine(1.5), [0, 1.125, 0, 3 / 8 * 1.5**4]),
+    "atoms": (Discrete([1.0, -2.0], [0.75, 0.25]), [0.25, 1.75, -1.25, 4.75]),
+    "atoms and density": (
+        AtomsAndDensity(lambda t: torch.full_like(t, 0.5), 0.0, 1.0, [2.0], [0.5]),
+        [0.25 + 1, 1 / 6 + 2, 0.125 + 4, 0.1 + 8],
+    ),
+    "sum": (free_sum(Uniform(0.0, 1.0), TwoPoint(1.0)), [0.5, 1 / 3 + 1]),
+    "product": (free_product(Uniform(0.0, 1.0), TwoPoint(1.0)), [0, 0.25]),
+    "reflected": (Reflected(Bernoulli(0.3)), [-0.3, 0.3, -0.3, 0.3]),
+}
+
+
+@pytest.fixture(params=LAWS.values(), ids=LAWS.keys())
+def case(request: pytest.FixtureRequest) -> tuple[AbstractLaw, list[float]]:
+    return request.param
+
+
+def test_moments_by_contour_are_the_known_ones(case: tuple[AbstractLaw, list[float]]) -> None:
+    law, expected = case
+    assert law.moments(len(expected)).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_transform_is_analytic_with_the_derivative_it_claims(case: tuple[AbstractLaw, list[float]]) -> None:
+    law, _ = case
+    step = 1e-5
+    for direction in (1.0, 1j):  # the same derivative along both axes: analytic
+        shift = step * direction
+        slope = (law.stieltjes(POINTS + shift) - law.stieltjes(POINTS - shift)) / (2 * shift)
+        torch.testing.assert_close(slope, law.stieltjes_prime(POINTS), atol=2e-8, rtol=2e-8)
+
+
+def test_transform_maps_half_planes_and_is_one_over_z_at_infinity(case: tuple[AbstractLaw, list[float]]) -> None:
+    law, _ = case
+    values = law.stieltjes(POINTS)
+    assert bool((values.imag * POINTS.imag < 0).all())
+    torch.testing.assert_close(law.stieltjes(POINTS.conj()), values.conj().resolve_conj())
+    far = torch.tensor([1e6j], dtype=torch.complex128)
+    torch.testing.assert_close(law.stieltjes(far) * far, torch.ones_like(far), atol=1e-5, rtol=0)
+
+
+def test_support_lies_within_the_edges(case: tuple[AbstractLaw, list[float]]) -> None:
+    law, _ = case
+    low, high = law.edges()
+    outside = torch.tensor([low - 0.05, high + 0.05], dtype=torch.float64)
+    assert law.density(outside).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("law", "r", "s"),
+    [
+        (Semicircle(2.0), lambda m: 2 * m, None),
+        (TwoPoint(1.0), lambda m: ((1 + 4 * m * m) ** 0.5 - 1) / (2 * m), None),
+        (Arcsine(1.0), lambda m: ((1 + m * m) ** 0.5 - 1) / m, None),
+        (MarchenkoPastur(0.5), lambda m: 1 / (1 - 0.5 * m), lambda y: 1 / (1 + 0.5 * y)),
+        (Bernoulli(0.6), lambda m: (m - 1 + ((m - 1) ** 2 + 2.4 * m) ** 0.5) / (2 * m), lambda y: (1 + y) / (y + 0.6)),
+    ],
+)
+def test_r_and_s_transforms_are_the_textbook_ones(law: AbstractLaw, r: object, s: object) -> None:
+    m = torch.tensor([0.1, 0.4, -0.3], dtype=torch.float64)
+    torch.testing.assert_close(law.r_transform(m), r(m))  # type: ignore[operator]
+    step = 1e-6
+    slope = (law.r_transform(m + step) - law.r_transform(m - step)) / (2 * step)
+    torch.testing.assert_close(law.r_prime(m), slope, atol=1e-7, rtol=1e-6)
+    if s is not None:
+        y = torch.tensor([-0.3, 0.5], dtype=torch.float64)
+        torch.testing.assert_close(law.s_transform(y), s(y))  # type: ignore[operator]
+
+
+def test_searched_inverses_agree_with_closed_ones() -> None:
+    m = torch.tensor([0.3, 1.0, -2.0, 1e3], dtype=torch.float64)
+    torch.testing.assert_close(Discrete([-1.0, 1.0]).r_transform(m), TwoPoint(1.0).r_transform(m))
+    y = torch.tensor([-0.3, 0.5, 1e-3, 20.0], dtype=torch.float64)
+    torch.testing.assert_close(Discrete([0.0, 1.0], [0.4, 0.6]).s_transform(y), Bernoulli(0.6).s_transform(y))
+
+
+def test_transforms_refuse_what_lies_outside() -> None:
+    with pytest.raises(OutsideTheory, match="m must be a value of the Stieltjes transform"):
+        Semicircle(1.0).r_transform(torch.tensor(1.5))
+    with pytest.raises(OutsideTheory, match="needs a law on the positive half-line"):
+        Semicircle(1.0).s_transform(torch.tensor(0.1))
+    with pytest.raises(OutsideTheory, match="y must be a value"):
+        Bernoulli(0.3).s_transform(torch.tensor(-0.5))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Semicircle(0.0), "variance must be a positive number"),
+        (lambda: Bernoulli(0.0), r"p must lie in \(0, 1\]"),
+        (lambda: Uniform(1.0, 1.0), "low must be below high"),
+        (lambda: Discrete([]), "at least one number"),
+        (lambda: Discrete([1.0], [-1.0]), "weights must be one number"),
+        (lambda: AtomsAndDensity(torch.ones_like, 0.0, 2.0), "add up to 1; they add up to 2"),
+    ],
+)
+def test_laws_that_are_not_laws_are_refused(build: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        build()  # type: ignore[operator]
+
+
+def test_density_of_a_sample_is_smoothed_by_the_height() -> None:
+    sample = Discrete(torch.linspace(0, 1, 2000, dtype=torch.float64))
+    inner = torch.linspace(0.1, 0.9, 9, dtype=torch.float64)
+    # a Lorentzian of width 0.005 leaks 2 eta / (pi distance to the edge), 3% at 0.1
+    torch.testing.assert_close(sample.density(inner, eta=0.005), torch.ones_like(inner), atol=0.04, rtol=0)
+
+
+def test_density_near_the_axis_of_a_given_density_is_exact() -> None:
+    law = AtomsAndDensity(lambda t: 2 / math.pi * (1 - t * t).clamp_min(0).sqrt(), -1.0, 1.0, panels=400)
+    x = torch.linspace(-0.9, 0.9, 7, dtype=torch.float64)
+    torch.testing.assert_close(law.density(x), Semicircle(0.25).density(x), atol=1e-6, rtol=0)
