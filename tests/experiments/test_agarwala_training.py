@@ -93,7 +93,8 @@ def fig5_summary(*intervals: tuple[float, float, float]) -> dict[str, Any]:
     [
         ([(0.3, -0.1, 0.1), (1.0, -0.3, -0.1), (2.0, -0.2, -0.1)], Verdict.CONFIRMED),
         ([(1.0, -0.3, -0.1), (2.0, -0.2, 0.1)], Verdict.REFINED),
-        ([(1.0, -0.3, 0.1), (2.0, -0.2, 0.1)], Verdict.REFUTED),
+        ([(1.0, -0.3, 0.1), (2.0, 0.1, 0.2)], Verdict.REFUTED),
+        ([(1.0, -0.3, 0.1), (2.0, -0.2, 0.1)], Verdict.NOT_RUN),
         ([(0.3, -0.3, -0.1)], Verdict.NOT_RUN),
     ],
 )
@@ -103,7 +104,7 @@ def test_orthogonal_wins_only_if_intervals_say_so(
     assert agarwala_fig5.judge_orthogonal(fig5_summary(*intervals)).verdict is verdict
 
 
-def test_the_printed_table_would_confirm_its_own_claims(summaries: dict[str, Any]) -> None:
+def test_the_printed_table_would_confirm_its_own_claims() -> None:
     rows = [
         {"family": family, "weight_scale": scale, "min": least, "mean": mean, "diverged": 0}
         for (family, scale), (least, mean) in agarwala_table1.PRINTED.items()
@@ -116,12 +117,31 @@ def test_the_printed_table_would_confirm_its_own_claims(summaries: dict[str, Any
     assert agarwala_table1.judge_unstable(calm).verdict is Verdict.REFUTED
 
 
-def test_one_interval_that_holds_zero_denies_goe_its_lead(summaries: dict[str, Any]) -> None:
+def test_goe_leads_only_if_every_interval_says_so() -> None:
     pair = {"weight_scale": 1.0, "family": "haar", "minus_goe": 0.2, "low": 0.1, "high": 0.3}
-    title = "Loss minus that of GOE, 95 % interval"
-    assert agarwala_table1.judge_mean({"tables": {title: [pair]}}).verdict is Verdict.CONFIRMED
-    weaker = {"tables": {title: [pair, {**pair, "low": -0.1}]}}
-    assert agarwala_table1.judge_mean(weaker).verdict is Verdict.REFUTED
+
+    def verdict(**second: float) -> Verdict:
+        pairs = [pair, {**pair, **second}]
+        return agarwala_table1.judge_mean({"tables": {"Loss minus that of GOE, 95 % interval": pairs}}).verdict
+
+    assert verdict() is Verdict.CONFIRMED
+    assert verdict(low=-0.1) is Verdict.NOT_RUN  # undecided
+    assert verdict(low=-0.2, high=-0.1) is Verdict.REFUTED
+
+
+def test_the_control_for_width_is_undecided_inside_its_intervals() -> None:
+    def verdict(gap: float) -> Verdict:
+        row = {"weight_scale": 1.0, "embedding_std": 0.02, "half_width": 0.1, "mean_loss": 2.0 + gap}
+        table = [{**row, "family": family} for family in ("haar", "gaussian")]
+        table.append({**row, "family": "goe", "mean_loss": 2.0})
+        return agarwala_fig6.judge_width({"tables": {agarwala_fig6.TABLE: table}}).verdict
+
+    assert [verdict(gap) for gap in (0.3, 0.1, -0.1, -0.3)] == [
+        Verdict.CONFIRMED,
+        Verdict.NOT_RUN,
+        Verdict.NOT_RUN,
+        Verdict.REFUTED,
+    ]
 
 
 def test_controls_have_equal_widths_and_differ_in_what_is_injected() -> None:

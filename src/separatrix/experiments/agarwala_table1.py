@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.lab.cell import Cell
-from separatrix.lab.claim import Claim, Judgement, Row, judge
+from separatrix.lab.claim import Claim, Judgement, Row, Verdict, judge
 from separatrix.lab.experiment import Experiment
 
 from .agarwala_transformer import FAMILIES, LAPTOP, NAMES, SMOKE, TransformerParams, perplexities, row_of, train_cell
@@ -98,6 +98,8 @@ def judge_mean(summary: dict[str, Any]) -> Judgement:
         f"of {len(pairs)} comparisons GOE is better in {above} and worse in {below}; in the others the 95 % interval "
         "contains zero"
     )
+    if pairs and not below and above < len(pairs):
+        return Judgement(Verdict.NOT_RUN, f"undecided: {evidence}", tuple(rows))  # no effect seen is no refutation
     return judge(evidence, rows)
 
 
@@ -179,7 +181,7 @@ EXPERIMENT = Experiment(
             "mean",
             "averaged over seeds, GOE has the lowest perplexity at every scale",
             "difference of the test losses, seed by seed",
-            "all 95 % intervals lie above zero",
+            "all 95 % intervals lie above zero; refuted if one lies below, else undecided",
             judge_mean,
         ),
         _claim(
