@@ -57,6 +57,11 @@ def test_a_run_is_not_continued_under_other_settings(tmp_path: Path) -> None:
         run(tmp_path / "run.pt", n_steps=7)
 
 
+def test_a_run_may_be_continued_with_other_times_to_save(tmp_path: Path) -> None:
+    run(tmp_path / "run.pt", n_steps=6)
+    assert run(tmp_path / "run.pt", n_steps=6, save_every=1).resumed_at == 6
+
+
 def test_streams_continue_where_they_were_and_must_have_the_same_names() -> None:
     stream = spawn(0, "a")
     torch.randn(3, generator=stream)

@@ -79,7 +79,7 @@ def test_a_gradient_that_is_not_finite_ends_the_run_before_the_update() -> None:
         return square(model, step) + (infinite if step == 1 else 0.0)  # slope of the root at 0
 
     result = train(model, int, kink, TrainingSettings(n_steps=5, lr=0.1, optimiser="sgd", beta1=0.0))
-    assert (result.ending, result.diverged_at) == ("diverged", (1,))
+    assert (result.ending, result.diverged_at, result.n_done) == ("diverged", (1,), 1)
     assert model.weight.item() == pytest.approx(0.8)
 
 

@@ -65,8 +65,11 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
 
 
 def require_equal_settings(saved: Mapping[str, Any], wanted: Mapping[str, Any], path: str | Path) -> None:
-    """Refuse to continue a run under other settings than it began with, naming the first that differs."""
-    for name in sorted({*saved, *wanted}):
+    """Refuse to continue a run under other settings than it began with, naming the first that differs.
+
+    How often to save decides no number, so that may change.
+    """
+    for name in sorted({*saved, *wanted} - {"save_every", "save_seconds"}):
         if saved.get(name) != wanted.get(name):
             raise InvalidInput(
                 f"{name} must be {saved.get(name)!r}, as in the checkpoint {path}, to continue that run; got "

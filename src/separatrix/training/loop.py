@@ -101,30 +101,22 @@ def train(
     begun = time.monotonic()
     run = _Run(model, settings, optimiser or make_optimiser(model, settings), streams or {}, checkpoint)
     resumed_at = run.resume()
-    ending: Ending = "finished"
     model.train()
     with FinishStep() as interrupt:
         for step in range(run.n_done, settings.n_steps):
-            if run.members.all_resting:
-                ending = "diverged"
+            if run.members.all_resting or interrupt.requested:
                 break
             batch = batch_at(step)
             losses = run.forward(loss, batch, step)
-            if losses is None:
-                ending = "diverged"
-                break
             run.backward(losses)
             norms = run.clip(step)
+            if run.members.all_resting:  # the last ones had a loss or gradient that is not finite
+                break
             run.update(step)
             run.note(step, losses, norms)
-            if measure is not None and run.due(step, settings.measure_every):
-                run.measure(step, measure)
-            if interrupt.requested and step + 1 < settings.n_steps:
-                ending = "interrupted"
-                break
+            run.maybe_measure(step, measure)
             run.maybe_save(step)
-    if ending != "interrupted" and run.members.all_resting:
-        ending = "diverged"
+    ending = run.ending()
     if measure is not None and ending != "interrupted":
         run.measure(run.n_done - 1, measure)
     run.save()
@@ -154,12 +146,10 @@ class _Run:
         self._peaks = [group["lr"] for group in optimiser.param_groups]
         self._saved = time.monotonic()
 
-    def forward(self, loss: Loss, batch: Any, step: int) -> Tensor | None:
-        """The losses (members,); members whose loss is not finite go to rest. ``None`` when nobody is left."""
+    def forward(self, loss: Loss, batch: Any, step: int) -> Tensor:
+        """The losses (members,); members whose loss is not finite go to rest."""
         losses = self._losses(loss, batch)
-        if self.members.retire(~torch.isfinite(losses.detach()), step):
-            if self.members.all_resting:
-                return None
+        if self.members.retire(~torch.isfinite(losses.detach()), step) and not self.members.all_resting:
             losses = self._losses(loss, batch)  # again, without what the lost ones did to the solve
         return losses
 
@@ -172,10 +162,11 @@ class _Run:
     def backward(self, losses: Tensor) -> None:
         """Gradients of the sum: members share no parameter, so each gets its own."""
         self.optimiser.zero_grad(set_to_none=True)
-        losses[~self.members.resting.to(losses.device)].sum().backward()
+        if not self.members.all_resting:
+            losses[~self.members.resting.to(losses.device)].sum().backward()
 
     def clip(self, step: int) -> Tensor:
-        """Norms of the gradients, before clipping."""
+        """Norms of the gradients, before clipping; members whose gradient is not finite go to rest."""
         norms = clip_gradients(self.members.parameters, self.settings.clip_norm, n_members=self.members.n_stacked)
         self.members.remember()
         self.members.retire(~torch.isfinite(norms), step)
@@ -185,8 +176,7 @@ class _Run:
         """One step of the optimiser at the learning rate of this step; resting members stay where they are."""
         for group, peak in zip(self.optimiser.param_groups, self._peaks, strict=True):
             group["lr"] = peak * rate_factor(step, self.settings)
-        if not self.members.all_resting:
-            self.optimiser.step()
+        self.optimiser.step()
         self.members.restore()
         self.n_done = step + 1
 
@@ -198,6 +188,17 @@ class _Run:
         """Record loss and gradient norm."""
         if step % self.settings.log_every == 0 or step + 1 == self.settings.n_steps:
             self.history.add(step, loss=losses.detach(), gradient_norm=norms)
+
+    def ending(self) -> Ending:
+        """How the loop came to its end."""
+        if self.members.all_resting:
+            return "diverged"
+        return "finished" if self.n_done >= self.settings.n_steps else "interrupted"
+
+    def maybe_measure(self, step: int, measure: Measure | None) -> None:
+        """Measure when it is time."""
+        if measure is not None and self.due(step, self.settings.measure_every):
+            self.measure(step, measure)
 
     def measure(self, step: int, measure: Measure) -> None:
         """Record measurements, in evaluation mode and without gradients."""
