@@ -11,6 +11,7 @@ from . import (
     sources as sources,
     tasks as tasks,
     theory as theory,
+    training as training,
 )
 from .report.plots import plot as plot
 

@@ -15,6 +15,11 @@ from .bounds import (
 from .cells import ResidualCell as ResidualCell, TanhCell as TanhCell
 from .deq import DEQ as DEQ
 from .dropout import VariationalDropout as VariationalDropout, renew_masks as renew_masks
+from .equilibrium_models import (
+    EquilibriumClassifier as EquilibriumClassifier,
+    EquilibriumLanguageModel as EquilibriumLanguageModel,
+)
 from .hutchinson import jacobian_penalty as jacobian_penalty
 from .monotone import MonotoneDEQ as MonotoneDEQ
+from .side_by_side import SideBySide as SideBySide
 from .transformer_cell import CausalAttention as CausalAttention, TransformerCell as TransformerCell

@@ -1,0 +1,181 @@
+"""agarwala2022, Figure 6: learning curves of equilibrium transformers, with two controls the document does not have.
+
+In Table 1 the GOE block is four times narrower than the others, and the injected embeddings are fifty times smaller
+than the state. Here all blocks are square, and the embeddings have the document's size or that of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from separatrix.lab.cell import Cell
+from separatrix.lab.claim import Claim, Judgement, Row, Verdict, judge
+from separatrix.lab.experiment import Experiment
+
+from .agarwala_transformer import FAMILIES, LAPTOP, NAMES, SMOKE, TransformerParams, perplexities, row_of, train_cell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TABLE = "Square dense blocks"
+GAPS = "Largest difference between families, and effect of the embeddings' size"
+
+
+class Fig6Params(TransformerParams):
+    """The lines of the figure."""
+
+    weight_scales: tuple[float, ...] = (1.0,)  # sqrt(V), where the document's families differ most
+    embedding_stds: tuple[float, ...] = (0.02, 1.0)
+
+
+def expand(params: Fig6Params) -> Iterable[Mapping[str, Any]]:
+    """One cell per family, scale, size of the embeddings and seed."""
+    common = params.model_dump(exclude={"seeds", "weight_scales", "embedding_stds"})
+    for weight_scale in params.weight_scales:
+        for std in params.embedding_stds:
+            for family in FAMILIES:
+                for seed in params.seeds:
+                    line = {"family": family, "weight_scale": weight_scale, "embedding_std": std}
+                    yield {**common, **line, "square": True, "seed": seed}
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    """Train one model."""
+    return train_cell(cell)
+
+
+def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+    """A row and a learning curve for each line, and the differences that the controls ask for."""
+    found = perplexities(results, "family", "weight_scale", "embedding_std")
+    lines = [dict(zip(("family", "weight_scale", "embedding_std"), key, strict=True)) for key in found]
+    rows = [{**line, **row_of(entries)} for line, entries in zip(lines, found.values(), strict=True)]
+    curves = [
+        {**line, "steps": next(iter(entries.values()))["steps"], "losses": _whole_curves(entries)}
+        for line, entries in zip(lines, found.values(), strict=True)
+    ]
+    return {"tables": {TABLE: rows, GAPS: _gaps(found)}, "curves": curves, "text": results[0][0].args["text"]}
+
+
+def _whole_curves(entries: Mapping[int, Any]) -> list[list[float]]:
+    """Curves of the seeds that reached the end; a diverged one is shorter."""
+    longest = max(len(entry["curve"]) for entry in entries.values())
+    return [entry["curve"] for entry in entries.values() if len(entry["curve"]) == longest]
+
+
+def _gaps(found: Mapping[tuple[Any, ...], Mapping[int, Any]]) -> list[dict[str, Any]]:
+    """For loss, residual (in decades) and radius: how much the family matters, how much the embeddings' size."""
+    import math
+    import statistics
+
+    def mean(key: tuple[Any, ...], name: str) -> float:
+        values = [entry[name] for entry in found[key].values()]
+        return statistics.fmean([math.log10(max(v, 1e-9)) for v in values] if name == "residual" else values)
+
+    rows = []
+    for weight_scale in sorted({key[1] for key in found}):
+        stds = sorted({key[2] for key in found})
+        for name in ("test_loss", "residual", "radius_before"):
+            table = {(f, std): mean((f, weight_scale, std), name) for f in FAMILIES for std in stds}
+            between = [max(table[f, std] for f in FAMILIES) - min(table[f, std] for f in FAMILIES) for std in stds]
+            moved = [abs(table[f, stds[-1]] - table[f, stds[0]]) for f in FAMILIES]
+            rows.append(
+                {"weight_scale": weight_scale, "quantity": name, "families_at_most": max(between)}
+                | {"embeddings_at_least": min(moved), "embeddings_at_most": max(moved)}
+            )
+    return rows
+
+
+def judge_width(summary: dict[str, Any]) -> Judgement:
+    """At equal width and the document's embeddings: is GOE still the best in the mean?"""
+    table = summary["tables"][TABLE]
+    least = min(row["embedding_std"] for row in table)
+    rows, words = [], []
+    for scale in sorted({row["weight_scale"] for row in table}):
+        own = {row["family"]: row for row in table if (row["weight_scale"], row["embedding_std"]) == (scale, least)}
+        for other in ("haar", "gaussian"):
+            gap = own[other]["mean_loss"] - own["goe"]["mean_loss"]
+            room = own[other]["half_width"] + own["goe"]["half_width"]
+            name = f"{NAMES[other]} minus GOE, square blocks, sqrt(V) = {scale:g}, nats"
+            rows.append(Row(name, gap, "above both intervals", room, agrees=gap > room, spread=room))
+            words.append(f"{NAMES[other]} minus GOE {gap:+.3f} ± {room:.3f}")
+    if (
+        rows
+        and all(float(row.measured) > -float(row.tolerance) for row in rows)
+        and not all(row.agrees for row in rows)
+    ):
+        return Judgement(
+            Verdict.NOT_RUN, f"undecided: {'; '.join(words)}", tuple(rows)
+        )  # no effect seen is no refutation
+    return judge("; ".join(words), rows)
+
+
+def judge_injection(summary: dict[str, Any]) -> Judgement:
+    """Stability of the solve: embeddings' size against family."""
+    gaps = [row for row in summary["tables"][GAPS] if row["quantity"] in ("residual", "radius_before")]
+    rows = [
+        Row(
+            f"{row['quantity']}: least effect of the embeddings' size, sqrt(V) = {row['weight_scale']:g}",
+            row["embeddings_at_least"],
+            f"above {row['families_at_most']:.3f}, the largest effect of the family",
+            "",
+            agrees=row["embeddings_at_least"] > row["families_at_most"],
+        )
+        for row in gaps
+    ]
+    words = [
+        f"{row['quantity']}: embeddings {row['embeddings_at_least']:.2f} to {row['embeddings_at_most']:.2f}, "
+        f"families at most {row['families_at_most']:.2f}"
+        for row in gaps
+    ]
+    return judge("; ".join(words), rows)
+
+
+def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+    """Learning curves."""
+    from separatrix.report.training import draw_learning_curves
+
+    return {"learning-curves": draw_learning_curves(summary["curves"], NAMES)}
+
+
+def _claim(name: str, document: str, statement: str, measures: str, test: str, rule: Any) -> Claim:
+    return Claim(
+        f"{document}-fig6-{name}", document, "section 4.2, Fig. 6", statement, measures, test, rule, scale="laptop"
+    )
+
+
+EXPERIMENT = Experiment(
+    name="agarwala-fig6",
+    title="Equilibrium transformer: learning curves with equal blocks and two sizes of embeddings",
+    document="agarwala2022",
+    place="section 4.2, Fig. 6",
+    version=1,
+    scales={
+        "smoke": Fig6Params(**SMOKE),
+        "laptop": Fig6Params(**LAPTOP, seeds=(0, 1, 2)),
+        "paper": Fig6Params(),
+    },
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        _claim(
+            "width",
+            "agarwala2022",
+            "GOE keeps its lead when the dense blocks of all families have the same width",
+            "difference of mean test losses with square blocks",
+            "above the sum of both 95 % half-widths; refuted if one is as far below, else undecided",
+            judge_width,
+        ),
+        _claim(
+            "injection",
+            "separatrix",
+            "the size of the injected embeddings governs the stability of the layer more than the matrix family does",
+            "median residual in decades after training, spectral radius before, both as means over seeds",
+            "the least effect of the size exceeds the largest effect of the family",
+            judge_injection,
+        ),
+    ),
+    draw=draw,
+    data=("tiny-shakespeare", "wikitext2-reordered"),
+)

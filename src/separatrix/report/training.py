@@ -1,0 +1,118 @@
+"""Drawings of training: losses against steps, and what seeds of different families and scales reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .plots import plots
+from .style import PALETTE, ink, new_figure, single_axes
+
+_COLOURS = {"gaussian": PALETTE[1], "haar": PALETTE[0], "goe": PALETTE[2]}
+_MARKS = {"gaussian": "s", "haar": "o", "goe": "^"}
+_NAMES = {"gaussian": "independent entries", "haar": "orthogonal", "goe": "GOE"}
+
+
+def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]) -> Figure:
+    """Test error against the initial scale: mean with its 95 % interval, median, and every seed.
+
+    Args:
+        rows: mappings with ``family``, ``weight_scale``, ``mean_error``, ``median_error`` and ``half_width``.
+        errors: mappings with ``family``, ``weight_scale`` and ``values``, one per seed.
+    """
+    figure, axes = single_axes(width=6.0, height=3.8)
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    for place, family in enumerate(families):
+        shift = 1 + 0.03 * (place - (len(families) - 1) / 2)  # neighbours must not hide each other
+        own = sorted((row for row in rows if row["family"] == family), key=lambda row: row["weight_scale"])
+        scales = shift * numpy.array([row["weight_scale"] for row in own])
+        widths = [row["half_width"] if numpy.isfinite(row["half_width"]) else 0.0 for row in own]
+        colour = _COLOURS.get(family, PALETTE[6])
+        means = [row["mean_error"] for row in own]
+        axes.errorbar(scales, means, yerr=widths, fmt=f"{_MARKS.get(family, 'o')}-", color=colour, label=_name(family))
+        axes.plot(scales, [row["median_error"] for row in own], "_", color=ink(), markersize=11)
+        for entry in (entry for entry in errors if entry["family"] == family):
+            values = entry["values"]
+            axes.plot([shift * entry["weight_scale"]] * len(values), values, ".", color=colour, alpha=0.4)
+    axes.plot([], [], "_", color=ink(), markersize=11, label="median")
+    axes.set_xscale("log")
+    ticks = sorted({row["weight_scale"] for row in rows})
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(r"initial scale $\sqrt{V}$")
+    axes.set_ylabel("test error")
+    axes.legend(title="bars: 95 % of the mean over seeds", title_fontsize=8)
+    return figure
+
+
+def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
+    """Perplexity of every seed, by family and scale, with the mean as a bar.
+
+    Args:
+        groups: mappings with ``family``, ``weight_scale`` and ``values``.
+        names: what to call each family.
+    """
+    scales = sorted({group["weight_scale"] for group in groups})
+    figure, axes = single_axes(width=6.0, height=3.6)
+    families = list(dict.fromkeys(group["family"] for group in groups))
+    for place, family in enumerate(families):
+        colour = _COLOURS.get(family, PALETTE[6])
+        for group in (group for group in groups if group["family"] == family):
+            x = scales.index(group["weight_scale"]) + 0.24 * (place - (len(families) - 1) / 2)
+            label = {"label": names.get(family, family)} if group["weight_scale"] == scales[0] else {}
+            mark = _MARKS.get(family, "o")
+            axes.plot([x] * len(group["values"]), group["values"], mark, color=colour, alpha=0.6, **label)
+            mean = float(numpy.mean(group["values"]))
+            axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=colour, linewidth=2.5)
+    axes.set_xticks(range(len(scales)), [f"{scale:g}" for scale in scales])
+    axes.set_xlabel(r"initial scale $\sqrt{V}$ of the dense block")
+    axes.set_ylabel("test perplexity")
+    figure.legend(loc="outside upper center", ncols=3, title="each mark a seed, bars their mean", title_fontsize=8)
+    return figure
+
+
+def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
+    """Test loss against steps, a panel per size of the embeddings: mean over seeds, and their range as a band.
+
+    Args:
+        curves: mappings with ``family``, ``embedding_std``, ``weight_scale``, ``steps`` and ``losses``, one per seed.
+        names: what to call each family.
+    """
+    stds = sorted({curve["embedding_std"] for curve in curves})
+    scales = sorted({curve["weight_scale"] for curve in curves})
+    figure, grid = new_figure(1, len(stds), width=3.3 * len(stds) + 0.6, height=3.4, sharey=True)
+    for axes, std in zip(grid[0], stds, strict=True):
+        for curve in (curve for curve in curves if curve["embedding_std"] == std):
+            losses = numpy.array(curve["losses"])
+            colour = _COLOURS.get(curve["family"], PALETTE[6])
+            dash = ("-", "--", ":")[scales.index(curve["weight_scale"]) % 3]
+            label = names.get(curve["family"], curve["family"])
+            label += f", √V = {curve['weight_scale']:g}" if len(scales) > 1 else ""
+            axes.plot(curve["steps"], losses.mean(0), dash, color=colour, label=label)
+            axes.fill_between(curve["steps"], losses.min(0), losses.max(0), color=colour, alpha=0.15, linewidth=0)
+        axes.set_title(f"embeddings of size {std:g}")
+        axes.set_xlabel("step")
+    grid[0, 0].set_ylabel("test loss (nats a symbol)")
+    grid[0, -1].legend(title="band: range over seeds", title_fontsize=8)
+    return figure
+
+
+def _name(family: str) -> str:
+    return _NAMES.get(family, family)
+
+
+@plots("TrainingRun")
+def draw_training_run(result: Any, ax: Axes) -> None:
+    """The loss of every member against the step."""
+    steps, losses = result.history.column("loss")
+    ax.plot(steps, numpy.array(losses), alpha=0.8)
+    for step in sorted({step for step in result.diverged_at if step is not None}):
+        ax.axvline(step, color=ink(), linewidth=0.8, linestyle=":")
+    ax.set_yscale("log")
+    ax.set_xlabel("step")
+    ax.set_ylabel("training loss")

@@ -1,0 +1,249 @@
+"""The training loop: batch, forward, backward, clip, update, measure, save. Nothing is hidden in callbacks."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, final
+
+import torch
+from torch import Tensor, nn
+
+from separatrix.core.errors import ShapeError
+from separatrix.core.result import Result
+
+from .checkpoint import load_checkpoint, require_equal_settings, restore_streams, save_checkpoint, stream_states
+from .interrupt import FinishStep
+from .log import History
+from .members import Members
+from .optim import clip_gradients, make_optimiser, rate_factor
+from .settings import TrainingSettings
+
+BatchAt: TypeAlias = Callable[[int], Any]
+"""The batch of a step, the same whenever it is asked for: the position in the data is the step."""
+Loss: TypeAlias = Callable[[Any, Any], Tensor]
+"""Model and batch to the loss: a number, or one per member trained side by side."""
+Measure: TypeAlias = Callable[[Any], Mapping[str, Any]]
+"""Model to numbers by name, computed without gradients and in evaluation mode."""
+Ending: TypeAlias = Literal["finished", "diverged", "interrupted"]
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class TrainingRun(Result):
+    """What a run did."""
+
+    settings: TrainingSettings
+    history: History
+    ending: Ending
+    """``"diverged"`` when nobody had a finite loss and gradient any more; the model holds the last good parameters."""
+    n_done: int
+    """Updates done, those before a resume included."""
+    diverged_at: tuple[int | None, ...]
+    """For each member the step whose loss or gradient was not finite, if there was one."""
+    resumed_at: int | None
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every member reached the end."""
+        return self.ending == "finished" and all(step is None for step in self.diverged_at)
+
+    def message(self) -> str:
+        """One sentence on how it ended."""
+        lost = [step for step in self.diverged_at if step is not None]
+        sentence = f"{self.ending} after {self.n_done} of {self.settings.n_steps} steps"
+        if lost:
+            sentence += (
+                f"; {len(lost)} of {len(self.diverged_at)} runs met a loss or gradient that is not finite (first at "
+                f"step {min(lost)}) and rest at their last good parameters: lower lr or the weights, or clip"
+            )
+        return sentence + "."
+
+
+def train(
+    model: nn.Module,
+    batch_at: BatchAt,
+    loss: Loss,
+    settings: TrainingSettings,
+    *,
+    measure: Measure | None = None,
+    optimiser: torch.optim.Optimizer | None = None,
+    streams: Mapping[str, torch.Generator] | None = None,
+    checkpoint: str | Path | None = None,
+) -> TrainingRun:
+    """Train a model, or several side by side.
+
+    Args:
+        model: changed in place. Parts may be ``SideBySide``; then every parameter must be inside such a part.
+        batch_at: the batch of a step.
+        loss: model and batch to a number, or to one number per member.
+        settings: the page of settings.
+        measure: numbers to record every ``measure_every`` steps and at the end.
+        optimiser: instead of the one the settings name; its own learning rates are then the peak of the schedule.
+        streams: generators that ``loss`` or the model draw from and that a checkpoint must keep. Modules that keep the
+            state of their stream in ``state_dict`` (``VariationalDropout``) need no mention; for modules that draw from
+            torch's global stream, pass ``{"torch": torch.default_generator}``.
+        checkpoint: a file to save to, and to continue from if it exists.
+
+    Returns:
+        The history and how it ended. A loss or gradient that is not finite ends the run of that member at its last good
+        parameters. The first Ctrl-C finishes the step and saves.
+
+    Raises:
+        InvalidInput: the checkpoint belongs to another model, other settings or other streams.
+        CorruptData: the checkpoint cannot be read.
+
+    Cost: beside the model's own, one copy of the parameters in memory and one pass over them a step.
+    """
+    begun = time.monotonic()
+    run = _Run(model, settings, optimiser or make_optimiser(model, settings), streams or {}, checkpoint)
+    resumed_at = run.resume()
+    model.train()
+    with FinishStep() as interrupt:
+        for step in range(run.n_done, settings.n_steps):
+            if run.members.all_resting or interrupt.requested:
+                break
+            batch = batch_at(step)
+            losses = run.forward(loss, batch, step)
+            run.backward(losses)
+            norms = run.clip(step)
+            if run.members.all_resting:  # the last ones had a loss or gradient that is not finite
+                break
+            run.update(step)
+            run.note(step, losses, norms)
+            run.maybe_measure(step, measure)
+            run.maybe_save(step)
+    ending = run.ending()
+    if measure is not None and ending != "interrupted":
+        run.measure(run.n_done - 1, measure)
+    run.save()
+    return TrainingRun(
+        settings, run.history, ending, run.n_done, tuple(run.members.diverged_at), resumed_at, time.monotonic() - begun
+    )
+
+
+@final
+class _Run:
+    """The state of a run and its named steps."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: TrainingSettings,
+        optimiser: torch.optim.Optimizer,
+        streams: Mapping[str, torch.Generator],
+        checkpoint: str | Path | None,
+    ) -> None:
+        self.model, self.settings, self.optimiser, self.streams = model, settings, optimiser, streams
+        self.path = Path(checkpoint) if checkpoint is not None else None
+        self.members = Members(model)
+        self.history = History()
+        self.n_done = 0
+        self._measured: int | None = None
+        self._peaks = [group["lr"] for group in optimiser.param_groups]
+        self._saved = time.monotonic()
+
+    def forward(self, loss: Loss, batch: Any, step: int) -> Tensor:
+        """The losses (members,); members whose loss is not finite go to rest."""
+        losses = self._losses(loss, batch)
+        if self.members.retire(~torch.isfinite(losses.detach()), step) and not self.members.all_resting:
+            losses = self._losses(loss, batch)  # again, without what the lost ones did to the solve
+        return losses
+
+    def _losses(self, loss: Loss, batch: Any) -> Tensor:
+        losses = loss(self.model, batch).reshape(-1)
+        if len(losses) != len(self.members.resting):
+            raise ShapeError(f"loss must give one number per member, {len(self.members.resting)}; got {len(losses)}.")
+        return losses
+
+    def backward(self, losses: Tensor) -> None:
+        """Gradients of the sum: members share no parameter, so each gets its own."""
+        self.optimiser.zero_grad(set_to_none=True)
+        if not self.members.all_resting:
+            losses[~self.members.resting.to(losses.device)].sum().backward()
+
+    def clip(self, step: int) -> Tensor:
+        """Norms of the gradients, before clipping; members whose gradient is not finite go to rest."""
+        norms = clip_gradients(self.members.parameters, self.settings.clip_norm, n_members=self.members.n_stacked)
+        self.members.remember()
+        self.members.retire(~torch.isfinite(norms), step)
+        return norms
+
+    def update(self, step: int) -> None:
+        """One step of the optimiser at the learning rate of this step; resting members stay where they are."""
+        for group, peak in zip(self.optimiser.param_groups, self._peaks, strict=True):
+            group["lr"] = peak * rate_factor(step, self.settings)
+        self.optimiser.step()
+        self.members.restore()
+        self.n_done = step + 1
+
+    def due(self, step: int, every: int | None) -> bool:
+        """Whether something that happens every so many steps happens after this one; the last is left to the end."""
+        return every is not None and (step + 1) % every == 0 and step + 1 < self.settings.n_steps
+
+    def note(self, step: int, losses: Tensor, norms: Tensor) -> None:
+        """Record loss and gradient norm."""
+        if step % self.settings.log_every == 0 or step + 1 == self.settings.n_steps:
+            self.history.add(step, loss=losses.detach(), gradient_norm=norms)
+
+    def ending(self) -> Ending:
+        """How the loop came to its end."""
+        if self.members.all_resting:
+            return "diverged"
+        return "finished" if self.n_done >= self.settings.n_steps else "interrupted"
+
+    def maybe_measure(self, step: int, measure: Measure | None) -> None:
+        """Measure when it is time."""
+        if measure is not None and self.due(step, self.settings.measure_every):
+            self.measure(step, measure)
+
+    def measure(self, step: int, measure: Measure) -> None:
+        """Record measurements, in evaluation mode and without gradients."""
+        if self._measured == step:  # a finished run that was asked for again
+            return
+        self.model.eval()
+        with torch.no_grad():
+            values = measure(self.model)
+        self.model.train()
+        self.history.add(step, **values)
+        self._measured = step
+
+    def maybe_save(self, step: int) -> None:
+        """Save when it is time, by steps or by the clock."""
+        old = time.monotonic() - self._saved > self.settings.save_seconds
+        if self.path is not None and (old or self.due(step, self.settings.save_every)):
+            self.save()
+
+    def save(self) -> None:
+        """Write the checkpoint, if one was asked for."""
+        if self.path is None:
+            return
+        content = {
+            "settings": self.settings.to_dict(),
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "members": self.members.state(),
+            "streams": stream_states(self.streams),
+            "n_done": self.n_done,
+            "measured": self._measured,
+            "history": self.history.records,
+        }
+        save_checkpoint(self.path, content)
+        self._saved = time.monotonic()
+
+    def resume(self) -> int | None:
+        """Continue from the checkpoint if there is one; says at which step."""
+        if self.path is None or not self.path.exists():
+            return None
+        content = load_checkpoint(self.path)
+        require_equal_settings(content["settings"], self.settings.to_dict(), self.path)
+        restore_streams(self.streams, content["streams"])
+        self.model.load_state_dict(content["model"])
+        self.optimiser.load_state_dict(content["optimiser"])
+        self.members.load_state(content["members"])
+        self.history = History(content["history"])
+        self.n_done, self._measured = content["n_done"], content["measured"]
+        return self.n_done
