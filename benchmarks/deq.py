@@ -7,7 +7,7 @@ vector (which is the gradient with respect to x). Rounds are interleaved; a rati
 reported as median, smallest and largest. Ours runs with all its bookkeeping; theirs with its hook-based implicit
 gradient, the faster of the two it offers.
 
-Usage: python benchmarks/deq.py [--rounds 9] [--quick]; writes benchmarks/results/deq.json. About 3 minutes.
+Usage: python benchmarks/deq.py [--rounds 9] [--quick]; writes benchmarks/results/deq.json. Some minutes.
 """
 
 from __future__ import annotations
