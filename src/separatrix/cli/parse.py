@@ -47,8 +47,8 @@ def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:
         name, equals, text = setting.partition("=")
         if not equals or not name:
             raise InvalidInput(f"--set takes key=value; got {setting!r}.")
-        if name in ("scale", "seeds"):
-            raise InvalidInput(f"{name} has an option of its own: use --{name} instead of --set {setting}.")
+        if name == "seeds":
+            raise InvalidInput(f"seeds have an option of their own: use --seeds instead of --set {setting}.")
         try:
             values[name] = json.loads(text)
         except ValueError:

@@ -94,7 +94,7 @@ class Experiment:
         """What to type for it on the command line: its name, or its entry if it is not of this package."""
         return self.name if self.module.startswith("separatrix.") else self.entry
 
-    def params(self, scale: str = "smoke", seeds: Sequence[int] | None = None, **changes: Any) -> Params:
+    def params(self, scale: str = "smoke", /, seeds: Sequence[int] | None = None, **changes: Any) -> Params:
         """The parameters of a scale with changes; unknown names and values of the wrong type are refused."""
         if scale not in SCALES:
             raise unknown_name("scale", scale, SCALES)
