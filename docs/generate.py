@@ -70,6 +70,22 @@ def ledger_page(results: Path = PROJECT / "results") -> str:
     return "\n".join(lines) + "\n"
 
 
+def ledger_summary(results: Path = PROJECT / "results") -> str:
+    """The table of the README: how the verdicts of the published results fell, for each document."""
+    experiments = catalogue()
+    published = {publication.experiment: publication for publication in read_publications(results, experiments)}
+    counts: dict[str, collections.Counter[str]] = {key: collections.Counter() for key in _document_titles()}
+    for experiment in experiments.values():
+        for claim in experiment.claims:
+            counts[claim.document][_verdict(claim.id, published.get(experiment.name))[0]] += 1
+    labels = [verdict.label for verdict in Verdict]
+    rows = [
+        (f"{title} (`{key}`)", *(str(counts[key][label] or "") for label in labels))
+        for key, title in _document_titles().items()
+    ]
+    return "\n".join(_table(("system", *labels), rows))
+
+
 _LEDGER_COLUMNS = ("claim", "statement", "verdict", "evidence", "experiment")
 
 

@@ -159,3 +159,8 @@ def test_docstrings_show_formulas_and_examples_as_code(monkeypatch: pytest.Monke
     text = "Mean of :math:`x`.\n\n.. math:: a + b,\n    \\qquad c\n\nExample:\n    >>> mean([1])\n    1\n"
     shown = load("docstrings").for_pages(text)
     assert shown == "Mean of `x`.\n\n```latex\na + b,\n\\qquad c\n```\n\nExamples:\n    >>> mean([1])\n    1\n"
+
+
+def test_the_readme_shows_the_verdicts_of_the_published_results() -> None:
+    table = load("generate").ledger_summary()
+    assert table in (DOCS.parent / "README.md").read_text(), f"the README's table should be\n{table}"

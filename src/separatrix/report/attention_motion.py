@@ -84,7 +84,7 @@ def census_bars(
     axes.bar(place + 0.2, shares, 0.38, yerr=errors, capsize=3, color=PALETTE[1], ecolor=ink(), label=labels[1])
     axes.set_xticks(place, names, rotation=25, ha="right")
     axes.set(ylabel="fraction", ylim=(0, 1.05), title=title)
-    axes.legend(loc="upper right")
+    figure.legend(loc="outside upper right", ncols=2)
     return figure
 
 
