@@ -1,3 +1,7 @@
+from .attention_instances import (
+    AttentionInstance as AttentionInstance,
+    attention_instance as attention_instance,
+)
 from .delay_lines import delay_line as delay_line, feedback_line as feedback_line
 from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve
 from .nonnormality import (
@@ -15,3 +19,4 @@ from .schur import (
     rotation_block as rotation_block,
     schur_parts as schur_parts,
 )
+from .spectral_distance import spectral_distance as spectral_distance

@@ -1,3 +1,9 @@
+from .attention import (
+    disagreements as disagreements,
+    spectrum_plot as spectrum_plot,
+    stable_counts as stable_counts,
+    window_plot as window_plot,
+)
 from .figures import draw_experiment as draw_experiment
 from .html import write_report as write_report
 from .memory import (

@@ -1,0 +1,30 @@
+"""How far two spectra are apart, as multisets of complex numbers."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from separatrix.core import ShapeError
+
+
+def spectral_distance(first: Shaped[Tensor, " n"], second: Shaped[Tensor, " m"]) -> float:
+    """Largest distance between paired eigenvalues under the pairing with the least total distance.
+
+    Args:
+        first, second: equally many eigenvalues each, in any order.
+
+    Cost: O(n^3), an assignment problem.
+
+    Example:
+        >>> spectral_distance(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 1.5]))
+        0.5
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    if first.shape != second.shape:
+        raise ShapeError(f"spectra must hold equally many eigenvalues; got {len(first)} and {len(second)}.")
+    gaps = (first.to(torch.complex128)[:, None] - second.to(torch.complex128)[None, :]).abs()
+    rows, columns = linear_sum_assignment(gaps.numpy())
+    return float(gaps[rows, columns].max()) if len(rows) else 0.0
