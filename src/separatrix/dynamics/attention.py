@@ -11,7 +11,7 @@ normalisations of A are options. Source: altafini2025, sections 2, 5 and 7.
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, TypeAlias, final
+from typing import final
 
 import torch
 from jaxtyping import Float
@@ -22,8 +22,6 @@ from separatrix.core import InvalidInput, ShapeError, as_tensor, require_square
 from .attention_weights import AttentionWeights, check_beta, check_sizes, check_weights
 from .flow import AbstractSphereFlow
 from .normalisation import AbstractNormalisation, Softmax, find_normalisation
-
-NormalisationName: TypeAlias = Literal["softmax", "uniform", "sinkhorn"]
 
 
 @final
@@ -66,7 +64,7 @@ class AttentionFlow(AbstractSphereFlow):
         beta: object = 1.0,
         heads: bool = False,
         mask: object | None = None,
-        normalisation: NormalisationName = "softmax",
+        normalisation: str = "softmax",
         bias: object | None = None,
         query_bias: object | None = None,
         value_bias: object | None = None,
@@ -95,7 +93,7 @@ class AttentionFlow(AbstractSphereFlow):
         *,
         heads: bool = False,
         mask: object | None = None,
-        normalisation: NormalisationName = "softmax",
+        normalisation: str = "softmax",
         bias: object | None = None,
         value_bias: object | None = None,
         sizes: object | None = None,

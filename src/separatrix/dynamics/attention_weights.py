@@ -23,15 +23,15 @@ TRAILING = {"coupling": 3, "value": 3, "beta": 0, "mask": 2, "bias": 2, "key_pul
 class AttentionWeights:
     """Everything but the normalisation. Matrices always carry a head axis; other fields may be absent."""
 
-    coupling: Float[Tensor, "*instances h d d"]
-    value: Float[Tensor, "*instances h d d"]
-    beta: Float[Tensor, "*instances"]
-    mask: Bool[Tensor, "*instances n n"] | None = None
+    coupling: Float[Tensor, "*coupling_axes h d d"]
+    value: Float[Tensor, "*value_axes h d d"]
+    beta: Float[Tensor, "*beta_axes"]
+    mask: Bool[Tensor, "*mask_axes n n"] | None = None
     causal: bool = False
-    bias: Float[Tensor, "*instances n n"] | None = None
-    key_pull: Float[Tensor, "*instances h d"] | None = None
-    value_bias: Float[Tensor, "*instances d"] | None = None
-    sizes: Float[Tensor, "*instances n"] | None = None
+    bias: Float[Tensor, "*bias_axes n n"] | None = None
+    key_pull: Float[Tensor, "*key_pull_axes h d"] | None = None
+    value_bias: Float[Tensor, "*value_bias_axes d"] | None = None
+    sizes: Float[Tensor, "*sizes_axes n"] | None = None
 
     @property
     def instances(self) -> tuple[int, ...]:

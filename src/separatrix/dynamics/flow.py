@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -13,7 +12,6 @@ from separatrix.core import InvalidInput, unknown_name
 
 from .sphere import normalise, tangent_basis, tangent_part
 
-Space: TypeAlias = Literal["tangent", "ambient"]
 DENSE_LIMIT = 6000
 """A dense Jacobian with more rows than this needs ``force=True``: at 6000 it takes 288 MB per element."""
 
@@ -55,7 +53,7 @@ class AbstractFlow(abc.ABC):
         return torch.linalg.vector_norm(self.velocity(x, t), dim=-1).amax(dim=-1)
 
     def jacobian(
-        self, x: Float[Tensor, "*batch n d"], space: Space = "tangent", *, force: bool = False
+        self, x: Float[Tensor, "*batch n d"], space: str = "tangent", *, force: bool = False
     ) -> Float[Tensor, "*batch2 rows rows"]:
         """Dense derivative of the velocity.
 

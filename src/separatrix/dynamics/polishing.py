@@ -43,7 +43,7 @@ class Polished(Result):
 def polish(
     flow: AbstractSphereFlow,
     w: Float[Tensor, "*batch m d"],
-    sizes: Float[Tensor, "*batch m"] | None = None,
+    sizes: Float[Tensor, "*axes m"] | None = None,
     *,
     max_steps: int = 20,
     max_displacement: float = MAX_DISPLACEMENT,
@@ -85,14 +85,23 @@ def polish(
 
 
 def _newton_step(flow: AbstractSphereFlow, w: Tensor) -> Tensor:
-    """One step, turning no token by more than the limit; singular directions are left alone."""
+    """One step, turning no token by more than the limit.
+
+    Where plain elimination asks for more than that, equilibria may form a continuum and the Jacobian is singular along
+    it: there the least move is taken, which leaves such directions alone.
+    """
     basis = flow.basis(w)
     pull = (basis.mT @ flow.velocity(w).unsqueeze(-1)).flatten(-3)
     jacobian = flow.jacobian(w)
     move, info = torch.linalg.solve_ex(jacobian, -pull)
-    if bool((info != 0).any()):
-        least = -(torch.linalg.pinv(jacobian, rtol=1e-12) @ pull.unsqueeze(-1)).squeeze(-1)
-        move = torch.where((info != 0).unsqueeze(-1), least, move)
-    turn = (basis @ move.reshape(*w.shape[:-1], -1, 1)).squeeze(-1)
+    turn = _as_turn(basis, move)
+    wild = (info != 0) | ~(torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1) < STEP_LIMIT)
+    if bool(wild.any()):
+        least = -(torch.linalg.pinv(jacobian[wild], rtol=1e-8) @ pull[wild].unsqueeze(-1)).squeeze(-1)
+        turn[wild] = _as_turn(basis[wild], least)
     largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)[..., None, None]
     return normalise(w + turn * (STEP_LIMIT / largest.clamp_min(STEP_LIMIT)))
+
+
+def _as_turn(basis: Tensor, move: Tensor) -> Tensor:
+    return (basis @ move.reshape(*basis.shape[:-2], basis.shape[-1], 1)).squeeze(-1)

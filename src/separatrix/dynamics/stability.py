@@ -68,7 +68,7 @@ class ClusterStability:
 
 
 def transversal_blocks(
-    flow: AbstractSphereFlow, clusters: Float[Tensor, "*batch m d"], sizes: Float[Tensor, "*batch m"]
+    flow: AbstractSphereFlow, clusters: Float[Tensor, "*batch m d"], sizes: Float[Tensor, "*axes m"]
 ) -> Float[Tensor, "*batch m e e"]:
     """Derivative of the velocity of one half of each cluster when its halves part, in tangent coordinates."""
     halves = flow.with_sizes(torch.cat([sizes, sizes], dim=-1) / 2)
@@ -81,7 +81,7 @@ def transversal_blocks(
 
 
 def cluster_stability(
-    flow: AbstractSphereFlow, clusters: Float[Tensor, "*batch m d"], sizes: Float[Tensor, "*batch m"]
+    flow: AbstractSphereFlow, clusters: Float[Tensor, "*batch m d"], sizes: Float[Tensor, "*axes m"]
 ) -> ClusterStability:
     """Tangent eigenvalues of the full state, at a cost that does not depend on the number of tokens.
 
@@ -94,12 +94,13 @@ def cluster_stability(
     """
     quotient = torch.linalg.eigvals(flow.with_sizes(sizes).jacobian(clusters))
     transversal = torch.linalg.eigvals(transversal_blocks(flow, clusters, sizes))
-    return ClusterStability(quotient, transversal, sizes, flow.rate.expand(quotient.shape[:-1]))
+    counts = sizes.expand(transversal.shape[:-1])
+    return ClusterStability(quotient, transversal, counts, flow.rate.expand(quotient.shape[:-1]))
 
 
 def token_stability(flow: AbstractSphereFlow, x: Float[Tensor, "*batch n d"]) -> ClusterStability:
     """The same record from the dense Jacobian of all tokens, for flows that cannot be reduced."""
     quotient = torch.linalg.eigvals(flow.jacobian(x))
-    none = quotient.new_zeros(*quotient.shape[:-1], x.shape[-2], 0)
+    none = quotient.new_full((*quotient.shape[:-1], x.shape[-2], 1), -torch.inf)
     ones = torch.ones(*quotient.shape[:-1], x.shape[-2], dtype=x.dtype, device=x.device)
     return ClusterStability(quotient, none, ones, flow.rate.expand(quotient.shape[:-1]))

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from attention_cases import clustering_flow, gaussian_flow
+from separatrix.core import InvalidInput
+from separatrix.dynamics import AttentionFlow, Contradiction, census
+
+
+def ensemble(generator: torch.Generator) -> AttentionFlow:
+    return gaussian_flow(3, generator)
+
+
+def test_an_instance_is_the_same_alone_and_in_any_order() -> None:
+    together = census(ensemble, 3, n_tokens=8, n_starts=6, seed=4)
+    alone = census(ensemble, [2], n_tokens=8, n_starts=6, seed=4).instances[0]
+    assert alone.fine == together.instances[2].fine
+    torch.testing.assert_close(alone.eigenvalues, together.instances[2].eigenvalues, rtol=0, atol=0)
+
+
+def test_counts_add_up_and_every_end_is_certified() -> None:
+    result = census(ensemble, 4, n_tokens=8, n_starts=10, seed=1)
+    assert result.n_runs == 40
+    assert sum(result.families.values()) == 40
+    for instance in result.instances:
+        assert sum(instance.coarse.values()) == sum(instance.fine.values()) == 10
+        assert instance.n_stable + instance.n_not_converged == 10
+        assert 0 <= instance.unseen <= 1
+    assert {row["family"] for row in result.table()} == set(result.families)
+
+
+def test_both_senses_of_multistable_are_reported() -> None:
+    result = census([clustering_flow()], n_tokens=10, n_starts=60, seed=0)
+    instance = result.instances[0]
+    assert instance.multistable
+    assert instance.multilabel
+    assert result.multistable()[0] == result.multistable("labels")[0] == 1.0
+    low, high = instance.fraction("consensus v1")[1:]
+    assert low < 197 / 400 < high  # an independent run of 400 starts
+    with pytest.raises(InvalidInput, match="sense must be 'equilibria' or 'labels'; got 'label'"):
+        result.multistable("label")
+
+
+def test_an_end_point_that_the_check_forbids_is_an_error() -> None:
+    asked = []
+
+    def check(instance: int, eigenvector: int, n1: int, n2: int) -> bool:
+        asked.append((instance, eigenvector, n1 + n2))
+        return False
+
+    with pytest.raises(Contradiction, match=r"instance 0 has a certified stable bipartite end point on eigenvector 0"):
+        census([clustering_flow()], n_tokens=10, n_starts=30, seed=0, check=check)
+    assert asked == [(0, 0, 10)]
+
+
+def test_starts_are_added_until_the_interval_is_narrow() -> None:
+    result = census([clustering_flow()], n_tokens=10, n_starts=40, seed=0, half_width=0.09)
+    instance = result.instances[0]
+    assert instance.n_starts > 40
+    assert max((instance.fraction(f)[2] - instance.fraction(f)[1]) / 2 for f in instance.families) <= 0.09
+
+
+def test_an_ensemble_needs_a_number_of_instances() -> None:
+    with pytest.raises(InvalidInput, match="n_instances must be given when ensemble draws"):
+        census(ensemble, n_tokens=4, n_starts=2, seed=0)

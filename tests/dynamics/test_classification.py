@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import collections
+import math
+
+import pytest
+import torch
+
+from attention_cases import clustering_flow, gaussian_flow
+from separatrix.core import InvalidInput, ShapeError
+from separatrix.dynamics import AttentionFlow, OjaFlow, Tolerances, classify, integrate, normalise, random_tokens
+
+
+def diagonal(*values: float) -> torch.Tensor:
+    return torch.diag(torch.tensor(values, dtype=torch.float64))
+
+
+def test_ends_of_the_known_case_have_the_known_classes(generator: torch.Generator) -> None:
+    flow = clustering_flow()
+    run = integrate(flow, random_tokens(10, 3, 200, generator=generator))
+    labels = collections.Counter(end.coarse_label for end in classify(flow, run.final))
+    assert set(labels) == {
+        "consensus v1",
+        "bipartite v1 (4, 6)",
+        "bipartite v1 (3, 7)",
+        "bipartite v1 (5, 5)",
+        "2-clustering (2, 8)",
+    }
+    # 197 of 400 in an independent run; four standard errors of a proportion near one half from 200 starts.
+    assert 0.35 < labels["consensus v1"] / 200 < 0.63
+
+
+def test_consensus_carries_eigenvector_sign_and_index() -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), diagonal(3, 1, -2))
+    x = torch.eye(3).double()[:, None, :].expand(3, 4, 3) * torch.tensor([1.0, -1.0, 1.0]).double()[:, None, None]
+    first, second, third = classify(flow, x)
+    assert (first.kind, first.eigenvector, first.sign, first.stable, first.index) == ("consensus", 0, 1, True, 0)
+    assert (second.eigenvector, second.sign, second.stable, second.index) == (1, -1, False, 1)
+    assert third.index == 2 + 3 * 2  # two faster eigenvectors, and lambda < 0 lets all tokens part
+
+
+def test_equal_tokens_off_the_eigenvectors_are_not_a_clustering() -> None:
+    # Tokens merge early and creep along the Oja flow: no equilibrium, however slow.
+    flow = AttentionFlow.from_coupling(torch.eye(2).double(), diagonal(1, 0.5))
+    end = classify(flow, torch.tensor([[0.8, 0.6]]).double().expand(5, 2))[0]
+    assert end.kind == "not converged"
+    assert not end.stable
+    assert math.isnan(end.quotient_abscissa)
+
+
+def test_creeping_states_are_slow() -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(2).double(), diagonal(1, 0.9999))
+    end = classify(flow, torch.tensor([[0.8, 0.6]]).double().expand(5, 2))[0]
+    assert end.kind == "slow"
+
+
+def test_repeated_eigenvalues_give_an_eigenspace() -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), diagonal(2, 2, -1))
+    end = classify(flow, torch.tensor([[0.6, 0.8, 0.0]]).double().expand(4, 3))[0]
+    assert (end.kind, end.eigenvector, end.eigenspace) == ("consensus", None, (0, 1))
+    assert end.marginal
+
+
+def test_polygonal_states_of_the_oja_flow_are_recognised() -> None:
+    angles = torch.arange(3).double() * 2 * math.pi / 3 + 1e-9 * torch.tensor([0.0, 1.0, -2.0])
+    x = torch.stack([angles.cos(), angles.sin(), torch.zeros(3)], dim=-1)
+    end = classify(OjaFlow(diagonal(1.0, 0.4, -1.0)), normalise(x))[0]
+    assert end.kind == "polygonal"
+    assert not end.stable
+
+
+def test_bipartite_states_know_their_sizes_and_partition() -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(2).double(), diagonal(2, 0.5), beta=2.0)
+    signs = torch.tensor([1.0, -1.0, -1.0, 1.0, 1.0]).double()
+    end = classify(flow, signs[:, None] * torch.tensor([1.0, 0.0]).double())[0]
+    assert (end.kind, end.eigenvector, end.sizes, end.stable) == ("bipartite", 0, (3, 2), True)
+    assert end.fine_label == "bipartite v1 01100"
+    assert end.fine_label == classify(flow, -signs[:, None] * torch.tensor([1.0, 0.0]).double())[0].fine_label
+
+
+def test_masked_flows_are_certified_by_all_tokens(generator: torch.Generator) -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), diagonal(2, 0.5, -1), mask="causal")
+    run = integrate(flow, random_tokens(5, 3, 6, generator=generator))
+    ends = classify(flow, run.final)
+    dense = torch.linalg.eigvals(flow.jacobian(run.final)).real.amax(dim=-1)
+    assert [end.quotient_abscissa for end in ends] == pytest.approx(dense.tolist(), abs=1e-7)
+
+
+def test_multi_head_consensus_lies_on_eigenvectors_of_the_sum(generator: torch.Generator) -> None:
+    couplings = torch.randn(2, 3, 3, generator=generator, dtype=torch.float64)
+    values = torch.stack([diagonal(1, 2, -1), diagonal(2, -1, 0.5)])
+    end = classify(AttentionFlow.from_coupling(couplings, values, heads=True), torch.eye(3).double()[:1].expand(4, 3))[
+        0
+    ]
+    assert (end.kind, end.eigenvector, end.stable) == ("consensus", 0, True)
+
+
+def test_every_end_point_of_random_instances_is_certified(generator: torch.Generator) -> None:
+    flow = gaussian_flow(3, generator, 12, 1)
+    run = integrate(flow, random_tokens(10, 3, 12, 8, generator=generator))
+    ends = classify(flow, run.final)
+    certified = [end for end in ends if end.is_equilibrium]
+    assert len(certified) >= 90
+    assert all(end.stable or end.marginal for end in certified)
+    assert not any(end.coarse_label.startswith("1-clustering") for end in ends)
+
+
+def test_tolerances_are_parameters() -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(2).double(), diagonal(2, 0.5))
+    x = normalise(torch.tensor([[1.0, 0.0], [1.0, 0.01]]).double())
+    assert len(classify(flow, x)[0].sizes) == 2 or classify(flow, x)[0].kind == "not converged"
+    assert classify(flow, x, tolerances=Tolerances(distance=0.1))[0].kind == "consensus"
+
+
+def test_bad_states_are_refused() -> None:
+    with pytest.raises(ShapeError, match="states must have tokens of dimension 3"):
+        classify(clustering_flow(), torch.eye(2))
+    with pytest.raises(InvalidInput, match="states must be unit vectors"):
+        classify(clustering_flow(), 2 * torch.eye(3))
