@@ -1,7 +1,4 @@
-from .attention_instances import (
-    AttentionInstance as AttentionInstance,
-    attention_instance as attention_instance,
-)
+from .attention_instances import AttentionInstance as AttentionInstance, attention_instance as attention_instance
 from .delay_lines import delay_line as delay_line, feedback_line as feedback_line
 from .fisher_memory import FisherMemory as FisherMemory, fisher_memory_curve as fisher_memory_curve
 from .nonnormality import (

@@ -1,14 +1,3 @@
-from .fisher_memory import (
-    amplification_bound as amplification_bound,
-    delay_line_memory as delay_line_memory,
-    delay_line_total as delay_line_total,
-    delay_line_total_leading as delay_line_total_leading,
-    feedback_line_radius as feedback_line_radius,
-    memory_ceiling as memory_ceiling,
-    normal_memory as normal_memory,
-    normal_memory_total as normal_memory_total,
-    sharp_triangular_memory_bound as sharp_triangular_memory_bound,
-    triangular_memory_bound as triangular_memory_bound,
 from . import attention_equilibria as attention_equilibria
 from .attention_causal import (
     CausalCount as CausalCount,
@@ -57,6 +46,18 @@ from .attention_weights import (
     sinkhorn_weights as sinkhorn_weights,
     softmax_weights as softmax_weights,
     uniform_weights as uniform_weights,
+)
+from .fisher_memory import (
+    amplification_bound as amplification_bound,
+    delay_line_memory as delay_line_memory,
+    delay_line_total as delay_line_total,
+    delay_line_total_leading as delay_line_total_leading,
+    feedback_line_radius as feedback_line_radius,
+    memory_ceiling as memory_ceiling,
+    normal_memory as normal_memory,
+    normal_memory_total as normal_memory_total,
+    sharp_triangular_memory_bound as sharp_triangular_memory_bound,
+    triangular_memory_bound as triangular_memory_bound,
 )
 from .oja import (
     oja_bipartite_spectrum as oja_bipartite_spectrum,
