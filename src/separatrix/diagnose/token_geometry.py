@@ -79,7 +79,7 @@ def mean_cosine(tokens: Float[Tensor, "n d"]) -> float:
 
 
 def effective_rank(tokens: Float[Tensor, "n d"]) -> float:
-    """Exponential of the entropy of the shares of squared singular values; n for orthogonal tokens, 1 for equal ones."""
+    """Exponential of the entropy of the shares of squared singular values: n for orthogonal tokens, 1 for equal."""
     power = torch.linalg.svdvals(torch.nn.functional.normalize(tokens, dim=-1)).square()
     p = power / power.sum()
     return float(torch.exp(-(p * p.clamp_min(1e-300).log()).sum()))
