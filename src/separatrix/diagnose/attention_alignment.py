@@ -137,27 +137,30 @@ def _of_layer(
 ) -> list[Alignment]:
     d, r = basis.shape
     seen = _vectors(layer, texts)
-    random = [_orthonormal(d, r, generator) for _ in range(n_null)]
+    random = _orthonormal(n_null, d, r, generator)
     turned: dict[str, list[float]] = {what: [] for what in WHAT}
     for _ in range(n_rotated):
-        rotation = _orthonormal(d, d, generator)
+        rotation = _orthonormal(1, d, d, generator)[0]
         other = dataclasses.replace(layer, value=layer.value @ rotation)
         own = dominant_subspace(other.value_sum, r)
         for what, vectors in _vectors(other, texts).items():
-            turned[what].append(_mean(vectors, own))
-    return [
-        Alignment(
-            name=layer.name,
-            what=what,
-            rank=r,
-            energy=Interval.over([energy(vectors, basis) for vectors in seen[what]]),
-            chance=r / d,
-            random=Null.of([_mean(seen[what], null) for null in random]),
-            other_layers=Null.of([_mean(seen[what], null) for null in others]),
-            rotated=Null.of(turned[what]),
+            turned[what].append(float(_energies(_moment(vectors), own)))
+    found = []
+    for what in WHAT:
+        moment = _moment(seen[what])
+        found.append(
+            Alignment(
+                name=layer.name,
+                what=what,
+                rank=r,
+                energy=Interval.over([energy(vectors, basis) for vectors in seen[what]]),
+                chance=r / d,
+                random=Null.of(_energies(moment, random).tolist()),
+                other_layers=Null.of([float(_energies(moment, other)) for other in others]),
+                rotated=Null.of(turned[what]),
+            )
         )
-        for what in WHAT
-    ]
+    return found
 
 
 def _vectors(layer: AttentionLayer, texts: Sequence[Tensor]) -> dict[str, list[Tensor]]:
@@ -171,11 +174,17 @@ def _vectors(layer: AttentionLayer, texts: Sequence[Tensor]) -> dict[str, list[T
     return {"tokens": tokens, "update": moving, "output": outputs}
 
 
-def _mean(vectors: Sequence[Tensor], basis: Tensor) -> float:
-    return sum(energy(tokens, basis) for tokens in vectors) / len(vectors)
+def _moment(vectors: Sequence[Tensor]) -> Float[Tensor, "d d"]:
+    """Second moment of the directions, averaged over tokens and then over texts: all that an energy depends on."""
+    unit = [torch.nn.functional.normalize(tokens, dim=-1) for tokens in vectors]
+    return torch.stack([tokens.mT @ tokens / len(tokens) for tokens in unit]).mean(dim=0)
 
 
-def _orthonormal(d: int, r: int, generator: torch.Generator) -> Float[Tensor, "d r"]:
-    """A uniformly random orthonormal basis of r vectors."""
-    q, triangle = torch.linalg.qr(torch.randn(d, r, generator=generator, dtype=torch.float64))
-    return q * torch.diagonal(triangle).sign()
+def _energies(moment: Float[Tensor, "d d"], basis: Float[Tensor, "*batch d r"]) -> Float[Tensor, "*batch"]:
+    return (basis * (moment @ basis)).sum(dim=(-2, -1))
+
+
+def _orthonormal(count: int, d: int, r: int, generator: torch.Generator) -> Float[Tensor, "count d r"]:
+    """Uniformly random orthonormal bases of r vectors."""
+    q, triangle = torch.linalg.qr(torch.randn(count, d, r, generator=generator, dtype=torch.float64))
+    return q * torch.diagonal(triangle, dim1=-2, dim2=-1).sign().unsqueeze(-2)

@@ -7,19 +7,19 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix import dynamics
-from separatrix.core import InvalidInput, Result, require_integer
+from separatrix.core import InvalidInput, Result, require_integer, unknown_name
 
 from .attention_alignment import Alignment, alignments
 from .attention_sources import attention_layers
 from .attention_spectra import HeadPrediction, LayerSpectrum, head_predictions, value_spectra
-from .attention_weights import AttentionLayer, NormMode
+from .attention_weights import AttentionLayer
 from .frozen_flow import FrozenEnd, frozen_flow
 from .token_geometry import TokenGeometry, token_geometry
 from .token_streams import Streams, check_streams, redrawn_model, streams_of_model
@@ -110,12 +110,12 @@ def attention_dynamics(
     hidden_states: Sequence[Sequence[Tensor]] | None = None,
     n_heads: int | None = None,
     causal: bool | None = None,
-    norm: NormMode = "auto",
+    norm: str = "auto",
     biases: bool = False,
-    token_norm: float | Literal["standard", "measured"] = "standard",
+    token_norm: int | float | str = "standard",
     n_starts: int = 2,
     n_tokens: int = 48,
-    t_max: float = 200.0,
+    t_max: int | float = 200.0,
     rank: int = 8,
     control: bool = True,
     generator: torch.Generator,
@@ -157,6 +157,8 @@ def attention_dynamics(
     require_integer(n_tokens, "n_tokens", at_least=4)
     found = attention_layers(source, n_heads=n_heads, causal=causal, norm=norm)
     streams = _streams(source, texts, tokenizer, hidden_states, found.layers)
+    if isinstance(token_norm, str) and token_norm not in ("standard", "measured"):
+        raise unknown_name("token_norm", token_norm, ("standard", "measured"))
     if token_norm == "measured" and streams is None:
         raise InvalidInput("token_norm='measured' needs texts or hidden_states; without them give a number.")
     run = _Settings(biases, token_norm, n_starts, n_tokens, t_max, rank, generator)
@@ -175,18 +177,18 @@ def attention_dynamics(
 @dataclasses.dataclass(frozen=True)
 class _Settings:
     biases: bool
-    token_norm: float | Literal["standard", "measured"]
+    token_norm: int | float | str
     n_starts: int
     n_tokens: int
-    t_max: float
+    t_max: int | float
     rank: int
     generator: torch.Generator
 
     def length(self, layer: AttentionLayer, texts: Sequence[Tensor] | None) -> float:
         """The length of the tokens that a layer reads."""
-        if self.token_norm == "standard" or texts is None:
+        if self.token_norm == "standard":
             return math.sqrt(layer.dim)
-        if self.token_norm == "measured":
+        if self.token_norm == "measured" and texts is not None:
             lengths = [torch.linalg.vector_norm(layer.read(text), dim=-1).mean() for text in texts]
             return float(torch.stack(lengths).mean())
         return float(self.token_norm)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from separatrix.core import InvalidInput, MissingData, Result, require_integer, unknown_name
 
 from .attention_layouts import Facts, read_state
-from .attention_weights import AttentionLayer, NormMode
+from .attention_weights import AttentionLayer
 
 
 @final
@@ -32,7 +32,7 @@ def attention_layers(
     *,
     n_heads: int | None = None,
     causal: bool | None = None,
-    norm: NormMode = "auto",
+    norm: str = "auto",
 ) -> AttentionLayers:
     """Couplings and values of every attention layer, head by head.
 

@@ -101,7 +101,9 @@ def value_spectra(layer: AttentionLayer) -> LayerSpectrum:
     )
 
 
-def head_predictions(layer: AttentionLayer, *, n_tokens: int = 48, token_norm: float | None = None) -> HeadPrediction:
+def head_predictions(
+    layer: AttentionLayer, *, n_tokens: int = 48, token_norm: int | float | None = None
+) -> HeadPrediction:
     """What each head alone would make of its tokens, by the exact spectra of consensus and bipartite states.
 
     V_h maps into the d_h columns of the output, so that the spectra are those of a matrix of d_h + 1 rows: the

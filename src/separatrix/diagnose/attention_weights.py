@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal, TypeAlias, final
+from typing import final
 
 import torch
 from jaxtyping import Float
@@ -17,8 +17,6 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, ShapeError, require_positive
 from separatrix.dynamics import AttentionFlow
-
-NormMode: TypeAlias = Literal["auto", "keep"]
 
 
 @final
@@ -111,7 +109,7 @@ class AttentionLayer(Result):
         self,
         *,
         biases: bool = False,
-        token_norm: float | None = None,
+        token_norm: int | float | None = None,
         causal: bool | None = None,
     ) -> AttentionFlow:
         """The layer as a flow of unit tokens.
@@ -124,7 +122,7 @@ class AttentionLayer(Result):
         Returns:
             A flow whose ``pull`` times ``token_norm`` is the layer's own output at tokens of that length.
         """
-        norm = math.sqrt(self.dim) if token_norm is None else token_norm
+        norm = math.sqrt(self.dim) if token_norm is None else float(token_norm)
         require_positive(norm, "token_norm")
         scale = math.sqrt(self.query.shape[1])
         return AttentionFlow(

@@ -12,7 +12,7 @@ import math
 from typing import Literal, TypeAlias, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix import dynamics, theory
@@ -90,8 +90,8 @@ def frozen_flow(
     *,
     start: str = "given tokens",
     biases: bool = False,
-    token_norm: float | None = None,
-    t_max: float = 200.0,
+    token_norm: int | float | None = None,
+    t_max: int | float = 200.0,
 ) -> list[FrozenEnd]:
     """Follow one layer, applied for ever, from each start.
 
@@ -109,7 +109,7 @@ def frozen_flow(
 
     Cost: a few hundred velocities of 2 h n d (d + n) multiply-adds per start.
     """
-    require_positive(t_max, "t_max")
+    require_positive(float(t_max), "t_max")
     x = check_tokens(tokens, "tokens").double()
     x = x.unsqueeze(0) if x.ndim == 2 else x
     flow = layer.flow(biases=biases, token_norm=token_norm)
@@ -152,17 +152,19 @@ class _Run:
     rows: Float[Tensor, "starts m d"]
     sizes: Float[Tensor, "starts m"]
     time: Float[Tensor, " starts"]
-    at_rest: Tensor
+    residual: Float[Tensor, " starts"]
+    at_rest: Bool[Tensor, " starts"]
 
 
 def _settled(flow: dynamics.AttentionFlow, x: Float[Tensor, "starts n d"], limit: float) -> _Run:
     """Integrate in stages; after each, tokens that stand together become one row, and agreement ends a start."""
-    run = _Run(x, x.new_ones(x.shape[:2]), x.new_zeros(len(x)), torch.zeros(len(x), dtype=torch.bool))
+    nothing = x.new_zeros(len(x))
+    run = _Run(x, x.new_ones(x.shape[:2]), nothing.clone(), nothing.clone(), nothing.bool())
     if not flow.reducible:
         done = dynamics.integrate(flow, x, merging=False, finishing=False, tol=REST, t_max=limit)
         labels = find_clusters(done.final, TOGETHER)
         rows, sizes = cluster_means(done.final, labels.labels, int(labels.count.max()), None)
-        return _Run(rows, sizes, done.time, done.outcome == Outcome.CONVERGED)
+        return _Run(rows, sizes, done.time, done.residual, done.outcome == Outcome.CONVERGED)
     linear = flow.weights.value_bias is None
     stage = limit / 20
     for _ in range(20):
@@ -174,6 +176,7 @@ def _settled(flow: dynamics.AttentionFlow, x: Float[Tensor, "starts n d"], limit
         part = dynamics.integrate(sized, run.rows[active], merging=False, finishing=False, tol=REST, t_max=stage)
         run.rows[active] = part.final
         run.time[active] += part.time
+        run.residual[active] = part.residual
         run.at_rest[active] = part.outcome == Outcome.CONVERGED
         run = _merged(run)
     return run
@@ -210,7 +213,7 @@ def _end(
         kind = "moving groups"
     else:
         kind, w, stable = _rested(layer, flow, w, sizes)
-    residual = float((flow.with_sizes(sizes) if flow.reducible else flow).residual(w)) if flow.reducible else math.nan
+    residual = float(flow.with_sizes(sizes).residual(w)) if flow.reducible else float(run.residual[row])
     return FrozenEnd(
         start=start,
         kind=kind,
