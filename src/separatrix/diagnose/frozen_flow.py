@@ -51,7 +51,8 @@ class FrozenEnd(Result):
             if the principal pair is complex; 1 means exactly there.
         stable: decided by the tangent spectrum at the end; None where it was not computed.
         period: of a consensus cycle.
-        time: until all groups stood still, agreed, or the limit; in units of one over the principal real part.
+        time: until all groups stood still, or agreed (looked at every twentieth of the limit), or the limit;
+            in units of one over the principal real part.
         residual: speed of the fastest group at the end.
     """
 

@@ -45,7 +45,7 @@ def layer_spectra(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     for ax in (left, right):
         ax.set_xticks(sorted({row["layer"] for row in rows}))
         ax.grid(axis="x", visible=False)
-    figure.legend(handles=_spectrum_legend(), loc="outside lower center", ncols=4)
+    figure.legend(handles=_spectrum_legend(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=10)
     return figure
 
@@ -89,7 +89,7 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     handles = [Line2D([], [], marker="o", linestyle="", color=KINDS[kind], label=kind) for kind in kinds]
     if any(row["control"] for row in rows):
         handles.append(Line2D([], [], marker="s", linestyle="", mfc="none", mec=ink(), label="weights drawn anew"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     axes.set_title(title, fontsize=10)
     return figure
 
@@ -114,12 +114,13 @@ def energy_plot(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         )
         ax.plot(place, [row["rotated"] for row in chosen], "_", color=PALETTE[1], ms=12, label="rotated values, mean")
         ax.errorbar(place, mean, half, fmt="o", color=PALETTE[0], label="real tokens, 95%")
-        ax.set(title=what, xlabel="layer")
+        ax.set_title(what, fontsize=10)
+        ax.set_xlabel("layer")
         ax.set_xticks(place)
         ax.grid(axis="x", visible=False)
     axes[0, 0].set_ylabel("energy in the dominant subspace")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=10)
     return figure
 
