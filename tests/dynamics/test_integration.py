@@ -65,19 +65,19 @@ def test_end_points_rest_on_the_sphere_and_are_stable(generator: torch.Generator
 
 @pytest.mark.parametrize("preset", ["fast", "default"])
 def test_presets_reach_the_same_partition_as_the_reference(preset: str, generator: torch.Generator) -> None:
-    flow, x = clustering_flow(), random_tokens(10, 3, 60, generator=generator)
+    flow, x = clustering_flow(), random_tokens(10, 3, 40, generator=generator)
     quick, slow = integrate(flow, x, preset), integrate(flow, x, "reference")
     same = (find_clusters(quick.final).labels == find_clusters(slow.final).labels).all(dim=-1)
     # A start beside a separatrix may go the other way; in 1000 starts of this flow none did.
-    assert int(same.sum()) >= 59
+    assert int(same.sum()) >= 39
     assert quick.evaluations.double().mean() < slow.evaluations.double().mean() / 2
 
 
 def test_one_start_ends_alike_alone_and_in_any_batch(generator: torch.Generator) -> None:
     flow = gaussian_flow(4, generator, 3, 1)
-    x = random_tokens(12, 4, 3, 20, generator=generator)
+    x = random_tokens(12, 4, 3, 8, generator=generator)
     together = integrate(flow, x, "reference")
-    for i, j in ((0, 0), (1, 7), (2, 19)):
+    for i, j in ((0, 0), (1, 3), (2, 7)):
         single = AttentionFlow.from_coupling(flow.coupling[i, 0], flow.value[i, 0])
         alone = integrate(single, x[i, j], "reference")
         torch.testing.assert_close(alone.final, together.final[i, j], rtol=0, atol=1e-9)

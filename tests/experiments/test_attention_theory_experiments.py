@@ -20,7 +20,7 @@ SMALL = {
     "altafini_propositions": {"n_instances": 3},
     "altafini_multihead": {"n_instances": 3, "heads": (2, 3)},
     "altafini_causal": {"n_tokens": 6, "n_instances": 6},
-    "altafini_extensions": {"n_instances": 4},
+    "altafini_extensions": {"n_instances": 4, "n_balanced": 1},
     "attention_criterion": {"n_tokens": 12, "n_instances": 10, "n_betas": 21},
     "attention_cluster_stability": {"n_cases": 2, "dims": (2, 4), "clusters": (1, 2)},
 }
@@ -50,6 +50,8 @@ def test_every_claim_is_decided_as_the_theory_says(name: str) -> None:
     json.dumps(encode(summary))
     assert summary["tables"]
     for claim in experiment.claims:
+        if claim.scale != "smoke":
+            continue  # its verdict means something with more instances only
         judgement = claim.judge(summary)
         assert judgement.verdict is EXPECTED.get(claim.id, Verdict.CONFIRMED), (claim.id, judgement)
         assert (claim.erratum is not None) >= (judgement.verdict in (Verdict.CORRECTED, Verdict.REFINED))

@@ -30,7 +30,7 @@ def uniform_attention(x: Tensor) -> Tensor:
     return torch.full((x.shape[0], x.shape[0]), 1.0 / x.shape[0], dtype=x.dtype)
 
 
-def sinkhorn_attention(coupling: Tensor, beta: float = 1.0, sweeps: int = 400):
+def sinkhorn_attention(coupling: Tensor, beta: float = 1.0, sweeps: int = 150):
     def attention(x: Tensor) -> Tensor:
         logits = beta * x @ coupling @ x.mT
         for _ in range(sweeps):

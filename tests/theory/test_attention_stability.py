@@ -98,7 +98,7 @@ def test_harmonic_pull_keeps_its_digits_at_any_strength_and_split(c: float, n1: 
 
 @checks(stable_window, by="abscissa of every split from the exact blocks, random instances and sizes")
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 14), scale=st.sampled_from([0.2, 1.0, 4.0]), dim=st.integers(2, 4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_window_holds_exactly_the_splits_whose_spectrum_is_stable(
     seed: int, n: int, scale: float, dim: int
 ) -> None:

@@ -70,6 +70,7 @@ def test_causal_acceptance_numbers() -> None:
     assert causal_patterns(1.0, 0.25, 0.3, 60) == 253107761426353194
     assert causal_patterns(1.0, 0.5, 400.0, 10) == 2**10
     assert causal_patterns(1.0, 0.5, -400.0, 10) == 2
+    assert causal_patterns(1.0, 1.0 - 1e-15, 0.6, 10) == 0  # a repeated principal eigenvalue has no stable state
     with pytest.raises(InvalidInput, match="at most 2000 for the exact causal count; got 5000"):
         causal_patterns(1.0, 0.5, 0.6, 5000)
 

@@ -196,6 +196,11 @@ def _round(
     starts = random_tokens(n_tokens, flow.dim, n_starts, generator=generator)
     run = integrate(flow, starts, preset)
     ends = classify(flow, run.final.nan_to_num(nan=1.0), normalise=True)
+    # A trajectory that is still moving beside an unstable equilibrium has not arrived anywhere.
+    ends = [
+        dataclasses.replace(end, kind="not converged") if end.is_equilibrium and end.index and not arrived else end
+        for end, arrived in zip(ends, run.converged.tolist(), strict=True)
+    ]
     return _Round(tuple(ends), run.time, int(run.saddles.sum()), int(run.evaluations.sum()))
 
 

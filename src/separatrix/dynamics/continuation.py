@@ -143,7 +143,7 @@ def _bisect(setting: Callable[[float], Setting], a: _Point, low: float, high: fl
     return (low + high) / 2
 
 
-def beta_branch(flow: AttentionFlow, w: object, sizes: Sequence[float], betas: object) -> Branch:
+def beta_branch(flow: AttentionFlow, w: object, sizes: Sequence[int | float], betas: object) -> Branch:
     """An equilibrium of clusters as the inverse temperature changes; betas are positive and monotone.
 
     Steps are taken in log beta. The parameters of the branch and of its events are betas.

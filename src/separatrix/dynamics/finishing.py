@@ -16,7 +16,7 @@ from .sphere import angles, normalise, tangent_part
 from .stability import cluster_stability, token_stability
 
 TOKEN_DISPLACEMENT = 0.15
-"""Radians between a token and the equilibrium it is said to reach."""
+"""Radians between a token and the equilibrium it is said to reach, which must be stable with contracting clusters."""
 
 LARGEST_SYSTEM = 2000
 """Unknowns of a Newton system; states with more separate tokens are followed by integration alone."""
@@ -68,9 +68,9 @@ def _finish_equal(
 ) -> tuple[Tensor, Tensor]:
     w, sizes = cluster_means(x, labels, m, rows)
     if flow.reducible:
-        polished = polish(flow, w, sizes)
+        polished = polish(flow, w, sizes, max_displacement=TOKEN_DISPLACEMENT)
     else:
-        polished = polish(flow, x)
+        polished = polish(flow, x, max_displacement=TOKEN_DISPLACEMENT)
     safe = torch.where(polished.found[:, None, None], polished.point, w)
     tokens = safe.gather(1, labels.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
     found = polished.found & (angles(tokens, x).amax(dim=-1) < TOKEN_DISPLACEMENT)

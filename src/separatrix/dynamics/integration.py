@@ -142,7 +142,11 @@ class _Work:
         self.resting: list[Pool] = []
         threshold = self.rate * (max(preset.early, rules.tol) if rules.finishing else rules.tol)
         for index in torch.arange(len(x0), device=x0.device).split(_pool_size(x0.shape[1])):
-            self._wait(self._start(x0[index], index, threshold[index]).to(preset.transient))
+            pool = self._start(x0[index], index, threshold[index])
+            early = (pool.speed < pool.threshold) & rules.finishing  # may have arrived before the first step
+            if bool(early.any()):
+                self.resting.append(pool.keep(early))
+            self._wait(pool.keep(~early).to(preset.transient))
 
     def run(self) -> None:
         """Advance pools, largest rows first, until nobody waits; attempts to finish are made in batches."""

@@ -24,7 +24,7 @@ from .variational import flow_map, lyapunov_exponents
 RETURNS = 5
 TIME_SCATTER = 1e-3
 POINT_SCATTER = 1e-3
-FRAMES_PER_UNIT = 24
+FRAMES_PER_UNIT = 16
 
 
 @final
@@ -63,8 +63,8 @@ def find_periods(flow: AbstractSphereFlow, x: Float[Tensor, "batch n d"]) -> Flo
     rate = float(flow.rate.max())
     frequency = torch.linalg.eigvals(flow.value_sum).imag.abs()
     slowest = torch.where(frequency > 1e-6 * rate, frequency, rate).min()
-    span = (RETURNS + 3) * 2 * math.pi / float(slowest)
-    count = min(20_000, max(400, int(FRAMES_PER_UNIT * span * rate / 2)))
+    span = (RETURNS + 2) * 2 * math.pi / float(slowest)
+    count = min(20_000, max(256, int(FRAMES_PER_UNIT * span * rate / 2)))
     states, velocities, step = _sampled(flow, x, span, count)
     return torch.stack([_return_time(path, speed, step) for path, speed in zip(states, velocities, strict=True)])
 

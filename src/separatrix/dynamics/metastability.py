@@ -94,9 +94,17 @@ def _plateaus(
         if bool(slow[first]) and i - first >= 3:
             middle = states[(first + i) // 2]
             rate, distance = _nearest(flow, middle)
-            life = _life(rate / (1 / unit) if math.isfinite(rate) else math.nan, distance)
             duration = float(times[i - 1] - times[first])
-            found.append(Plateau(float(times[first]), duration, int(count[first]), rate * unit, distance, life))
+            found.append(
+                Plateau(
+                    float(times[first]),
+                    duration,
+                    int(count[first]),
+                    rate * unit,
+                    distance,
+                    _life(rate * unit, distance),
+                )
+            )
         first = i
     return tuple(found)
 

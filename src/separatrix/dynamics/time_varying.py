@@ -80,7 +80,7 @@ def run_layers(layers: Layers, x0: object, *, n_exponents: int = 1) -> LayerRun:
 
 
 def follow_weights(
-    flow_at: FlowAt, x0: Float[Tensor, "*batch n d"], duration: float, *, steps_per_unit: int = 40
+    flow_at: FlowAt, x0: Float[Tensor, "*batch n d"], duration: float, *, steps_per_unit: int = 16
 ) -> Float[Tensor, "*batch n d"]:
     """State after ``duration`` of a flow whose weights are a function of time, by a fixed-step fourth-order method.
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.core import Outcome, Result, unknown_name
 
-from .tableau import BS32, TSIT5, Tableau
+from .tableau import TSIT5, Tableau
 
 
 @final
@@ -34,7 +34,7 @@ class Preset:
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("fast", 2e-2, BS32, torch.float32, 1e-2),
+        Preset("fast", 2e-2, TSIT5, torch.float32, 1e-2),
         Preset("default", 1e-3, TSIT5, torch.float32, 1e-2),
         Preset("reference", 1e-5, TSIT5, torch.float64, 1e-6),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_COLUMNS = {"ensemble": "ensemble", "d": "dim", "n": "n_tokens", "beta": "beta"}
+_TABLE = "Share of instances with a stable bipartite consensus, by ensemble"
+
+
 class Settings(Params):
     """Example 3, first part."""
 
@@ -22,18 +27,20 @@ class Settings(Params):
     n_instances: int = 100  # Example 3
     n_enumerated: int = 100  # instances whose 4096 points are enumerated one by one
     n_per_ensemble: int = 1000
-    ensembles: tuple[tuple[str, int, int], ...] = (
-        ("gaussian", 3, 10),
-        ("gaussian", 4, 10),
-        ("gaussian", 10, 100),
-        ("gaussian", 20, 100),
-        ("scaled", 10, 100),
-        ("scaled", 20, 100),
-        ("quarter", 4, 10),
-        ("quarter", 20, 100),
-        ("uniform", 4, 10),
-        ("uniform", 20, 100),
-        ("positive", 4, 10),
+    ensembles: tuple[tuple[str, int, int, float], ...] = (  # ensemble, d, n, beta
+        ("gaussian", 3, 10, 1.0),
+        ("gaussian", 4, 10, 1.0),
+        ("gaussian", 10, 100, 1.0),
+        ("gaussian", 20, 100, 1.0),
+        ("gaussian", 20, 100, 4.0),
+        ("gaussian", 20, 100, 100.0),
+        ("scaled", 10, 100, 1.0),
+        ("scaled", 20, 100, 1.0),
+        ("quarter", 4, 10, 1.0),
+        ("quarter", 20, 100, 1.0),
+        ("uniform", 4, 10, 1.0),
+        ("uniform", 20, 100, 1.0),
+        ("positive", 4, 10, 1.0),
     )
 
 
@@ -48,13 +55,14 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
             "n_instances": settings.n_instances,
             "n_enumerated": settings.n_enumerated,
         }
-        for ensemble, dim, n_tokens in settings.ensembles:
+        for ensemble, dim, n_tokens, beta in settings.ensembles:
             yield {
                 "part": "ensemble",
                 "seed": seed,
                 "ensemble": ensemble,
                 "dim": dim,
                 "n_tokens": n_tokens,
+                "beta": beta,
                 "n_instances": settings.n_per_ensemble,
             }
 
@@ -99,13 +107,25 @@ def _shares(cell: Cell) -> Payload:
         ensemble=given["ensemble"],
         batch=(given["n_instances"],),
     )
-    stable = theory.stable_windows(drawn.coupling, drawn.value, given["n_tokens"]).any_bipartite.double()
+    window = theory.stable_windows(drawn.coupling, drawn.value, given["n_tokens"], given["beta"])
+    stable = window.any_bipartite.double()
     return {
         "some": float(stable.amax(-1).mean()),
         "on v_1": float(stable[:, 0].mean()),
         "on v_d": float(stable[:, 1].mean()),
         "both": float(stable.amin(-1).mean()),
+        "largest share of d 2^n": float(_shares_inside(window, given["n_tokens"]).sum(-1).max()) / given["dim"],
     }
+
+
+def _shares_inside(window: Any, n_tokens: int) -> Any:
+    """Share of the 2^n sign vectors in each window, consensus and single tokens included."""
+    import torch
+
+    weights = torch.tensor([math.comb(n_tokens, i) / 2**n_tokens for i in range(n_tokens + 1)], dtype=torch.float64)
+    below = torch.cat([torch.zeros(1, dtype=torch.float64), weights.cumsum(0)])
+    inside = (below[(window.highest + 1).clamp(0)] - below[window.lowest]).clamp_min(0)
+    return inside + 2 * weights[1] * window.single + 2 * weights[0] * window.consensus
 
 
 def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
@@ -115,7 +135,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     spectra = [row for _, payload in counted for row in payload["eigenvalues"].tolist()]
     first = counted[0][0].args
     ensembles = [
-        {"ensemble": cell.args["ensemble"], "d": cell.args["dim"], "n": cell.args["n_tokens"], **payload}
+        {name: cell.args[key] for name, key in _COLUMNS.items()} | payload
         for cell, payload in results
         if cell.args["part"] == "ensemble"
     ]
@@ -127,7 +147,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         "mismatches": sum(payload["mismatches"] for _, payload in counted),
         "enumerated": sum(payload["enumerated"] for _, payload in counted),
         "tables": {
-            "Share of instances with a stable bipartite consensus, by ensemble": ensembles,
+            _TABLE: ensembles,
             "Stable points per instance": [
                 {"instance": index, **{f"v_{k + 1}": count for k, count in enumerate(row)}, "total": sum(row)}
                 for index, row in enumerate(counts)
@@ -175,16 +195,34 @@ def _judge_exact(summary: Summary) -> Judgement:
     return judge(f"{summary['enumerated']} instances enumerated point by point", rows)
 
 
+def _row(summary: Summary, ensemble: str, beta: float) -> Mapping[str, Any] | None:
+    chosen = (
+        row for row in summary["tables"][_TABLE] if (row["ensemble"], row["d"], row["beta"]) == (ensemble, 20, beta)
+    )
+    return next(chosen, None)
+
+
 def _judge_scale(summary: Summary) -> Judgement:
-    table = summary["tables"]["Share of instances with a stable bipartite consensus, by ensemble"]
-    shares = {(row["ensemble"], row["d"]): row["some"] for row in table}
-    if ("gaussian", 20) not in shares or ("scaled", 20) not in shares:
+    unit, small = _row(summary, "gaussian", 1.0), _row(summary, "scaled", 1.0)
+    if unit is None or small is None:
         return judge("the two ensembles were not drawn", [])
     rows = [
-        Row("share with unit-variance entries, d = 20", shares["gaussian", 20], 0.5, 0.1),
-        Row("share with entries of variance 1/d, d = 20", shares["scaled", 20], 0.0, 0.03),
+        Row("share with unit-variance entries, d = 20", unit["some"], 0.5, 0.1),
+        Row("share with entries of variance 1/d, d = 20", small["some"], 0.0, 0.03),
     ]
-    return judge(f"{shares['gaussian', 20]:.3f} against {shares['scaled', 20]:.3f} of the instances", rows)
+    return judge(f"{unit['some']:.3f} against {small['some']:.3f} of the instances", rows)
+
+
+def _judge_limit(summary: Summary) -> Judgement:
+    strong = _row(summary, "gaussian", 100.0)
+    if strong is None:
+        return judge("no ensemble with large logits was drawn", [])
+    rows = [
+        Row("share with a stable state on v_1", strong["on v_1"], 1 / 2, 0.06),
+        Row("share with a stable state on v_d", strong["on v_d"], 1 / 4, 0.06),
+        Row("share with either", strong["some"], 5 / 8, 0.06),
+    ]
+    return judge(f"{strong['on v_1']:.3f}, {strong['on v_d']:.3f} and {strong['some']:.3f} of the instances", rows)
 
 
 EXPERIMENT = Experiment(
@@ -238,6 +276,17 @@ EXPERIMENT = Experiment(
             measures="share of instances with a stable bipartite consensus",
             test="0.5 +- 0.1 against at most 0.03 at d = 20",
             judge=_judge_scale,
+        ),
+        Claim(
+            id="separatrix-attention-strong-logits",
+            document="separatrix",
+            place="explanation/attention-equilibria",
+            statement="For ever larger logits the shares with stable states on v_1, on v_d and on either tend to "
+            "1/2, 1/4 and 5/8, by symmetry of the ensemble.",
+            measures="share of instances at beta = 100, d = 20, n = 100",
+            test="within 0.06",
+            judge=_judge_limit,
+            scale="laptop",
         ),
     ),
     draw=draw,

@@ -63,9 +63,10 @@ def _random(cell: Cell) -> Payload:
             wrong += int((inside != truth).sum())
             stable += int(inside.sum())
         critical = torch.as_tensor(theory.critical_beta(drawn.coupling, drawn.value, k))
-        for index in (critical.isfinite() & (critical > 0)).nonzero().squeeze(-1).tolist():
-            measured = _bisected_threshold(drawn.coupling[index], drawn.value[index], k, float(critical[index]))
-            threshold_errors.append(abs(measured / float(critical[index]) - 1))
+        chosen = critical.isfinite() & (critical > 0)
+        if bool(chosen.any()):
+            found = _bisected_thresholds(drawn.coupling[chosen], drawn.value[chosen], k, critical[chosen])
+            threshold_errors += (found / critical[chosen] - 1).abs().tolist()
     return {
         "wrong": wrong,
         "stable": stable,
@@ -75,15 +76,18 @@ def _random(cell: Cell) -> Payload:
     }
 
 
-def _bisected_threshold(coupling: Any, value: Any, k: int, guess: float) -> float:
-    """The beta at which the balanced state of very many tokens becomes stable, from its spectrum alone."""
+def _bisected_thresholds(coupling: Any, value: Any, k: int, guess: Any) -> Any:
+    """The beta at which the balanced state of very many tokens becomes stable, from spectra alone, for a batch."""
+    import torch
+
     from separatrix import theory
 
     low, high = guess / 3, guess * 3
     for _ in range(45):
         middle = (low + high) / 2
-        settled = theory.bipartite_spectrum(coupling, value, k, 10**6, 10**6, middle).abscissa < 0
-        low, high = (low, middle) if settled else (middle, high)
+        scaled = middle[:, None, None] * coupling
+        settled = torch.as_tensor(theory.bipartite_spectrum(scaled, value, k, 10**6, 10**6).abscissa) < 0
+        low, high = torch.where(settled, low, middle), torch.where(settled, middle, high)
     return high
 
 

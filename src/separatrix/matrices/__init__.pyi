@@ -10,6 +10,7 @@ from .nonnormality import (
     power_norms as power_norms,
 )
 from .pseudospectra import kreiss_constant as kreiss_constant, pseudospectrum as pseudospectrum
+from .robust_eigenvalues import robust_eigenvalues as robust_eigenvalues
 from .schur import (
     SchurParts as SchurParts,
     complex_schur_form as complex_schur_form,

@@ -10,6 +10,15 @@ from .attention_layers import (
     frozen_ends as frozen_ends,
     layer_spectra as layer_spectra,
 )
+from .attention_motion import (
+    attention_frames as attention_frames,
+    branch_plot as branch_plot,
+    census_bars as census_bars,
+    circle_trajectories as circle_trajectories,
+    convergence_curves as convergence_curves,
+    metastability_plot as metastability_plot,
+    sphere_trajectories as sphere_trajectories,
+)
 from .figures import draw_experiment as draw_experiment
 from .html import write_report as write_report
 from .memory import (

@@ -14,6 +14,7 @@ from separatrix.core import InvalidInput, Result, formula, require_integer
 
 from .attention_basis import ArrayLike, as_float64, attention_matrices, direction, eigenbasis, strength_along
 from .attention_spectrum import BlockSpectrum
+from .attention_stability import DEGENERATE
 
 COUNT_UP_TO = 2000
 
@@ -125,6 +126,8 @@ def causal_patterns(largest: int | float, second: int | float, strength: int | f
 
     def allowed(same: int, other: int) -> bool:
         reach = largest * same - second
+        if abs(reach) <= DEGENERATE * max(abs(largest), abs(second)):
+            reach = 0.0  # equal eigenvalues, told apart by rounding only
         if abs(strength) > 350:  # e^{2c} is beyond float64: only signs matter
             return reach > 0 if strength > 0 or other == 0 else largest < 0
         return math.exp(2 * strength) * reach > largest * other

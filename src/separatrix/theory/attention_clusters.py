@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, formula
+from separatrix.matrices import robust_eigenvalues
 
 from .attention_basis import ArrayLike, as_float64, attention_matrices, eigenbasis
 from .attention_spectrum import BlockSpectrum
@@ -46,7 +47,7 @@ def cluster_spectrum(
     Source: ours; altafini2025, section 5.2, leaves this spectrum open.
     """
     logits, matrix = attention_matrices(coupling, value, beta)
-    points, counts = _clusters(clusters, sizes, matrix.shape[-1])
+    points, counts = checked_clusters(clusters, sizes, matrix.shape[-1])
     return clustered_spectrum(logits.unsqueeze(-3), matrix.unsqueeze(-3), points, counts)
 
 
@@ -67,10 +68,10 @@ def clustered_spectrum(
     split = _splitting_blocks(logits, values, points, weights, means, basis, gamma)
     quotient = _moving_block(logits, values, points, weights, means, basis, split)
     scale = eigenbasis(values.sum(-3))[0].abs().amax(-1)
-    transversal = torch.linalg.eigvals(split)
+    transversal = robust_eigenvalues(split)
     return BlockSpectrum(
         "clustering",
-        torch.linalg.eigvals(quotient),
+        robust_eigenvalues(quotient),
         transversal,
         sizes,
         scale.expand(residual.shape),
@@ -117,7 +118,8 @@ def _moving_block(
     return (blocks + diagonal).flatten(-4, -3).flatten(-2, -1).reshape(*blocks.shape[:-4], m * size, m * size)
 
 
-def _clusters(clusters: ArrayLike, sizes: ArrayLike, dim: int) -> tuple[Tensor, tuple[int | float, ...]]:
+def checked_clusters(clusters: ArrayLike, sizes: ArrayLike, dim: int) -> tuple[Tensor, tuple[int | float, ...]]:
+    """Unit vectors with as many positive sizes; whole sizes come back as integers."""
     points = as_float64(clusters, "clusters")
     if points.ndim < 2 or points.shape[-1] != dim:
         raise ShapeError(f"clusters must have shape (..., m, {dim}), one row per cluster; got {tuple(points.shape)}.")

@@ -15,9 +15,10 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from separatrix.core import Result, formula, require_positive
+from separatrix.matrices import robust_eigenvalues
 
 from .attention_basis import ArrayLike, as_float64, attention_matrices, direction, strength_along, value_matrix
-from .attention_spectra import _require_pattern, group_sizes
+from .attention_spectra import group_sizes, require_pattern
 from .attention_spectrum import BlockSpectrum
 from .attention_weights import softmax_weights
 
@@ -86,11 +87,11 @@ def layer_multipliers(
     way = direction(value_matrix(value), k)
     sign = as_float64(signs, "signs")
     weights = as_float64(attention, "attention")
-    _require_pattern(sign, weights)
+    require_pattern(sign, weights)
     factor = 1 + step * way.eigenvalue.unsqueeze(-1) * sign * (weights @ sign.unsqueeze(-1)).squeeze(-1)
     identity = torch.eye(sign.shape[-1], dtype=torch.float64)
     blocks = identity + step * way.others[..., None, None] * weights.unsqueeze(-3)
-    quotient = torch.linalg.eigvals(blocks / factor[..., None, :, None]).flatten(-2)
+    quotient = robust_eigenvalues(blocks / factor[..., None, :, None]).flatten(-2)
     empty = quotient.new_zeros((*quotient.shape[:-1], sign.shape[-1], 0))
     return Multipliers(quotient, empty, (1,) * sign.shape[-1], factor < 0)
 
@@ -132,4 +133,4 @@ def bipartite_layer_multipliers(
         [torch.stack([stay[..., 0], cross[..., 0]], -1), torch.stack([cross[..., 1], stay[..., 1]], -1)], -2
     )
     split = (1 / factor).unsqueeze(-1).expand(*factor.shape, lam_j.shape[-1])
-    return Multipliers(torch.linalg.eigvals(blocks).flatten(-2), split, (n1, n2), factor < 0)
+    return Multipliers(robust_eigenvalues(blocks).flatten(-2), split, (n1, n2), factor < 0)

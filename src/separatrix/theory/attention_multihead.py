@@ -12,7 +12,7 @@ from torch import Tensor
 from separatrix.core import Outcome, Result, ShapeError, formula, require_positive
 
 from .attention_basis import ArrayLike, as_float64, attention_matrices, value_matrix
-from .attention_clusters import _clusters, clustered_spectrum, tangent_basis
+from .attention_clusters import checked_clusters, clustered_spectrum, tangent_basis
 from .attention_spectra import consensus_spectrum
 from .attention_spectrum import BlockSpectrum
 
@@ -47,7 +47,7 @@ def multihead_cluster_spectrum(
     logits, matrices = attention_matrices(couplings, values, beta)
     if matrices.ndim < 3:
         raise ShapeError(f"values must have shape (..., heads, d, d); got {tuple(matrices.shape)}.")
-    points, counts = _clusters(clusters, sizes, matrices.shape[-1])
+    points, counts = checked_clusters(clusters, sizes, matrices.shape[-1])
     return clustered_spectrum(logits, matrices, points, counts)
 
 

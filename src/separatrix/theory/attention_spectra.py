@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, formula, require_integer
+from separatrix.matrices import robust_eigenvalues
 
 from .attention_basis import (
     ArrayLike,
@@ -168,12 +169,12 @@ def sign_pattern_spectrum(value: ArrayLike, k: int, signs: ArrayLike, attention:
     way = direction(value_matrix(value), k)
     sign = as_float64(signs, "signs")
     weights = as_float64(attention, "attention")
-    _require_pattern(sign, weights)
+    require_pattern(sign, weights)
     pull = sign * (weights @ sign.unsqueeze(-1)).squeeze(-1)
     lam_j, lam_k = way.others[..., None, None], way.eigenvalue[..., None]
     radial = -lam_k * pull
     blocks = lam_j * weights.unsqueeze(-3) + torch.diag_embed(radial).unsqueeze(-3)
-    quotient = torch.linalg.eigvals(blocks).flatten(-2)
+    quotient = robust_eigenvalues(blocks).flatten(-2)
     empty = quotient.new_zeros((*quotient.shape[:-1], sign.shape[-1], 0))
     sizes = (1,) * sign.shape[-1]
     return BlockSpectrum(
@@ -217,7 +218,8 @@ def group_sizes(n1: int | float, n2: int | float) -> tuple[int | float, int | fl
     return (int(n1) if n1 == int(n1) else n1), (int(n2) if n2 == int(n2) else n2)
 
 
-def _require_pattern(signs: Tensor, attention: Tensor) -> None:
+def require_pattern(signs: Tensor, attention: Tensor) -> None:
+    """Refuse signs other than +1 and -1, and attention that is not row-stochastic or of another size."""
     if not bool((signs.abs() == 1).all()):
         raise InvalidInput("signs must be +1 or -1 for every token.")
     n_tokens = signs.shape[-1]

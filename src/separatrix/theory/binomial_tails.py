@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-_CHUNK = 1 << 16
+_SHORT = 1 << 12
 _STIRLING_FROM = 1000
 
 
@@ -44,12 +44,12 @@ def log_tail_fraction(n: int, last: int) -> float:
     if last < 0:
         return -math.inf
     edge = float(log_binomial_fraction(n, torch.tensor(float(last), dtype=torch.float64)))
-    total, log_term, start = 1.0, 0.0, 0
+    total, log_term, start, chunk = 1.0, 0.0, 0, 256
     while start < last:
-        steps = torch.arange(start, min(start + _CHUNK, last), dtype=torch.float64)
+        steps = torch.arange(start, min(start + chunk, last), dtype=torch.float64)
         logs = log_term + torch.log((last - steps) / (n - last + 1 + steps)).cumsum(0)
         total += float(torch.exp(logs).sum())
-        log_term, start = float(logs[-1]), start + _CHUNK
+        log_term, start, chunk = float(logs[-1]), start + chunk, min(2 * chunk, 1 << 20)
         if math.exp(log_term) < 1e-17 * total:
             break
     return edge + math.log(total)
@@ -57,7 +57,7 @@ def log_tail_fraction(n: int, last: int) -> float:
 
 def log_interval_fraction(n: int, low: int, high: int) -> float:
     """ln of the sum of C(n, i) / 2^n over an interval; long ones by their tails, so that small sums keep digits."""
-    if high - low < _CHUNK:
+    if high - low < _SHORT:
         inside = torch.arange(low, high + 1, dtype=torch.float64)
         return float(torch.logsumexp(log_binomial_fraction(n, inside), 0))
     if 2 * low > n:

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, formula
+from separatrix.matrices import robust_eigenvalues
 
 from .attention_basis import ArrayLike, as_float64, direction, eigenbasis, require_symmetric, value_matrix
 from .attention_spectra import bipartite_along, consensus_along, group_sizes
@@ -60,7 +61,7 @@ def oja_polygonal_spectrum(value: ArrayLike, tokens: ArrayLike) -> BlockSpectrum
     if pull > 1e-8 * float(scale.max()):
         raise OutsideTheory(f"V times the mean token must vanish at a polygonal equilibrium; its norm is {pull:.3g}.")
     spread = torch.eye(dim, dtype=torch.float64) - x.mT @ x / n_tokens
-    moving = torch.linalg.eigvals(spread @ matrix)
+    moving = robust_eigenvalues(spread @ matrix)
     still = moving.new_zeros((*moving.shape[:-1], n_tokens * (dim - 1) - dim))
     quotient = torch.cat([moving, still], dim=-1)
     empty = quotient.new_zeros((*quotient.shape[:-1], n_tokens, 0))
