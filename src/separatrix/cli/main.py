@@ -15,7 +15,21 @@ import typer
 import separatrix
 from separatrix.core.errors import SeparatrixError
 
-from . import advise, attention, cite, claims, data, errata, list as list_command, publish, report, run, show, version
+from . import (
+    advise,
+    attention,
+    cite,
+    claims,
+    data,
+    diagnose,
+    errata,
+    list as list_command,
+    publish,
+    report,
+    run,
+    show,
+    version,
+)
 from .printing import say
 
 app = typer.Typer(
@@ -44,6 +58,7 @@ for _name, _command in COMMANDS.items():
 app.add_typer(advise.app, name="advise")
 app.add_typer(attention.app, name="attention")
 app.add_typer(data.app, name="data")
+app.add_typer(diagnose.app, name="diagnose")
 
 
 def _print_version(wanted: bool) -> bool:

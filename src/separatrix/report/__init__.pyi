@@ -4,6 +4,12 @@ from .attention import (
     stable_counts as stable_counts,
     window_plot as window_plot,
 )
+from .attention_layers import (
+    draw_layer_spectrum as draw_layer_spectrum,
+    energy_plot as energy_plot,
+    frozen_ends as frozen_ends,
+    layer_spectra as layer_spectra,
+)
 from .attention_motion import (
     attention_frames as attention_frames,
     branch_plot as branch_plot,

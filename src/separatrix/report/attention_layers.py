@@ -1,0 +1,136 @@
+"""Figures of attention layers with real weights: their spectra, where they end if frozen, how tokens lean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from .plots import plots
+from .style import PALETTE, faint, ink, new_figure, single_axes
+
+KINDS = {
+    "consensus": PALETTE[0],
+    "consensus cycle": PALETTE[2],
+    "bipartite": PALETTE[4],
+    "clustering": PALETTE[1],
+    "moving groups": PALETTE[3],
+    "resting, not certified": PALETTE[6],
+}
+
+
+def layer_spectra(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
+    """Principal eigenvalue and range of real parts of each layer (left), asymmetry (right); controls beside them.
+
+    Args:
+        rows: with ``layer``, ``control``, ``real part``, ``imaginary part``, ``least real part``, ``asymmetry``.
+        title: which model.
+    """
+    figure, axes = new_figure(1, 2, width=8.2, height=3.6, width_ratios=(3, 2))
+    left, right = axes[0]
+    for row in rows:
+        colour, shift = (PALETTE[6], 0.15) if row["control"] else (PALETTE[0], -0.15)
+        place = row["layer"] + shift
+        left.vlines(place, row["least real part"], row["real part"], color=colour, linewidth=1, alpha=0.6)
+        filled = colour if row["imaginary part"] == 0 else "none"
+        left.plot(place, row["real part"], "o", mfc=filled, mec=colour, ms=6, mew=1.4)
+        right.plot(place, row["asymmetry"], "o", color=colour, ms=5)
+    left.axhline(0, color=ink(), linewidth=0.8)
+    left.set(xlabel="layer", ylabel=r"real parts of the eigenvalues of $V_S$")
+    right.set(xlabel="layer", ylabel=r"asymmetry of $V_S$", ylim=(0, 1.15))
+    for ax in (left, right):
+        ax.set_xticks(sorted({row["layer"] for row in rows}))
+        ax.grid(axis="x", visible=False)
+    figure.legend(handles=_spectrum_legend(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _spectrum_legend() -> list[Line2D]:
+    def dot(colour: str, filled: bool, label: str) -> Line2D:
+        face = colour if filled else "none"
+        return Line2D([], [], marker="o", linestyle="", mfc=face, mec=colour, ms=6, mew=1.4, label=label)
+
+    return [
+        dot(PALETTE[0], True, "principal, real"),
+        dot(PALETTE[0], False, "principal, complex pair"),
+        dot(PALETTE[6], True, "weights drawn anew"),
+    ]
+
+
+def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
+    """Where each start of each frozen layer ends: alignment of the largest group, colour for the kind of end.
+
+    Args:
+        rows: with ``layer``, ``control``, ``kind``, ``alignment`` and ``groups``.
+        title: which model.
+    """
+    figure, axes = single_axes(width=7.2, height=3.6)
+    seen: dict[tuple[int, bool], int] = {}
+    for row in rows:
+        key = (row["layer"], bool(row["control"]))
+        number = seen[key] = seen.get(key, -1) + 1
+        place = row["layer"] + (0.22 if row["control"] else -0.28) + 0.1 * number
+        marker = "s" if row["control"] else "o"
+        axes.plot(place, row["alignment"], marker, color=KINDS[row["kind"]], ms=6, clip_on=False)
+        if "/" in row["groups"]:
+            label = row["groups"] if row["groups"].count("/") < 5 else f"{row['groups'].count('/') + 1} groups"
+            axes.annotate(
+                label, (place, row["alignment"]), xytext=(0, 7), textcoords="offset points", fontsize=6, rotation=60
+            )
+    axes.set(xlabel="layer", ylabel="alignment with the principal\neigenvector or plane", ylim=(0, 1.02))
+    axes.set_xticks(sorted({row["layer"] for row in rows}))
+    axes.grid(axis="x", visible=False)
+    kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
+    handles = [Line2D([], [], marker="o", linestyle="", color=KINDS[kind], label=kind) for kind in kinds]
+    if any(row["control"] for row in rows):
+        handles.append(Line2D([], [], marker="s", linestyle="", mfc="none", mec=ink(), label="weights drawn anew"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    axes.set_title(title, fontsize=10)
+    return figure
+
+
+def energy_plot(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
+    """Energy in the dominant subspace of each layer, with intervals over texts, against chance and the rotated null.
+
+    Args:
+        rows: of the table "Alignment" of a diagnosis.
+        title: which model.
+    """
+    kinds = ("tokens", "update", "output")
+    figure, axes = new_figure(1, 3, width=8.6, height=3.3, sharey=True)
+    for ax, what in zip(axes[0], kinds, strict=True):
+        chosen = [row for row in rows if row["what"] == what and not row["control"]]
+        place = numpy.arange(len(chosen))
+        mean = numpy.array([row["energy"] for row in chosen])
+        half = numpy.array([row["high"] - row["energy"] for row in chosen])
+        ax.plot(place, [row["chance"] for row in chosen], color=ink(), linestyle=":", label="chance r/d")
+        ax.fill_between(
+            place, 0, [row["random high"] for row in chosen], color=faint(), label="random subspaces, 97.5%"
+        )
+        ax.plot(place, [row["rotated"] for row in chosen], "_", color=PALETTE[1], ms=12, label="rotated values, mean")
+        ax.errorbar(place, mean, half, fmt="o", color=PALETTE[0], label="real tokens, 95%")
+        ax.set_title(what, fontsize=10)
+        ax.set_xlabel("layer")
+        ax.set_xticks(place)
+        ax.grid(axis="x", visible=False)
+    axes[0, 0].set_ylabel("energy in the dominant subspace")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+@plots("LayerSpectrum")
+def draw_layer_spectrum(result: Any, ax: Axes) -> None:
+    """Principal eigenvalues of the heads and of the whole layer in the complex plane."""
+    heads = result.head_principal.numpy()
+    ax.plot(heads.real, heads.imag, "o", color=PALETTE[0], label="heads")
+    ax.plot(result.principal.real, result.principal.imag, "D", color=PALETTE[1], label="whole layer")
+    ax.axvline(0, color=ink(), linewidth=0.8)
+    ax.set(xlabel="real part", ylabel="imaginary part", title=f"Principal eigenvalues: {result.name}")
+    ax.legend()
