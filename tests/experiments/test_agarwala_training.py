@@ -112,6 +112,7 @@ def test_the_printed_table_would_confirm_its_own_claims() -> None:
     printed = {"tables": {agarwala_table1.TABLE: rows}}
     assert agarwala_table1.judge_unstable(printed).verdict is Verdict.CONFIRMED
     assert agarwala_table1.judge_best(printed).verdict is Verdict.CONFIRMED
+    assert agarwala_table1.judge_calm(printed).verdict is Verdict.REFUTED
     calm = copy.deepcopy(printed)
     calm["tables"][agarwala_table1.TABLE][1]["mean"] = 61.0
     assert agarwala_table1.judge_unstable(calm).verdict is Verdict.REFUTED
