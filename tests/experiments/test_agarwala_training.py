@@ -94,7 +94,7 @@ def fig5_summary(*intervals: tuple[float, float, float]) -> dict[str, Any]:
         ([(0.3, -0.1, 0.1), (1.0, -0.3, -0.1), (2.0, -0.2, -0.1)], Verdict.CONFIRMED),
         ([(1.0, -0.3, -0.1), (2.0, -0.2, 0.1)], Verdict.REFINED),
         ([(1.0, -0.3, 0.1), (2.0, 0.1, 0.2)], Verdict.REFUTED),
-        ([(1.0, -0.3, 0.1), (2.0, -0.2, 0.1)], Verdict.NOT_RUN),
+        ([(1.0, -0.3, 0.1), (2.0, -0.2, 0.1)], Verdict.UNDECIDED),
         ([(0.3, -0.3, -0.1)], Verdict.NOT_RUN),
     ],
 )
@@ -126,7 +126,7 @@ def test_goe_leads_only_if_every_interval_says_so() -> None:
         return agarwala_table1.judge_mean({"tables": {"Loss minus that of GOE, 95 % interval": pairs}}).verdict
 
     assert verdict() is Verdict.CONFIRMED
-    assert verdict(low=-0.1) is Verdict.NOT_RUN  # undecided
+    assert verdict(low=-0.1) is Verdict.UNDECIDED
     assert verdict(low=-0.2, high=-0.1) is Verdict.REFUTED
 
 
@@ -139,8 +139,8 @@ def test_the_control_for_width_is_undecided_inside_its_intervals() -> None:
 
     assert [verdict(gap) for gap in (0.3, 0.1, -0.1, -0.3)] == [
         Verdict.CONFIRMED,
-        Verdict.NOT_RUN,
-        Verdict.NOT_RUN,
+        Verdict.UNDECIDED,
+        Verdict.UNDECIDED,
         Verdict.REFUTED,
     ]
 

@@ -18,6 +18,7 @@ VERDICT_STYLES = {
     "confirmed with correction": "cyan",
     "refined": "yellow",
     "refuted": "bold red",
+    "undecided": "magenta",
     "not run at this scale": "dim",
 }
 

@@ -186,7 +186,7 @@ def judge_orthogonal(summary: dict[str, Any]) -> Judgement:
         "interval of the difference contains zero"
     )
     if rows and not any(row["high"] < 0 or row["low"] > 0 for row in pairs if row["weight_scale"] >= 1):
-        return Judgement(Verdict.NOT_RUN, f"undecided: {evidence}", tuple(rows))  # no effect seen is no refutation
+        return Judgement(Verdict.UNDECIDED, evidence, tuple(rows))  # no effect seen is no refutation
     return judge(evidence, [row for row in rows if row.agrees] or rows, counterexamples=rows)
 
 

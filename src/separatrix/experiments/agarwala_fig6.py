@@ -104,9 +104,8 @@ def judge_width(summary: dict[str, Any]) -> Judgement:
         and all(float(row.measured) > -float(row.tolerance) for row in rows)
         and not all(row.agrees for row in rows)
     ):
-        return Judgement(
-            Verdict.NOT_RUN, f"undecided: {'; '.join(words)}", tuple(rows)
-        )  # no effect seen is no refutation
+        # no effect seen is no refutation
+        return Judgement(Verdict.UNDECIDED, "; ".join(words), tuple(rows))
     return judge("; ".join(words), rows)
 
 

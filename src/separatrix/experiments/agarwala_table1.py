@@ -99,7 +99,7 @@ def judge_mean(summary: dict[str, Any]) -> Judgement:
         "contains zero"
     )
     if pairs and not below and above < len(pairs):
-        return Judgement(Verdict.NOT_RUN, f"undecided: {evidence}", tuple(rows))  # no effect seen is no refutation
+        return Judgement(Verdict.UNDECIDED, evidence, tuple(rows))  # no effect seen is no refutation
     return judge(evidence, rows)
 
 

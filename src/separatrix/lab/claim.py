@@ -20,6 +20,7 @@ class Verdict(enum.Enum):
     CORRECTED = "confirmed with correction"
     REFINED = "refined"
     REFUTED = "refuted"
+    UNDECIDED = "undecided"
     NOT_RUN = "not run at this scale"
 
     @property

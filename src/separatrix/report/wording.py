@@ -13,6 +13,7 @@ VERDICT_MARKS = {
     Verdict.CORRECTED: "✎",
     Verdict.REFINED: "◐",
     Verdict.REFUTED: "✗",
+    Verdict.UNDECIDED: "?",
     Verdict.NOT_RUN: "…",
 }
 """A sign beside each verdict's words, for readers who do not see colours."""
