@@ -212,9 +212,9 @@ class AttentionFlow(AbstractSphereFlow):
         A = self._attention(tokens)
         change = A @ moves
         if self.normalisation.follows_logits:
-            dlogits = moves @ self._scaled @ tokens.mT + self._queries(tokens) @ moves.mT
+            dlogits = _times(moves, self._scaled) @ tokens.mT + self._queries(tokens) @ moves.mT
             change = change + self.normalisation.tangent(A, dlogits, self._sizes_for_heads()) @ tokens
-        return self._pull(tokens, A), self._mixed(change @ self._value_t)
+        return self._pull(tokens, A), self._mixed(_times(change, self._value_t))
 
     def ambient_jacobian(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 n d n d"]:
         r"""Derivative of every coordinate of the velocity in every coordinate of the state.
@@ -256,11 +256,11 @@ class AttentionFlow(AbstractSphereFlow):
         return pulls if self._single else pulls.sum(dim=-3)
 
     def _queries(self, tokens: Tensor) -> Tensor:
-        queries = tokens @ self._scaled
+        queries = _times(tokens, self._scaled)
         return queries if self._key_pull is None else queries + self._key_pull.unsqueeze(-2)
 
     def _pull(self, tokens: Tensor, attention: Tensor) -> Tensor:
-        pull = self._mixed((attention @ tokens) @ self._value_t)
+        pull = self._mixed(_times(attention @ tokens, self._value_t))
         return pull if self.weights.value_bias is None else pull + self.weights.value_bias.unsqueeze(-2)
 
     def _sizes_for_heads(self) -> Tensor | None:
@@ -289,3 +289,13 @@ class AttentionFlow(AbstractSphereFlow):
     def _check_shape(self, x: Tensor) -> None:
         if x.ndim < 2 or x.shape[-1] != self._value_t.shape[-1]:
             raise ShapeError(f"tokens must have shape (..., n, {self.dim}); got {tuple(x.shape)}.")
+
+
+def _times(states: Tensor, weights: Tensor) -> Tensor:
+    """states (..., h or 1, n, d) times weights (h, d, e), without copying the weights for every state of a batch."""
+    if weights.ndim != 3 or states.ndim < 4:
+        return states @ weights
+    n_heads, dim, width = weights.shape
+    by_head = states.expand(*states.shape[:-3], n_heads, *states.shape[-2:]).movedim(-3, 0)
+    product = by_head.reshape(n_heads, -1, dim) @ weights
+    return product.reshape(*by_head.shape[:-1], width).movedim(0, -3)
