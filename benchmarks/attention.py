@@ -8,6 +8,8 @@ Partitions of the tokens are compared with a reference integrated by DOP853 at 1
     python benchmarks/attention.py [--quick]
 
 torchdiffeq and torchode are used if they are installed. Results go to benchmarks/results/attention.json.
+diffrax runs in an environment of its own, see attention_diffrax.py: `--export FILE` writes the problems for it, and
+`--diffrax FILE` finishes and checks its end states and adds its rows to the recorded results.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from separatrix import dynamics, matrices, theory
 from separatrix.core import spawn
 
 STOP = 1e-2
+RECORD = Path(__file__).parent / "results" / "attention.json"
 Ends = torch.Tensor
 DIM, N_TOKENS = 20, 100
 
@@ -120,13 +123,27 @@ def installed(name: str) -> bool:
     return True
 
 
-def trajectories(n_instances: int, n_starts: int, rounds: int) -> dict[str, Any]:
+def problems(n_instances: int, n_starts: int) -> tuple[list[Any], torch.Tensor]:
+    """The weight instances and the starts (instances, starts, tokens, dimension) that every method is given."""
     flows, starts = [], []
     for i in range(n_instances):
         drawn = matrices.attention_instance(DIM, generator=spawn(0, "benchmark", "weights", i))
         flows.append(dynamics.AttentionFlow.from_coupling(drawn.coupling, drawn.value))
         starts.append(dynamics.random_tokens(N_TOKENS, DIM, n_starts, generator=spawn(0, "benchmark", "starts", i)))
-    x = torch.stack(starts)
+    return flows, torch.stack(starts)
+
+
+def problem_arrays(flows: list[Any], x: torch.Tensor) -> dict[str, numpy.ndarray]:
+    return {
+        "starts": x.numpy(),
+        "coupling": numpy.stack([flow.coupling.numpy() for flow in flows]),
+        "value": numpy.stack([flow.value.numpy() for flow in flows]),
+        "stop": numpy.array([STOP * float(flow.rate) for flow in flows]),
+    }
+
+
+def trajectories(n_instances: int, n_starts: int, rounds: int) -> dict[str, Any]:
+    flows, x = problems(n_instances, n_starts)
     reference, times = scipy_method(flows, x, 1e-9, "DOP853")
     truth = finish(flows, reference)
     methods: dict[str, Callable[[], tuple[Ends, torch.Tensor]]] = {
@@ -166,6 +183,73 @@ def trajectories(n_instances: int, n_starts: int, rounds: int) -> dict[str, Any]
     return {"trajectories": n_instances * n_starts, "methods": table, "ratios": ratios}
 
 
+def timed(call: Callable[[], Any], repeats: int) -> tuple[Any, list[float]]:
+    """The value of a call, and process seconds of each repetition after the first, which warms up."""
+    seconds = []
+    for _ in range(repeats + 1):
+        begun = time.process_time()
+        value = call()
+        seconds.append(time.process_time() - begun)
+    return value, seconds[1:]
+
+
+def read_diffrax(path: str, flows: list[Any], x: torch.Tensor) -> tuple[dict[str, Any], dict[str, Ends]]:
+    """The report and the end states that attention_diffrax.py wrote, if they belong to these problems."""
+    with numpy.load(path) as archive:
+        if not all(numpy.array_equal(archive[name], array) for name, array in problem_arrays(flows, x).items()):
+            raise SystemExit(f"{path} was made from other problems; export them again.")
+        report = json.loads(str(archive["report"]))
+        return report, {name: dynamics.normalise(torch.as_tensor(archive[name])) for name in report["methods"]}
+
+
+def diffrax_rows(path: str, quick: bool, repeats: int = 3) -> dict[str, Any]:
+    """Rows and ratios of diffrax; ours is measured again, close in time."""
+    flows, x = problems(*size(quick))
+    report, ends = read_diffrax(path, flows, x)
+    count = x.shape[0] * x.shape[1]
+    own = {p: timed(lambda p=p: finish(flows, ours(flows, x, p)[0]), repeats)[1] for p in ("fast", "default")}
+    finished = {name: timed(lambda end=end: finish(flows, end), repeats) for name, end in ends.items()}
+    truth = finish(flows, scipy_method(flows, x, 1e-9, "DOP853")[0])
+    rows, ratios = {}, {}
+    for name, row in report["methods"].items():
+        labels, finishing = finished[name]
+        total = [seconds + statistics.median(finishing) / count for seconds in row["seconds"]]
+        preset = "fast" if row["rtol"] == "1e-3" else "default"
+        beside = [seconds / count for seconds in own[preset]]
+        rows[name] = {
+            "ms per trajectory": [round(1e3 * value, 2) for value in sorted(total)],
+            "median ms": round(1e3 * statistics.median(total), 2),
+            "of which finish ms": round(1e3 * statistics.median(finishing) / count, 2),
+            "right partitions": int((labels == truth).all(dim=-1).sum()),
+            "compile seconds": row["compile seconds"],
+            f"separatrix {preset} beside it, median ms": round(1e3 * statistics.median(beside), 2),
+        }
+        ratios[f"{name} / separatrix {preset}"] = {
+            "median": round(statistics.median(total) / statistics.median(beside), 2),
+            "spread": [round(min(total) / max(beside), 2), round(max(total) / min(beside), 2)],
+        }
+    return {"report": report, "methods": rows, "ratios": ratios}
+
+
+def add_diffrax(path: str, quick: bool) -> None:
+    """Print the rows and, unless quick, put them into the recorded results in place of older ones."""
+    new = diffrax_rows(path, quick)
+    environment = {
+        "note": "diffrax rows: another process and environment, compiled ahead; integration is timed there, the finish "
+        "here; ratios are of medians, against separatrix run right afterwards in this environment, not in turns",
+        **{key: new["report"][key] for key in ("versions", "python", "xla flags")},
+    }
+    print(json.dumps({"environment": environment, "methods": new["methods"], "ratios": new["ratios"]}, indent=1))
+    if quick:
+        return
+    result = json.loads(RECORD.read_text())
+    table = result["time per trajectory"]
+    for part in ("methods", "ratios"):
+        table[part] = {name: row for name, row in table[part].items() if not name.startswith("diffrax")} | new[part]
+    table["diffrax environment"] = environment
+    RECORD.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def spectra(token_counts: tuple[int, ...]) -> list[dict[str, Any]]:
     """Cluster spectrum against the dense one at a random state of three clusters."""
     drawn = matrices.attention_instance(DIM, generator=spawn(0, "benchmark", "spectra"))
@@ -200,8 +284,25 @@ def counting(token_counts: tuple[int, ...]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few trajectories and one round")
-    quick = parser.parse_args().quick
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--export", metavar="FILE", help="only write the problems to this .npz")
+    other.add_argument("--diffrax", metavar="FILE", help="only add the rows of this .npz of attention_diffrax.py")
+    given = parser.parse_args()
     torch.set_num_threads(1)
+    if given.export:
+        numpy.savez(given.export, **problem_arrays(*problems(*size(given.quick))))
+    elif given.diffrax:
+        add_diffrax(given.diffrax, given.quick)
+    else:
+        run_all(given.quick)
+
+
+def size(quick: bool) -> tuple[int, int]:
+    """Weight instances, and starts of each."""
+    return (2, 4) if quick else (3, 10)
+
+
+def run_all(quick: bool) -> None:
     names = ("torch", "numpy", "scipy", "torchdiffeq", "torchode")
     result = {
         "versions": {name: importlib.metadata.version(name) for name in names if installed(name)},
@@ -209,14 +310,13 @@ def main() -> None:
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "protocol": f"d = {DIM}, n = {N_TOKENS}, stop at speed {STOP} |V|, same finish, process time",
-        "time per trajectory": trajectories(2, 4, 1) if quick else trajectories(3, 10, 3),
+        "time per trajectory": trajectories(*size(quick), rounds=1 if quick else 3),
         "cluster spectrum": spectra((12, 30, 60, 1000, 100_000)),
         "counting": counting((10, 1000, 10**4, 10**6, 10**9)),
     }
     print(json.dumps(result, indent=1))
     if not quick:
-        target = Path(__file__).parent / "results" / "attention.json"
-        target.write_text(json.dumps(result, indent=1) + "\n")
+        RECORD.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
