@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from separatrix.diagnose.verdict import FEATURE_CHANGE, KERNEL_CHANGE, LINEARISED_ERROR
 
+from .plots import plots
 from .style import PALETTE, ink, new_figure, rc_params, single_axes
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def _styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     return styled
 
 
+@plots("BalanceProfile")
 def balance_bars(profile: BalanceProfile, ax: Axes) -> None:
     """Balance of each pair as a bar, with the quartiles and the range of its eigenvalues or diagonal."""
     pairs = [pair for pair in profile.pairs if pair.pair.first is not None]
@@ -68,6 +70,7 @@ def draw_balance_profile(profile: BalanceProfile) -> Figure:
     return figure
 
 
+@plots("RichLazy")
 def regime_bars(result: RichLazy, ax: Axes) -> None:
     """The three measures behind the verdict, each with the band between its lazy and its rich threshold."""
     measures = (
