@@ -3,10 +3,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
 torch.set_num_threads(1)
+# The same examples on every run: a failure must be repeatable, and a pass must not depend on luck.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 CHECKED: set[str] = set()
 
 
