@@ -151,7 +151,9 @@ def _judge_panels(summary: Summary) -> Judgement:
     ]
     stable = [path["abscissa"] < 0 for path in summary["panels"].values()]
     rows.append(Row("ends with negative tangent spectrum", float(sum(stable)), float(len(PANELS))))
-    return judge(f"{sum(summary['counts'].values())} starts: {summary['counts']}", rows)
+    ends = sorted(summary["counts"].items(), key=lambda item: -item[1])
+    listing = ", ".join(f"{count} {family}" for family, count in ends)
+    return judge(f"{sum(summary['counts'].values())} starts: {listing}", rows)
 
 
 EXPERIMENT = Experiment(
