@@ -17,6 +17,8 @@ from .stacks import rows_from
 
 _TRIAL = 4
 """Residuals seen before a rate is believed."""
+_PERIOD = 3
+"""Steps from one mixing to the next, as in ``Anderson``."""
 _OSCILLATION = -0.9
 """Cosine between successive residuals below which the iteration is said to alternate between two sides."""
 
@@ -26,6 +28,7 @@ class AutoHistory:
 
     def __init__(self, z: States, memory: int) -> None:
         self.anderson = AndersonHistory(z, memory, ridge=None)
+        self.last_residual: Tensor | None = None
         self.sizes: list[Tensor] = []
         self.accelerated = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         self.mixing = z.new_ones(z.shape[0], 1)
@@ -39,11 +42,11 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
 
     After four steps the rate of each sample is the geometric mean of its last three ratios of residuals, looked at anew
     at every step; a sample that goes over to Anderson stays there. If its residual changes sign at every step (a
-    dominant eigenvalue near or below -1) its steps are damped by one half. Cost a step: that of Picard plus two passes
-    over (batch, memory, d), which keep the history from which Anderson would start.
+    dominant eigenvalue near or below -1) its steps are damped by one half. Cost a step: that of Picard plus a
+    copy of the state, which keeps the history from which Anderson would start.
 
     Args:
-        memory: number of differences kept for Anderson.
+        memory: number of earlier steps kept for Anderson.
         patience: largest predicted number of further Picard steps.
     """
 
@@ -59,18 +62,28 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
         """Everybody starts with Picard."""
         return AutoHistory(z, self.memory)
 
+    def residual_buffer(self, history: AutoHistory) -> Tensor:
+        """The residual is written into Anderson's history at once."""
+        return history.anderson.residual_slot()
+
     def propose(self, history: AutoHistory, z: States, f: States, residual: States) -> States:
         """The Picard step, or Anderson's where a sample has gone over."""
-        previous = history.anderson.last
-        history.anderson.remember(f, residual)
+        previous, history.last_residual = history.last_residual, residual
+        history.anderson.remember(f)
         history.sizes.append(torch.linalg.vector_norm(residual, dim=-1))
         if previous is None or len(history.sizes) < _TRIAL:
             return f
-        self._decide(history, f, residual, previous[1])
+        self._decide(history, f, residual, previous)
         if not bool(history.accelerated.any()):
             return f
-        step = history.anderson.step(f, residual, history.mixing if history.damped else 1.0)
+        step = self._accelerated_step(history, f, residual)
         return rows_from(step, history.accelerated, f)
+
+    def _accelerated_step(self, history: AutoHistory, f: Tensor, residual: Tensor) -> Tensor:
+        mixing = history.mixing if history.damped else 1.0
+        if history.anderson.n_seen % _PERIOD == 0:
+            return history.anderson.mixed(mixing)
+        return f - (1 - mixing) * residual if history.damped else f
 
     def _decide(self, history: AutoHistory, f: Tensor, residual: Tensor, previous: Tensor) -> None:
         now, before = history.sizes[-1], history.sizes[-_TRIAL]

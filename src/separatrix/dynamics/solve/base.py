@@ -56,3 +56,7 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
     @abc.abstractmethod
     def propose(self, history: History, z: States, f: States, residual: States) -> States:
         """The next point of every sample from the present z, f(z) and f(z) - z; may update the history in place."""
+
+    def residual_buffer(self, history: History) -> Tensor | None:
+        """Where the next residual is to be written, for methods that keep it; a new tensor by default."""
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import final
 
 import torch
@@ -15,45 +16,54 @@ from .maps import CountedMap
 from .stacks import combination, inner_products
 
 _SUFFICIENT_DECREASE = 1e-4
+_BLOCK_NUMBERS = 2**21
+"""Numbers in each half of a block, if it then holds at least eight pairs."""
 
 
 class BroydenHistory:
-    """The matrix M = I + sum over pairs of left right^T, minus the inverse Jacobian of f(z) - z, and the last step."""
+    """The matrix M = I + sum over pairs of left right^T, minus the inverse Jacobian of f(z) - z, and the last step.
+
+    Pairs lie in blocks that are allocated when needed: one buffer that grows would be copied, and one for the whole
+    memory would mostly stay empty.
+    """
 
     def __init__(self, fixed_point_map: CountedMap, z: States, memory: int) -> None:
-        batch, dim = z.shape
         self.fixed_point_map = fixed_point_map
-        self.memory = memory
-        size = min(memory, 8)  # buffers grow with the number of pairs
-        self.left = z.new_empty(batch, size, dim)
-        self.right = z.new_empty(batch, size, dim)
+        self.block_pairs = min(memory, max(8, _BLOCK_NUMBERS // max(z.numel(), 1)))
+        self.blocks: list[tuple[Tensor, Tensor]] = []
         self.n_pairs = 0
         self.direction: Tensor | None = None
         self.step: Tensor | None = None
 
     def times(self, vector: States) -> States:
         """M times a vector."""
-        return self._identity_plus(self.left, self.right, vector)
+        out = vector
+        for left, right in self._filled():
+            out = out + combination(inner_products(right, vector), left)
+        return out
 
     def transposed_times(self, vector: States) -> States:
         """The transpose of M times a vector."""
-        return self._identity_plus(self.right, self.left, vector)
-
-    def _identity_plus(self, left: Tensor, right: Tensor, vector: Tensor) -> Tensor:
-        n = self.n_pairs
-        if n == 0:
-            return vector
-        return vector + combination(inner_products(right[:, :n], vector), left[:, :n])
+        out = vector
+        for left, right in self._filled():
+            out = out + combination(inner_products(left, vector), right)
+        return out
 
     def store(self, left: States, right: States) -> None:
         """Add a pair."""
-        room = self.left.shape[1]
-        if self.n_pairs == room:
-            self.left = _grown(self.left, min(2 * room, self.memory))
-            self.right = _grown(self.right, min(2 * room, self.memory))
-        self.left[:, self.n_pairs] = left
-        self.right[:, self.n_pairs] = right
+        block, slot = divmod(self.n_pairs, self.block_pairs)
+        if block == len(self.blocks):
+            shape = (left.shape[0], self.block_pairs, left.shape[1])
+            self.blocks.append((left.new_empty(shape), left.new_empty(shape)))
+        self.blocks[block][0][:, slot] = left
+        self.blocks[block][1][:, slot] = right
         self.n_pairs += 1
+
+    def _filled(self) -> Iterator[tuple[Tensor, Tensor]]:
+        firsts = range(0, self.n_pairs, self.block_pairs)
+        for first, (left, right) in zip(firsts, self.blocks, strict=False):  # after a restart blocks lie empty
+            n = min(self.n_pairs - first, self.block_pairs)
+            yield left[:, :n], right[:, :n]
 
 
 @final
@@ -126,12 +136,6 @@ class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
                 break
             length = torch.where(settled, length, length / 2)
         return length
-
-
-def _grown(buffer: Tensor, size: int) -> Tensor:
-    larger = buffer.new_empty(buffer.shape[0], size, buffer.shape[2])
-    larger[:, : buffer.shape[1]] = buffer
-    return larger
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], 
     history = method.begin(fixed_point_map, z)
     for step in range(1, method.max_steps + 1):
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
-        residual = f - z
+        residual = torch.sub(f, z, out=method.residual_buffer(history))
         progress.note(z, f, residual)
         if progress.n_running == 0 or step == method.max_steps:
             break
