@@ -13,7 +13,7 @@ from separatrix.core.errors import InvalidInput
 
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
-from .stacks import combination, inner_products
+from .stacks import combination
 
 
 class AndersonHistory:
