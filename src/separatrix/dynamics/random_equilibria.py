@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy
@@ -9,28 +10,40 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import relative_asymmetry, require_square
+from separatrix.core import ConvergenceWarning, relative_asymmetry, require_square
 
-from .picard import PicardSolution, damped_picard
+from .solve.find import find_equilibrium
+from .solve.picard import Picard
+from .solve.solution import EquilibriumSolution
 
 _DENSE_WIDTH = 600
 """Up to this width all eigenvalues are computed; above it, the outermost by Arnoldi iteration."""
 
 
-def find_equilibria(
+def network_equilibria(
     recurrent: Float[Tensor, "*batch n n"],
     phi: Callable[[Tensor], Tensor],
     inputs: Float[Tensor, "*batch k n"],
     *,
-    beta: float = 1.0,
+    damping: float = 1.0,
     tol: float = 1e-8,
     max_steps: int = 1000,
-) -> PicardSolution:
-    """Iterate z <- phi(W z) + x from zero for k inputs per matrix, one matrix product per step."""
+) -> EquilibriumSolution:
+    """Picard iteration of z <- phi(W z) + x from zero for k inputs per matrix, one matrix product per step.
+
+    Args:
+        recurrent: W.
+        phi: the activation.
+        inputs: x.
+        damping: step in (0, 1]; one half also settles where the spectrum lies in the disc of radius 2 around -1.
+        tol: on the root mean square of the residual over the n units.
+        max_steps: evaluations at most.
+    """
     require_square(recurrent, "recurrent")
-    return damped_picard(
-        lambda z: phi(z @ recurrent.mT) + inputs, torch.zeros_like(inputs), beta=beta, tol=tol, max_steps=max_steps
-    )
+    method = Picard(damping=damping, tol=tol * inputs.shape[-1] ** 0.5, stop="abs", max_steps=max_steps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return find_equilibrium(lambda z: phi(z @ recurrent.mT) + inputs, method, torch.zeros_like(inputs), throw=False)
 
 
 def jacobian_radius(recurrent: Float[Tensor, "n n"], slopes: Float[Tensor, " n"]) -> float:

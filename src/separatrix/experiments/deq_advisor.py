@@ -38,7 +38,7 @@ def _expand(params: AdvisorParams) -> Iterable[Mapping[str, Any]]:
 def _run(cell: Cell) -> dict[str, Any]:
     import torch
 
-    from separatrix.dynamics.random_equilibria import find_equilibria
+    from separatrix.dynamics.random_equilibria import network_equilibria
     from separatrix.matrices.ensembles import find_ensemble
 
     args = cell.args
@@ -48,7 +48,7 @@ def _run(cell: Cell) -> dict[str, Any]:
         generator = spawn(cell.seed, "deq-advisor", args["family"], index)
         matrix = ensemble.sample(width, args["scale"] ** 2, generator=generator)
         x = torch.randn(int(args["n_inputs"]), width, generator=generator, dtype=torch.float64)
-        solution = find_equilibria(matrix, torch.tanh, x, tol=args["tol"], max_steps=int(args["max_steps"]))
+        solution = network_equilibria(matrix, torch.tanh, x, tol=args["tol"], max_steps=int(args["max_steps"]))
         means.append(float(solution.steps.double().mean()))
         largest.append(int(solution.steps.max()))
     return {"mean": means, "largest": largest}

@@ -61,7 +61,7 @@ def _expand(params: CavityParams) -> Iterable[Mapping[str, Any]]:
 def _run(cell: Cell) -> dict[str, Any]:
     import torch
 
-    from separatrix.dynamics.random_equilibria import find_equilibria, jacobian_radius
+    from separatrix.dynamics.random_equilibria import jacobian_radius, network_equilibria
     from separatrix.matrices.ensembles import find_ensemble
     from separatrix.theory.activations import find_activation
 
@@ -70,8 +70,8 @@ def _run(cell: Cell) -> dict[str, Any]:
     matrix = find_ensemble(args["family"]).sample(int(args["width"]), args["scale"] ** 2, generator=generator)
     x = torch.randn(int(args["n_inputs"]), int(args["width"]), generator=generator, dtype=torch.float64)
     # half steps also settle where eigenvalues are imaginary and larger than 1
-    solution = find_equilibria(
-        matrix, phi.phi, x, beta=0.5 if args["family"] == "antisymmetric" else 1.0, tol=1e-7, max_steps=2000
+    solution = network_equilibria(
+        matrix, phi.phi, x, damping=0.5 if args["family"] == "antisymmetric" else 1.0, tol=1e-7, max_steps=2000
     )
     h = solution.value @ matrix.mT
     settled = ~torch.isnan(h[:, 0])
