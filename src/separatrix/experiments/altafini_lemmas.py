@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from separatrix.core.random import spawn
 from separatrix.lab.cell import Cell
 from separatrix.lab.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment import Experiment, Params, Payload, Summary
+from separatrix.lab.experiment import Experiment, Payload, Summary
 
-PARTS = ("lemma 4", "lemma 9", "lemma 10", "lemma 11")
+from .altafini_statements import (
+    PAPER,
+    SMOKE,
+    StatementParams,
+    measure_statement,
+    statement_cells,
+    statement_tables,
+    two_groups,
+)
 
 
-class Settings(Params):
-    """Random instances for each statement."""
-
-    dim: int = 3
-    n_instances: int = 20
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+def expand(params: StatementParams) -> Iterable[Mapping[str, Any]]:
     """One cell per statement and seed."""
-    for seed in settings.seeds:
-        for part in PARTS:
-            yield {"part": part, "seed": seed, "dim": settings.dim, "n_instances": settings.n_instances}
+    return statement_cells(params, _MEASURES)
 
 
 def run(cell: Cell) -> Payload:
     """The measured numbers of one statement."""
-    from separatrix import matrices
-
-    drawn = matrices.attention_instance(
-        cell.args["dim"],
-        generator=spawn(cell.seed, "altafini-lemmas", cell.args["part"]),
-        batch=(cell.args["n_instances"],),
-    )
-    return _MEASURES[cell.args["part"]](drawn.coupling, drawn.value)
-
-
-def _points(value: Any, k: int, n1: int, n2: int) -> Any:
-    """n_1 tokens at +v_k and n_2 at -v_k, for a batch of symmetric value matrices."""
-    import torch
-
-    vector = torch.linalg.eigh(value)[1].flip(-1)[..., k]
-    signs = torch.tensor([1.0] * n1 + [-1.0] * n2, dtype=torch.float64)
-    return signs[:, None] * vector[..., None, :]
+    return measure_statement(cell, "altafini-lemmas", _MEASURES)
 
 
 def _lists(flow: Any, points: Any, spectrum: Any) -> dict[str, float]:
@@ -75,10 +57,10 @@ def _lemma4(coupling: Any, value: Any) -> Payload:
     flow = dynamics.OjaFlow(value)
     errors, unequal, balanced = [], [], []
     for k in range(value.shape[-1]):
-        errors.append(_lists(flow, _points(value, k, 4, 0), theory.oja_bipartite_spectrum(value, k, 4, 0)))
+        errors.append(_lists(flow, two_groups(value, k, 4, 0), theory.oja_bipartite_spectrum(value, k, 4, 0)))
         unequal.append(float(torch.as_tensor(theory.oja_bipartite_spectrum(value, k, 4, 2).abscissa).min()))
     negative = torch.diag(torch.tensor([1.0, -1.0, -2.0], dtype=torch.float64))
-    dense = torch.linalg.eigvals(dynamics.OjaFlow(negative).jacobian(_points(negative, 0, 3, 3)))
+    dense = torch.linalg.eigvals(dynamics.OjaFlow(negative).jacobian(two_groups(negative, 0, 3, 3)))
     balanced.append(float(dense.real.max()))
     return {**_worst(errors), "unequal groups": min(unequal), "equal groups": max(balanced)}
 
@@ -88,7 +70,10 @@ def _lemma9(coupling: Any, value: Any) -> Payload:
 
     flow = dynamics.AttentionFlow.from_coupling(coupling, value)
     return _worst(
-        [_lists(flow, _points(value, k, 4, 0), theory.consensus_spectrum(value, k, 4)) for k in range(value.shape[-1])]
+        [
+            _lists(flow, two_groups(value, k, 4, 0), theory.consensus_spectrum(value, k, 4))
+            for k in range(value.shape[-1])
+        ]
     )
 
 
@@ -98,7 +83,7 @@ def _lemma10(coupling: Any, value: Any) -> Payload:
     flow = dynamics.AttentionFlow.from_coupling(coupling, value)
     return _worst(
         [
-            _lists(flow, _points(value, k, n1, n2), theory.bipartite_spectrum(coupling, value, k, n1, n2))
+            _lists(flow, two_groups(value, k, n1, n2), theory.bipartite_spectrum(coupling, value, k, n1, n2))
             for k in range(value.shape[-1])
             for n1, n2 in ((3, 2), (4, 1))
         ]
@@ -141,19 +126,6 @@ _MEASURES = {
     "lemma 10": _lemma10,
     "lemma 11": _lemma11,
 }
-
-
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
-    """The numbers of the first seed in full, and a table of all."""
-    parts: dict[str, Any] = {}
-    for cell, payload in results:
-        parts.setdefault(cell.args["part"], payload)
-    table = [
-        {"statement": cell.args["part"], "seed": cell.seed, "quantity": name, "measured": str(value)}
-        for cell, payload in results
-        for name, value in payload.items()
-    ]
-    return {"parts": parts, "tables": {"Measured": table}}
 
 
 def _judge_lists(part: str) -> Any:
@@ -233,10 +205,10 @@ EXPERIMENT = Experiment(
     document="altafini2025",
     place="Lemmas 4, 9, 10 and 11",
     version=1,
-    scales={"smoke": Settings(n_instances=6), "laptop": Settings(), "paper": Settings(n_instances=50, seeds=(0, 1))},
+    scales={"smoke": StatementParams(**SMOKE), "laptop": StatementParams(), "paper": StatementParams(**PAPER)},
     expand=expand,
     run=run,
-    summarise=summarise,
+    summarise=statement_tables,
     claims=(
         _claim(
             "Lemma 4",

@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from separatrix.core.random import spawn
 from separatrix.lab.cell import Cell
 from separatrix.lab.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment import Experiment, Params, Payload, Summary
+from separatrix.lab.experiment import Experiment, Payload, Summary
 
-PARTS = ("lemma 5", "lemma 7", "proposition 1", "proposition 2")
+from .altafini_statements import (
+    PAPER,
+    SMOKE,
+    StatementParams,
+    measure_statement,
+    statement_cells,
+    statement_tables,
+    two_groups,
+)
 
 
-class Settings(Params):
-    """Random instances for each statement."""
-
-    dim: int = 3
-    n_instances: int = 20
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+def expand(params: StatementParams) -> Iterable[Mapping[str, Any]]:
     """One cell per statement and seed."""
-    for seed in settings.seeds:
-        for part in PARTS:
-            yield {"part": part, "seed": seed, "dim": settings.dim, "n_instances": settings.n_instances}
+    return statement_cells(params, _MEASURES)
 
 
 def run(cell: Cell) -> Payload:
     """The measured numbers of one statement."""
-    from separatrix import matrices
-
-    drawn = matrices.attention_instance(
-        cell.args["dim"],
-        generator=spawn(cell.seed, "altafini-propositions", cell.args["part"]),
-        batch=(cell.args["n_instances"],),
-    )
-    return _MEASURES[cell.args["part"]](drawn.coupling, drawn.value)
-
-
-def _points(value: Any, k: int, n1: int, n2: int) -> Any:
-    """n_1 tokens at +v_k and n_2 at -v_k, for a batch of symmetric value matrices."""
-    import torch
-
-    vector = torch.linalg.eigh(value)[1].flip(-1)[..., k]
-    signs = torch.tensor([1.0] * n1 + [-1.0] * n2, dtype=torch.float64)
-    return signs[:, None] * vector[..., None, :]
+    return measure_statement(cell, "altafini-propositions", _MEASURES)
 
 
 def _lemma5(coupling: Any, value: Any) -> Payload:
@@ -76,8 +59,8 @@ def _lemma7(coupling: Any, value: Any) -> Payload:
     from separatrix import dynamics
 
     flow = dynamics.AttentionFlow.from_coupling(coupling, value)
-    consensus = flow.attention(_points(value, 0, 5, 0))
-    bipartite = flow.attention(_points(value, 0, 3, 2))
+    consensus = flow.attention(two_groups(value, 0, 5, 0))
+    bipartite = flow.attention(two_groups(value, 0, 3, 2))
     clusters = dynamics.random_tokens(
         3, value.shape[-1], len(value), generator=spawn(0, "altafini-propositions", "clusters")
     )
@@ -130,19 +113,6 @@ _MEASURES = {
     "proposition 1": _proposition1,
     "proposition 2": _proposition2,
 }
-
-
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
-    """The numbers of the first seed in full, and a table of all."""
-    parts: dict[str, Any] = {}
-    for cell, payload in results:
-        parts.setdefault(cell.args["part"], payload)
-    table = [
-        {"statement": cell.args["part"], "seed": cell.seed, "quantity": name, "measured": str(value)}
-        for cell, payload in results
-        for name, value in payload.items()
-    ]
-    return {"parts": parts, "tables": {"Measured": table}}
 
 
 def _judge_lemma5(summary: Summary) -> Judgement:
@@ -234,10 +204,10 @@ EXPERIMENT = Experiment(
     document="altafini2025",
     place="Lemmas 5 and 7; Propositions 1 and 2",
     version=1,
-    scales={"smoke": Settings(n_instances=6), "laptop": Settings(), "paper": Settings(n_instances=50, seeds=(0, 1))},
+    scales={"smoke": StatementParams(**SMOKE), "laptop": StatementParams(), "paper": StatementParams(**PAPER)},
     expand=expand,
     run=run,
-    summarise=summarise,
+    summarise=statement_tables,
     claims=(
         _claim(
             "Lemma 5",
