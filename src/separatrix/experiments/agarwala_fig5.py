@@ -23,13 +23,13 @@ class Fig5Params(Params):
     """Data, scales and training. Batch, length of training, solver and scales are not stated in the document."""
 
     images: Literal["mnist", "digits"] = "mnist"
-    pool: int = 1  # 784 pixels; 4 averages squares of 4 x 4 pixels to 49
+    pool: int = 1  # 784 pixels; 2 averages squares of 2 x 2 pixels to 196
     n_train: int = 60000
     n_test: int = 10000
     weight_scales: tuple[float, ...] = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0)
     n_steps: int = 4680  # ten epochs
     batch_size: int = 128
-    lr: float = 1e-2  # section 4.1: Adam, beta1 = 0.9, learning rate 1e-2
+    lr: float = 1e-2  # section 4.1: Adam, beta1 = 0.9, learning rate 1e-2, tuned
     tol: float = 1e-3
     solver_steps: int = 30
     together: int = 5  # seeds trained side by side in one cell
@@ -225,15 +225,16 @@ EXPERIMENT = Experiment(
     title="MNIST with tanh equilibrium networks: family and scale of the initial matrix",
     document="agarwala2022",
     place="section 4.1, Fig. 5",
-    version=1,
+    version=2,
     scales={
         "smoke": Fig5Params(
             images="digits", n_train=1000, n_test=200, weight_scales=(0.3, 1.5), n_steps=10, batch_size=32,
             solver_steps=15, together=2, seeds=(0, 1),
         ),
+        # 1e-2 ruins both families at this size (errors of 0.07 to 0.82 over five seeds at sqrt(V) = 0.3): there the
+        # document's tuning would have chosen less
         "laptop": Fig5Params(
-            pool=4, n_train=20000, n_test=2000, weight_scales=(0.3, 1.0, 1.5, 2.0), n_steps=200, batch_size=64,
-            together=6, seeds=tuple(range(6)),
+            pool=2, weight_scales=(0.3, 1.0, 2.0, 3.0), n_steps=470, lr=1e-3,
         ),
         "paper": Fig5Params(),
     },
