@@ -82,8 +82,8 @@ class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
         memory: number of earlier steps kept.
         period: mix at every so many steps; 1 is the classical method.
         mixing: weight of the residual in a step; 1 is the standard method.
-        ridge: relative ridge; by default the rounding error of an inner product, 1.2e-7 in single precision (and 1e-14 in
-            double, where less brings nothing).
+        ridge: relative ridge; by default the rounding error of an inner product, 1.2e-7 in single precision, and 1e-14
+            in double.
     """
 
     memory: int = 5
