@@ -15,7 +15,7 @@ from separatrix.lab.cell import Cell
 from separatrix.lab.claim import Claim, Judgement, Row, Verdict, judge
 from separatrix.lab.experiment import Experiment, Params, Payload, Summary
 from separatrix.lab.ledger import LedgerEntry
-from separatrix.report import single_axes, write_report
+from separatrix.report import single_axes, style, theme, write_report
 from separatrix.sources import Erratum
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\""
@@ -222,11 +222,21 @@ def test_experiment_page_shows_what_a_reader_needs_to_judge_and_repeat(written: 
         assert needed in text
 
 
-def test_every_figure_is_there_in_light_and_dark(written: Path) -> None:
+def test_every_figure_follows_the_theme_of_the_page(written: Path) -> None:
     page = run_page(written)
-    assert page.tags.count("svg") == 4
-    assert "#16181d" in page.source
+    assert page.tags.count("svg") == 2
     assert "line <b>" in page.text
+    figures = page.source[page.source.index("<svg") :]
+    for name in ("ink", "paper", "faint"):
+        with theme("light"):
+            light = getattr(style, name)()
+        with theme("dark"):
+            dark = getattr(style, name)()
+        variable = {"faint": "grid"}.get(name, name)
+        assert f"var(--figure-{variable}, {light})" in figures
+        assert f": {light}" not in figures  # no colour of one theme is left
+        assert page.source.count(f"--figure-{variable}: {light};") == 2  # on screen, and in print whatever the theme
+        assert page.source.count(f"--figure-{variable}: {dark};") == 1
 
 
 def test_erratum_that_no_source_lists_is_named(tmp_path: Path) -> None:

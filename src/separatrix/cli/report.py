@@ -30,11 +30,15 @@ def report(
 
     experiments = find_experiments(names)
     with reading(store) as opened:
-        found = [best_report(experiment, opened, scale) for experiment in experiments] if opened is not None else []
-        runs = [run for run in found if run is not None]
+        found = {}
+        if opened is not None:
+            found = {experiment.name: best_report(experiment, opened, scale) for experiment in experiments}
+        runs = [run for run in found.values() if run is not None]
         if not runs:
             raise MissingData("no experiment has a complete run yet; begin with: separatrix run --all --scale smoke")
-        index = write_report(output, runs, ledger(experiments, opened), title="Separatrix")
+        # the ledger judges by the largest runs, which are these unless a scale was asked for
+        entries = ledger(experiments, opened, found if scale is None else None)
+        index = write_report(output, runs, entries, title="Separatrix")
     if as_json:
         print_json({"index": str(index), "experiments": [run.experiment.name for run in runs]})
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from separatrix.core.result import plain
@@ -39,19 +39,24 @@ class LedgerEntry:
         return {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
-def ledger(experiments: Iterable[Experiment], store: Store | None) -> list[LedgerEntry]:
+def ledger(
+    experiments: Iterable[Experiment], store: Store | None, known: Mapping[str, RunReport | None] | None = None
+) -> list[LedgerEntry]:
     """Every claim of the experiments, judged from the records of the largest complete run.
 
     Args:
         experiments: whose claims.
         store: where the records are; ``None`` if nothing was ever run.
+        known: reports of the largest complete runs that were made before, by name of the experiment.
 
     Raises:
         ExperimentError: an experiment's own code failed on complete records.
     """
-    entries = []
+    entries, reports = [], dict(known or {})
     for experiment in experiments:
-        report = best_report(experiment, store) if store is not None and experiment.claims else None
+        if experiment.name not in reports and store is not None and experiment.claims:
+            reports[experiment.name] = best_report(experiment, store)
+        report = reports.get(experiment.name)
         entries += [_entry(experiment, claim, report) for claim in experiment.claims]
     return entries
 

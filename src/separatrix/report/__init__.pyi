@@ -40,5 +40,6 @@ from .style import (
     save as save,
     single_axes as single_axes,
     theme as theme,
+    to_page_svg as to_page_svg,
     to_svg as to_svg,
 )

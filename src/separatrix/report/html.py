@@ -27,7 +27,7 @@ from separatrix.sources.catalogue import documents
 
 from . import views
 from .figures import draw_experiment
-from .style import to_svg
+from .style import to_page_svg
 from .wording import VERDICT_MARKS, duration, is_number, shown, slug
 
 PAGES = "experiments"
@@ -49,7 +49,7 @@ def write_report(folder: Path, runs: Sequence[RunReport], ledger: Sequence[Ledge
     Raises:
         InvalidInput: ``folder`` is a file.
 
-    Cost: drawing dominates, twice per figure (light and dark); a page holds its figures as SVG.
+    Cost: drawing dominates; a page holds its figures as SVG.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -118,19 +118,17 @@ def _run_page(run: RunReport, title: str) -> str:
 
 
 def _figures(run: RunReport) -> tuple[list[dict[str, Any]], str | None]:
-    """Each figure as light and dark SVG; an experiment whose drawing fails gets a sentence instead of figures."""
+    """Each figure as SVG that follows the page's theme; if drawing fails, a sentence instead of figures."""
     if run.summary is None:
         return [], None
     try:
-        light = draw_experiment(run.experiment, run.summary, "light")
-        dark = draw_experiment(run.experiment, run.summary, "dark")
+        drawn = draw_experiment(run.experiment, run.summary)
     except Exception as error:  # one experiment's bug must not cost the reader the other pages
         return [], f"{type(error).__name__}: {error}"
-    listed = []
-    for number, (name, figure) in enumerate(light.items()):
-        light_svg = Markup(to_svg(figure, f"light{number}"))
-        dark_svg = Markup(to_svg(dark[name], f"dark{number}"))
-        listed.append({"name": name, "anchor": f"figure-{slug(name)}", "light": light_svg, "dark": dark_svg})
+    listed = [
+        {"name": name, "anchor": f"figure-{slug(name)}", "svg": Markup(to_page_svg(figure, f"figure{number}"))}
+        for number, (name, figure) in enumerate(drawn.items())
+    ]
     return listed, None
 
 

@@ -158,5 +158,20 @@ def to_svg(figure: Figure, prefix: str) -> str:
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", element)
 
 
+def to_page_svg(figure: Figure, prefix: str) -> str:
+    """A figure drawn in the light theme as an ``<svg>`` element that follows the theme of the page it stands in.
+
+    Ink, paper and grid become the page's style variables ``--figure-ink``, ``--figure-paper`` and ``--figure-grid``,
+    with the light colours where the page has none: one drawing serves both themes.
+    """
+    colours = {_INK["light"]: "ink", _PAPER["light"]: "paper", _FAINT["light"]: "grid"}
+
+    def variable(found: re.Match[str]) -> str:
+        return f"{found[1]}var(--figure-{colours[found[2]]}, {found[2]})"
+
+    pattern = rf"((?:fill|stroke): ?)({'|'.join(colours)})\b"
+    return re.sub(pattern, variable, to_svg(figure, prefix))
+
+
 def _without_date(suffix: str) -> dict[str, Any]:
     return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(suffix, {})

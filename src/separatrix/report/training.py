@@ -44,7 +44,7 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(r"initial scale $\sqrt{V}$")
+    axes.set_xlabel("initial scale √V")
     axes.set_ylabel("test error")
     axes.legend(title="bars: 95 % of the mean over seeds", title_fontsize=8)
     return figure
@@ -70,7 +70,7 @@ def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, s
             mean = float(numpy.mean(group["values"]))
             axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=colour, linewidth=2.5)
     axes.set_xticks(range(len(scales)), [f"{scale:g}" for scale in scales])
-    axes.set_xlabel(r"initial scale $\sqrt{V}$ of the dense block")
+    axes.set_xlabel("initial scale √V of the dense block")
     axes.set_ylabel("test perplexity")
     figure.legend(loc="outside upper center", ncols=3, title="each mark a seed, bars their mean", title_fontsize=8)
     return figure
