@@ -85,7 +85,7 @@ def fig5_summary(*intervals: tuple[float, float, float]) -> dict[str, Any]:
         {"weight_scale": scale, "haar_minus_gaussian": (low + high) / 2, "low": low, "high": high}
         for scale, low, high in intervals
     ]
-    return {"tables": {"Orthogonal minus independent, 95 % interval": pairs}}
+    return {"tables": {"Orthogonal minus independent, 95 % interval": pairs}, "full_size": True}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,10 @@ def fig5_summary(*intervals: tuple[float, float, float]) -> dict[str, Any]:
 def test_orthogonal_wins_only_if_intervals_say_so(
     intervals: list[tuple[float, float, float]], verdict: Verdict
 ) -> None:
-    assert agarwala_fig5.judge_orthogonal(fig5_summary(*intervals)).verdict is verdict
+    summary = fig5_summary(*intervals)
+    assert agarwala_fig5.judge_orthogonal(summary).verdict is verdict
+    if verdict is Verdict.REFUTED:
+        assert agarwala_fig5.judge_orthogonal({**summary, "full_size": False}).verdict is Verdict.UNDECIDED
 
 
 def test_the_printed_table_would_confirm_its_own_claims() -> None:
@@ -109,40 +112,38 @@ def test_the_printed_table_would_confirm_its_own_claims() -> None:
         {"family": family, "weight_scale": scale, "min": least, "mean": mean, "diverged": 0}
         for (family, scale), (least, mean) in agarwala_table1.PRINTED.items()
     ]
-    printed = {"tables": {agarwala_table1.TABLE: rows}}
+    printed = {"tables": {agarwala_table1.TABLE: rows}, "full_size": True}
     assert agarwala_table1.judge_unstable(printed).verdict is Verdict.CONFIRMED
     assert agarwala_table1.judge_best(printed).verdict is Verdict.CONFIRMED
-    assert agarwala_table1.judge_calm(printed).verdict is Verdict.REFUTED
     calm = copy.deepcopy(printed)
     calm["tables"][agarwala_table1.TABLE][1]["mean"] = 61.0
     assert agarwala_table1.judge_unstable(calm).verdict is Verdict.REFUTED
+    assert agarwala_table1.judge_unstable({**calm, "full_size": False}).verdict is Verdict.UNDECIDED
 
 
-def test_goe_leads_only_if_every_interval_says_so() -> None:
-    pair = {"weight_scale": 1.0, "family": "haar", "minus_goe": 0.2, "low": 0.1, "high": 0.3}
+@pytest.mark.parametrize(
+    ("second", "full_size", "verdict"),
+    [
+        ((0.1, 0.3), False, Verdict.CONFIRMED),
+        ((-0.1, 0.3), True, Verdict.REFINED),
+        ((-0.3, -0.1), True, Verdict.REFUTED),
+        ((-0.3, -0.1), False, Verdict.UNDECIDED),
+    ],
+)
+def test_goe_leads_only_if_intervals_say_so(second: tuple[float, float], full_size: bool, verdict: Verdict) -> None:
+    def gap(low: float, high: float) -> dict[str, Any]:
+        numbers = {"loss": (low + high) / 2, "loss_low": low, "loss_high": high}
+        return {"weight_scale": 1.0, "embedding_std": 0.02, "family": "haar", **numbers}
 
-    def verdict(**second: float) -> Verdict:
-        pairs = [pair, {**pair, **second}]
-        return agarwala_table1.judge_mean({"tables": {"Loss minus that of GOE, 95 % interval": pairs}}).verdict
-
-    assert verdict() is Verdict.CONFIRMED
-    assert verdict(low=-0.1) is Verdict.UNDECIDED
-    assert verdict(low=-0.2, high=-0.1) is Verdict.REFUTED
+    for module, rule in ((agarwala_table1, agarwala_table1.judge_mean), (agarwala_fig6, agarwala_fig6.judge_width)):
+        summary = {"tables": {module.GAPS: [gap(0.1, 0.3), gap(*second)]}, "full_size": full_size}
+        assert rule(summary).verdict is verdict
 
 
-def test_the_control_for_width_is_undecided_inside_its_intervals() -> None:
-    def verdict(gap: float) -> Verdict:
-        row = {"weight_scale": 1.0, "embedding_std": 0.02, "half_width": 0.1, "mean_loss": 2.0 + gap}
-        table = [{**row, "family": family} for family in ("haar", "gaussian")]
-        table.append({**row, "family": "goe", "mean_loss": 2.0})
-        return agarwala_fig6.judge_width({"tables": {agarwala_fig6.TABLE: table}}).verdict
-
-    assert [verdict(gap) for gap in (0.3, 0.1, -0.1, -0.3)] == [
-        Verdict.CONFIRMED,
-        Verdict.UNDECIDED,
-        Verdict.UNDECIDED,
-        Verdict.REFUTED,
-    ]
+def test_no_effect_seen_is_no_refutation() -> None:
+    gap = {"weight_scale": 1.0, "family": "gaussian", "residual": 0.1, "residual_low": -0.1, "residual_high": 0.3}
+    summary = {"tables": {agarwala_table1.GAPS: [gap]}, "full_size": False}
+    assert agarwala_table1.judge_residual(summary).verdict is Verdict.UNDECIDED
 
 
 def test_controls_have_equal_widths_and_differ_in_what_is_injected() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.lab.cell import Cell
+from separatrix.lab.claim import Judgement, Row, Verdict, judge
 from separatrix.lab.experiment import Params
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from separatrix.tasks import Text
 
 FAMILIES = ("goe", "haar", "gaussian")
+DOCUMENT_WIDTH = 700
 NAMES = {"goe": "GOE", "haar": "orthogonal", "gaussian": "independent"}
 
 
@@ -24,7 +26,7 @@ class TransformerParams(Params):
 
     text: Literal["made-up", "tiny-shakespeare", "wikitext2-reordered"] = "wikitext2-reordered"
     level: Literal["characters", "words"] = "words"
-    width: int = 700  # section 4.2
+    width: int = DOCUMENT_WIDTH  # section 4.2
     n_heads: int = 10  # not stated; heads of 70 are usual
     context: int = 128
     batch_size: int = 512
@@ -158,6 +160,58 @@ def radius(model: EquilibriumLanguageModel, tokens: Tensor, n_products: int) -> 
         found = dynamics.spectral_radius(layer, state.flatten(1), power=n_products, krylov=n_products // 2)
     model.train()
     return float(found.median())
+
+
+def gap_to_goe(found: Mapping[Any, Mapping[int, Any]], key: Any, goe: Any) -> dict[str, float]:
+    """Loss (nats) and residual (decades) of one setting minus those of GOE, seed by seed, with 95 % intervals."""
+    import math
+
+    from separatrix import training
+
+    def values(setting: Any) -> tuple[list[float], list[float]]:
+        entries = [found[setting][seed] for seed in found[goe]]
+        return [e["test_loss"] for e in entries], [math.log10(max(e["residual"], 1e-9)) for e in entries]
+
+    loss, residual = map(training.paired_difference, values(key), values(goe))
+    return {
+        "loss": loss.mean, "loss_low": loss.low, "loss_high": loss.high,
+        "residual": residual.mean, "residual_low": residual.low, "residual_high": residual.high,
+    }  # fmt: skip
+
+
+def judge_gaps(gaps: Sequence[Mapping[str, Any]], quantity: str, unit: str, full_size: bool = True) -> Judgement:
+    """Is GOE lower in every comparison, by more than the seeds leave open?
+
+    Refined if in some and never higher; refuted if higher in one, but only by models of the document's own size.
+    """
+    rows = [
+        Row(
+            f"{NAMES[gap['family']]} minus GOE at sqrt(V) = {gap['weight_scale']:g}, {unit}",
+            gap[quantity],
+            "interval above 0",
+            f"[{gap[f'{quantity}_low']:.3f}, {gap[f'{quantity}_high']:.3f}]",
+            agrees=gap[f"{quantity}_low"] > 0,
+            spread=(gap[f"{quantity}_high"] - gap[f"{quantity}_low"]) / 2,
+        )
+        for gap in gaps
+    ]
+    below = sum(gap[f"{quantity}_high"] < 0 for gap in gaps)
+    above = [row for row in rows if row.agrees]
+    evidence = (
+        f"of {len(rows)} comparisons GOE is lower in {len(above)} and higher in {below}; in the others the 95 % "
+        "interval contains zero"
+    )
+    if rows and ((below and not full_size) or not (above or below)):
+        return Judgement(Verdict.UNDECIDED, evidence, tuple(rows))  # no effect seen is no refutation
+    return judge(evidence, rows if below else above, counterexamples=() if below else rows)
+
+
+def judge_at_size(evidence: str, rows: Sequence[Row], full_size: bool) -> Judgement:
+    """As ``judge``, but a model far below the document's size can confirm its statement and not refute it."""
+    judged = judge(evidence, rows)
+    if judged.verdict is Verdict.REFUTED and not full_size:
+        return Judgement(Verdict.UNDECIDED, evidence, judged.rows)
+    return judged
 
 
 def perplexities(results: Sequence[tuple[Cell, dict[str, Any]]], *keys: str) -> dict[tuple[Any, ...], dict[int, Any]]:
