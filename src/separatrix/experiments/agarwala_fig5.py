@@ -249,7 +249,7 @@ EXPERIMENT = Experiment(
             "orthogonal",
             "at large scales orthogonal matrices give a lower test error than independent entries",
             "difference of the test errors, seed by seed, at sqrt(V) of 1 and more",
-            "the 95 % interval over seeds lies below zero (refined: at some scales; undecided: at none, below that size)",
+            "95 % intervals over seeds below zero (refined: at some scales; undecided: at none, with fewer pixels)",
             judge_orthogonal,
         ),
         _claim(
