@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
+from separatrix.core.transforms import transforms_active
 from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.find import find_equilibrium
@@ -18,7 +19,7 @@ from separatrix.dynamics.solve.solution import EquilibriumSolution
 
 from .backward import AbstractBackward, Implicit
 from .dropout import renew_masks
-from .implicit_function import PackedMap, transforms_active
+from .implicit_function import PackedMap
 from .state import State, StateLayout
 
 
@@ -38,8 +39,10 @@ class DEQ(nn.Module):
     Memory in training does not grow with the number of solver steps (with ``Implicit``): one evaluation of the cell is
     kept. Samples that did not converge return their best iterate and are flagged in ``last``; their gradient is not
     the gradient of anything, so watch ``last.n_failed``. Parametrised weights (weight norm, spectral bounds) are
-    computed once a call; ``VariationalDropout`` inside the cell draws one mask a call. Works with ``torch.func.grad``,
-    ``vjp`` and ``jvp`` (not ``vmap``: the number of steps depends on the data); inside them ``last`` is not kept.
+    computed once a call; ``VariationalDropout`` inside the cell draws one mask a call. Works with ``torch.func``:
+    ``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd`` and ``vmap`` around them (gradients per sample, ensembles of
+    parameters); inside them ``last`` is not kept. What is not there raises: second derivatives, and derivatives
+    outside a ``vmap``.
 
     Args:
         cell: a module (or function) f(z, x) that returns a state like z: a tensor (batch, ...), a tuple or a dict
@@ -130,7 +133,7 @@ class DEQ(nn.Module):
     @torch.no_grad()
     def _require_a_map(self, packed_map: PackedMap, z: Tensor) -> None:
         """Refuse, at the first call in training mode, a cell that gives two answers to one question."""
-        if self._known_deterministic or not self.training:
+        if self._known_deterministic or not self.training or transforms_active():
             return
         first, second = packed_map(z), packed_map(z)
         scale = float(first.abs().nan_to_num().mean()) if first.numel() else 0.0

@@ -16,16 +16,11 @@ import torch
 from torch import Tensor
 
 from separatrix.core.errors import SeparatrixError
+from separatrix.core.transforms import transforms_active
 
 PackedMap: TypeAlias = Callable[[Tensor], Tensor]
 LinearSolve: TypeAlias = Callable[[PackedMap, Tensor], Tensor]
 """Solves v = A v + b from products with A and the vector b."""
-
-
-def transforms_active() -> bool:
-    """Whether a transform of ``torch.func`` is being applied to the caller."""
-    active: bool = torch._C._are_functorch_transforms_active()
-    return active
 
 
 def attach_equilibrium(packed_map: PackedMap, z_star: Tensor, solve: LinearSolve) -> Tensor:
@@ -60,7 +55,7 @@ class _Rule:
 
     def adjoint(self, gradient: Tensor) -> Tensor:
         if self.transformed:  # torch.func always runs backward with gradients enabled, so only a sentinel can tell
-            return _carried_once(self.solve(self.pull_back, gradient.detach()), gradient)
+            return _refusing(self.solve(self.pull_back, gradient.detach()), gradient, _NO_SECOND)
         if torch.is_grad_enabled():  # create_graph=True: the adjoint would silently be a constant
             raise SeparatrixError(_NO_SECOND)
         return self.solve(self.pull_back, gradient)
@@ -73,6 +68,10 @@ class _Rule:
         return self.solve(push_forward, tangent)
 
 
+_NO_OUTER = (
+    "an equilibrium layer inside torch.func.vmap has no derivative outside of it; take the derivative inside vmap, or "
+    "put the mapped axis into the batch."
+)
 _NO_SECOND = "an equilibrium layer has no second derivative; use backward=Unrolled() for that."
 
 
@@ -93,25 +92,34 @@ class _Equilibrium(torch.autograd.Function):
         return ctx.rule.adjoint(gradients[0]), None, None
 
     @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], image: Tensor, z_star: Tensor, rule: _Rule) -> Any:
+        # derivatives inside vmap have been dealt with; one taken outside could not know of the mapped axis
+        return _refusing(z_star, image, _NO_OUTER), in_dims[1]
+
+    @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
         tangent: Tensor = ctx.rule.tangent(ctx.z_star, tangents[0])
         return tangent
 
 
-class _OnceDifferentiable(torch.autograd.Function):
+class _Refusing(torch.autograd.Function):
     """Hands on its first argument and pretends that it depends on the second in a way nobody can differentiate."""
 
     @staticmethod
-    def forward(value: Tensor, cause: Tensor) -> Tensor:
+    def forward(value: Tensor, cause: Tensor, reason: str) -> Tensor:
         return value.clone()
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        """Nothing to keep."""
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, str], output: Tensor) -> None:
+        ctx.reason = inputs[2]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        raise SeparatrixError(_NO_SECOND)
+        raise SeparatrixError(ctx.reason)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], value: Tensor, cause: Tensor, reason: str) -> Any:
+        return _refusing(value, cause, reason), in_dims[0]
 
 
 def _carried(image: Tensor, z_star: Tensor, rule: _Rule) -> Tensor:
@@ -119,6 +127,6 @@ def _carried(image: Tensor, z_star: Tensor, rule: _Rule) -> Tensor:
     return out
 
 
-def _carried_once(value: Tensor, cause: Tensor) -> Tensor:
-    out: Tensor = _OnceDifferentiable.apply(value, cause)
+def _refusing(value: Tensor, cause: Tensor, reason: str) -> Tensor:
+    out: Tensor = _Refusing.apply(value, cause, reason)
     return out

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.transforms import any_true
 
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
@@ -56,7 +57,7 @@ class AndersonHistory:
         factor, failed = torch.linalg.cholesky_ex(gram)
         weights = torch.cholesky_solve(torch.ones_like(gram[..., :1]), factor).squeeze(-1)
         weights /= weights.sum(-1, keepdim=True)
-        if bool(failed.any()):
+        if any_true(failed):
             newest = torch.zeros_like(weights[0])
             newest[(self.n_seen - 1) % self.images.shape[1]] = 1
             weights = torch.where((failed == 0).unsqueeze(-1), weights, newest)

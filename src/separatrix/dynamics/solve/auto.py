@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.transforms import any_true
 
 from .anderson import AndersonHistory
 from .base import AbstractEquilibriumSolver, States
@@ -74,7 +75,7 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
         if previous is None or len(history.sizes) < _TRIAL:
             return f
         self._decide(history, f, residual, previous)
-        if not bool(history.accelerated.any()):
+        if not any_true(history.accelerated):
             return f
         step = self._accelerated_step(history, f, residual)
         return rows_from(step, history.accelerated, f)
@@ -91,9 +92,9 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
         measure = now / torch.linalg.vector_norm(f, dim=-1) if self.stop == "rel" else now
         remaining = torch.log(measure / self.tol) / -torch.log(rate)
         leaves = ~history.accelerated & ~((rate < 1) & (remaining <= self.patience))
-        if bool(leaves.any()):
+        if any_true(leaves):
             cosine = torch.linalg.vecdot(residual, previous) / (now * history.sizes[-2])
             alternates = leaves & (cosine < _OSCILLATION)
             history.mixing = torch.where(alternates.unsqueeze(-1), 0.5, history.mixing)
-            history.damped = history.damped or bool(alternates.any())
+            history.damped = history.damped or any_true(alternates)
             history.accelerated = history.accelerated | leaves

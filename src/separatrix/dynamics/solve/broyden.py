@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.transforms import all_true
 
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
@@ -132,7 +133,7 @@ class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
             trial = z + length * history.direction
             falls = _norm(history.fixed_point_map(trial) - trial) <= (1 - _SUFFICIENT_DECREASE * length) * size
             settled = settled | falls
-            if bool(settled.all()):
+            if all_true(settled):
                 break
             length = torch.where(settled, length, length / 2)
         return length

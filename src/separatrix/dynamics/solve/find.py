@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
+from separatrix.core.transforms import transforms_active
 
 from .base import AbstractEquilibriumSolver
 from .maps import CountedMap, FixedPointMap
@@ -79,17 +80,30 @@ def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], 
     if z.shape[0] == 0:
         progress.trace.append(progress.residual)
         return progress.solution(0)
+    if transforms_active():
+        z = _mapped_like(z, fixed_point_map(z))
     history = method.begin(fixed_point_map, z)
     for step in range(1, method.max_steps + 1):
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
-        residual = torch.sub(f, z, out=method.residual_buffer(history))
+        residual = _difference(f, z, method.residual_buffer(history))
         progress.note(z, f, residual)
-        if progress.n_running == 0 or step == method.max_steps:
+        if not progress.any_running or step == method.max_steps:
             break
         proposal = method.propose(history, z, f, residual)
         # a finished sample rests where it is
-        z = proposal if progress.n_running == z.shape[0] else rows_from(proposal, progress.running, z)
+        z = proposal if progress.all_running else rows_from(proposal, progress.running, z)
     return progress.solution(fixed_point_map.evaluations)
+
+
+def _difference(f: Tensor, z: Tensor, buffer: Tensor | None) -> Tensor:
+    if buffer is None or not transforms_active():
+        return torch.sub(f, z, out=buffer)
+    return buffer.copy_(f - z)  # vmap knows no out=
+
+
+def _mapped_like(z: Tensor, f: Tensor) -> Tensor:
+    """z with the mapped axes of f: what is remembered in place must have them from the start."""
+    return torch.where(torch.zeros_like(f, dtype=torch.bool), f, z)
 
 
 def _with_batch_shape(solution: EquilibriumSolution, shape: torch.Size) -> EquilibriumSolution:

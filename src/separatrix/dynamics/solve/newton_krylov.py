@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.transforms import all_true, any_true
 
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
@@ -97,14 +98,14 @@ def gmres(operator: Callable[[Tensor], Tensor], rhs: States, rtol: Tensor, n_kry
         triangle[:, : k + 1, k] = column[:, : k + 1]
         finished = ~done & ((target[:, k + 1].abs() <= rtol * norm) | ~torch.isfinite(column).all(-1))
         last = k == n_krylov - 1
-        if last or bool(finished.any()):
+        if last or any_true(finished):
             solved = torch.linalg.solve_triangular(
                 _safe(triangle[:, : k + 1, : k + 1]), target[:, : k + 1, None], upper=True
             ).squeeze(-1)
             take = (~done if last else finished).unsqueeze(-1)
             weights[:, : k + 1] = torch.where(take, solved, weights[:, : k + 1])
         done |= finished
-        if bool(done.all()):
+        if all_true(done):
             break
     return combination(weights, basis[:, :-1])
 

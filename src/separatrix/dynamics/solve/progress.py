@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.outcome import Outcome
+from separatrix.core.transforms import all_true, any_true
 
 from .base import AbstractEquilibriumSolver, States
 from .solution import EquilibriumSolution
@@ -35,7 +36,8 @@ class Progress:
         self.relative = self.residual
         self.outcome = torch.full((batch,), _RUNNING, device=z.device)
         self.steps = torch.zeros(batch, dtype=torch.int64, device=z.device)
-        self.n_running = batch
+        self.all_running = True
+        self.any_running = batch > 0
         self.trace: list[Tensor] = []
         self._stale = torch.zeros(batch, dtype=torch.int64, device=z.device)
         self._limit = self.residual
@@ -61,15 +63,15 @@ class Progress:
         stalled = (self._stale >= _PATIENCE) & (self.relative <= self._floor) if self._may_stall else None
         if stalled is not None:
             finished |= stalled
-        if bool(finished.any()):
+        if any_true(finished):
             self._finish(finished & self.running, size, done, stalled)
 
     def _keep_best(self, z: Tensor, size: Tensor, relative: Tensor, done: Tensor) -> None:
         better = (size < self.residual) | done
         settled = better
-        if self.n_running < z.shape[0]:
+        if not self.all_running:
             settled = better | (self.outcome == int(Outcome.CONVERGED))  # their rows of z are their best rows
-        if bool(settled.all()):
+        if all_true(settled):
             self.best, self.residual, self.relative = z, size, relative
             if self._may_stall:
                 self._stale.zero_()
@@ -87,7 +89,8 @@ class Progress:
         code = torch.where(done, int(Outcome.CONVERGED), code)
         self.outcome = torch.where(now, code, self.outcome)
         self.steps = torch.where(now, len(self.trace), self.steps)
-        self.n_running = int(self.running.sum())
+        self.all_running = False
+        self.any_running = any_true(self.running)
 
     def solution(self, evaluations: int) -> EquilibriumSolution:
         """The result, when the loop is over."""
@@ -98,8 +101,8 @@ class Progress:
         failed = outcome != Outcome.CONVERGED
         unknown = torch.isinf(self.residual)  # no evaluation was finite
         nan = torch.full_like(self.best, torch.nan)
-        best = rows_from(nan, unknown, self.best) if bool(unknown.any()) else self.best
-        value = rows_from(nan, failed, best) if bool(failed.any()) else best
+        best = rows_from(nan, unknown, self.best) if any_true(unknown) else self.best
+        value = rows_from(nan, failed, best) if any_true(failed) else best
         residual = torch.where(unknown, torch.nan, self.residual)
         relative = torch.where(unknown, torch.nan, self.relative)
         return EquilibriumSolution(value, best, outcome, residual, relative, steps, rate, evaluations, trace)

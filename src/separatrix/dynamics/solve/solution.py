@@ -11,6 +11,7 @@ from torch import Tensor
 from separatrix.core.errors import NotConverged
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
+from separatrix.core.transforms import all_true, exposed
 
 
 @final
@@ -40,12 +41,12 @@ class EquilibriumSolution(Result):
     @property
     def ok(self) -> bool:
         """True if every sample converged."""
-        return bool((self.outcome == Outcome.CONVERGED).all())
+        return all_true(self.outcome == Outcome.CONVERGED)
 
     @property
     def n_failed(self) -> int:
         """How many samples did not converge."""
-        return int((self.outcome != Outcome.CONVERGED).sum())
+        return int((exposed(self.outcome) != Outcome.CONVERGED).sum())
 
     def outcomes(self) -> list[Outcome]:
         """The outcome of each sample as an enumeration member."""
@@ -59,11 +60,12 @@ class EquilibriumSolution(Result):
 
     def failure_message(self) -> str:
         """One sentence on what failed and what to try."""
-        failed = self.outcome != Outcome.CONVERGED
-        kinds = sorted({Outcome(code) for code in self.outcome[failed].flatten().tolist()})
+        outcome, residual, steps = (exposed(part) for part in (self.outcome, self.residual, self.steps))
+        failed = outcome != Outcome.CONVERGED
+        kinds = sorted({Outcome(code) for code in outcome[failed].flatten().tolist()})
         names = ", ".join(kind.label for kind in kinds)
-        worst = float(self.residual[failed].nan_to_num(float("inf")).max())
+        worst = float(residual[failed].nan_to_num(float("inf")).max())
         return (
-            f"{self.n_failed} of {self.outcome.numel()} solves did not converge ({names}; largest residual {worst:.1e} "
-            f"after {int(self.steps.max())} steps). {kinds[-1].advice}"
+            f"{self.n_failed} of {outcome.numel()} solves did not converge ({names}; largest residual {worst:.1e} "
+            f"after {int(steps.max())} steps). {kinds[-1].advice}"
         )

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.transforms import transforms_active
+
 
 def inner_products(stack: Float[Tensor, "batch k d"], vector: Float[Tensor, "batch d"]) -> Float[Tensor, "batch k"]:
     """The inner product of the vector with every member of the stack."""
@@ -25,5 +27,7 @@ def rows_from(
     chosen: Float[Tensor, "batch d"], rows: Tensor, otherwise: Float[Tensor, "batch d"]
 ) -> Float[Tensor, "batch d"]:
     """``chosen`` in the rows of a boolean mask, ``otherwise`` elsewhere; rows are copied, so a NaN stays in its row."""
+    if transforms_active():  # the number of rows must not depend on the data
+        return torch.where(rows.unsqueeze(-1), chosen, otherwise)
     index = rows.nonzero().squeeze(1)
     return otherwise.index_copy(0, index, chosen.index_select(0, index))
