@@ -177,10 +177,10 @@ def test_warm_start_saves_evaluations(cell: TanhCell, x: Tensor) -> None:
     layer = DEQ(cell, solver=Picard(tol=1e-8))
     cold = layer(x)
     assert layer.last is not None
-    first = layer.last.evaluations
+    first = layer.last.evaluations.max()
     layer(x + 1e-6, cold.detach())
     assert layer.last is not None
-    assert layer.last.evaluations < first / 2
+    assert layer.last.evaluations.max() < first / 2
 
 
 @pytest.mark.parametrize(("on_fail", "kind"), [("raise", NotConverged), ("warn", ConvergenceWarning)])

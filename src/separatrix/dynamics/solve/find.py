@@ -79,20 +79,20 @@ def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], 
     progress = Progress(method, z)
     if z.shape[0] == 0:
         progress.trace.append(progress.residual)
-        return progress.solution(0)
+        return progress.solution()
     if transforms_active():
         z = _mapped_like(z, fixed_point_map(z))
     history = method.begin(fixed_point_map, z)
     for step in range(1, method.max_steps + 1):
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
         residual = _difference(f, z, method.residual_buffer(history))
-        progress.note(z, f, residual)
+        progress.note(z, f, residual, fixed_point_map.evaluations)
         if not progress.any_running or step == method.max_steps:
             break
         proposal = method.propose(history, z, f, residual)
         # a finished sample rests where it is
         z = proposal if progress.all_running else rows_from(proposal, progress.running, z)
-    return progress.solution(fixed_point_map.evaluations)
+    return progress.solution()
 
 
 def _difference(f: Tensor, z: Tensor, buffer: Tensor | None) -> Tensor:
@@ -117,6 +117,6 @@ def _with_batch_shape(solution: EquilibriumSolution, shape: torch.Size) -> Equil
         trace=solution.trace.reshape(solution.trace.shape[0], *batch),
         **{
             name: getattr(solution, name).reshape(batch)
-            for name in ("outcome", "residual", "relative", "steps", "rate")
+            for name in ("outcome", "residual", "relative", "steps", "rate", "evaluations")
         },
     )

@@ -36,6 +36,8 @@ class Progress:
         self.relative = self.residual
         self.outcome = torch.full((batch,), _RUNNING, device=z.device)
         self.steps = torch.zeros(batch, dtype=torch.int64, device=z.device)
+        self.evaluations = self.steps
+        self._evaluations_now = 0
         self.all_running = True
         self.any_running = batch > 0
         self.trace: list[Tensor] = []
@@ -50,8 +52,9 @@ class Progress:
         """Mask of the samples that are not finished."""
         return self.outcome == _RUNNING
 
-    def note(self, z: States, f: States, residual: States) -> None:
-        """Take in one evaluation: update the best iterates and decide who is finished."""
+    def note(self, z: States, f: States, residual: States, evaluations: int) -> None:
+        """Take in one step: update the best iterates and decide who is finished, after so many evaluations."""
+        self._evaluations_now = evaluations
         size = torch.linalg.vector_norm(residual, dim=-1)
         relative = size / torch.linalg.vector_norm(f, dim=-1).clamp_min(torch.finfo(z.dtype).tiny)
         if not self.trace:
@@ -89,13 +92,15 @@ class Progress:
         code = torch.where(done, int(Outcome.CONVERGED), code)
         self.outcome = torch.where(now, code, self.outcome)
         self.steps = torch.where(now, len(self.trace), self.steps)
+        self.evaluations = torch.where(now, self._evaluations_now, self.evaluations)
         self.all_running = False
         self.any_running = any_true(self.running)
 
-    def solution(self, evaluations: int) -> EquilibriumSolution:
+    def solution(self) -> EquilibriumSolution:
         """The result, when the loop is over."""
         trace = torch.stack(self.trace)
         steps = torch.where(self.running, len(self.trace), self.steps)
+        evaluations = torch.where(self.running, self._evaluations_now, self.evaluations)
         rate = _rate(trace, steps)
         outcome = self._final_outcome(trace, rate)
         failed = outcome != Outcome.CONVERGED

@@ -33,8 +33,8 @@ class EquilibriumSolution(Result):
     """Steps (residuals looked at) until this sample was finished."""
     rate: Float[Tensor, " *batch"]
     """Observed contraction per step, the geometric mean over the last steps; above one the residual grows."""
-    evaluations: int
-    """Evaluations of the map on the whole batch, Jacobian-vector products included."""
+    evaluations: Int[Tensor, " *batch"]
+    """Evaluations of the map, Jacobian-vector products included, until this sample was finished."""
     trace: Float[Tensor, " time *batch"] = dataclasses.field(repr=False)
     """|f(z) - z| at every step; a finished sample rests where it finished."""
 
