@@ -14,13 +14,13 @@ from separatrix.lab.claim import Claim, Judgement, Row, judge
 from separatrix.lab.experiment import Experiment
 
 from .agarwala_transformer import (
-    DOCUMENT_WIDTH,
     FAMILIES,
     LAPTOP,
     NAMES,
     SMOKE,
     TransformerParams,
     gap_to_goe,
+    is_full_size,
     judge_gaps,
     perplexities,
     row_of,
@@ -74,7 +74,7 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         for line, entries in zip(lines, found.values(), strict=True)
     ]
     return {"tables": {TABLE: rows, GAPS: gaps, EFFECTS: _effects(found)}, "curves": curves, "text": first["text"],
-            "full_size": first["width"] >= DOCUMENT_WIDTH}  # fmt: skip
+            "full_size": is_full_size(first)}  # fmt: skip
 
 
 def _whole_curves(entries: Mapping[int, Any]) -> list[list[float]]:

@@ -10,13 +10,13 @@ from separatrix.lab.claim import Claim, Judgement, Row, judge
 from separatrix.lab.experiment import Experiment
 
 from .agarwala_transformer import (
-    DOCUMENT_WIDTH,
     FAMILIES,
     LAPTOP,
     NAMES,
     SMOKE,
     TransformerParams,
     gap_to_goe,
+    is_full_size,
     judge_at_size,
     judge_gaps,
     perplexities,
@@ -81,7 +81,7 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         ],
         "text": first["text"],
         "n_steps": first["n_steps"],
-        "full_size": first["width"] >= DOCUMENT_WIDTH,
+        "full_size": is_full_size(first),
         "first_loss": max(payload["curve"][0] for _, payload in results),
     }
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from separatrix.tasks import Text
 
 FAMILIES = ("goe", "haar", "gaussian")
-DOCUMENT_WIDTH = 700
+_WIDTH, _STEPS = 700, 52000  # of the document
 NAMES = {"goe": "GOE", "haar": "orthogonal", "gaussian": "independent"}
 
 
@@ -26,14 +26,14 @@ class TransformerParams(Params):
 
     text: Literal["made-up", "tiny-shakespeare", "wikitext2-reordered"] = "wikitext2-reordered"
     level: Literal["characters", "words"] = "words"
-    width: int = DOCUMENT_WIDTH  # section 4.2
+    width: int = _WIDTH  # section 4.2
     n_heads: int = 10  # not stated; heads of 70 are usual
     context: int = 128
     batch_size: int = 512
     solver_steps: int = 20  # Broyden steps, forward and backward
     tol: float = 1e-6
     dropout: float = 0.1
-    n_steps: int = 52000  # warm-up of 2000, then a cosine over 50000
+    n_steps: int = _STEPS  # warm-up of 2000, then a cosine over 50000
     warmup_steps: int = 2000
     lr: float = 1e-3
     clip_norm: float | None = 0.25
@@ -160,6 +160,11 @@ def radius(model: EquilibriumLanguageModel, tokens: Tensor, n_products: int) -> 
         found = dynamics.spectral_radius(layer, state.flatten(1), power=n_products, krylov=n_products // 2)
     model.train()
     return float(found.median())
+
+
+def is_full_size(args: Mapping[str, Any]) -> bool:
+    """Whether a model is as wide, and trained as long, as the document's."""
+    return bool(args["width"] >= _WIDTH and args["n_steps"] >= _STEPS)
 
 
 def gap_to_goe(found: Mapping[Any, Mapping[int, Any]], key: Any, goe: Any) -> dict[str, float]:
