@@ -79,21 +79,28 @@ def claims_of_run(run: RunReport) -> tuple[ClaimView, ...]:
 
 def _claim_of_run(run: RunReport, claim: Claim) -> ClaimView:
     judgement = run.judgements.get(claim.id) or Judgement(Verdict.NOT_RUN, _why_not_judged(run, claim))
-    erratum, key = _erratum(claim.erratum)
+    return _claim_view(claim, judgement, run.experiment.name, run.scale)
+
+
+def _claim_view(
+    stated: Claim | LedgerEntry, judgement: Judgement, experiment: str, scale: str | None, page: str | None = None
+) -> ClaimView:
+    erratum, key = _erratum(stated.erratum)
     return ClaimView(
-        id=claim.id,
-        anchor=f"claim-{slug(claim.id)}",
-        place=claim.place,
-        statement=claim.statement,
-        measures=claim.measures,
-        test=claim.test,
+        id=stated.id,
+        anchor=f"claim-{slug(stated.id)}",
+        place=stated.place,
+        statement=stated.statement,
+        measures=stated.measures,
+        test=stated.test,
         verdict=judgement.verdict,
         evidence=judgement.evidence,
         rows=judgement.rows,
         erratum=erratum,
         erratum_key=key,
-        experiment=run.experiment.name,
-        scale=run.scale,
+        experiment=experiment,
+        scale=scale,
+        page=page,
     )
 
 
@@ -121,23 +128,9 @@ def ledger_groups(ledger: Sequence[LedgerEntry], pages: Mapping[tuple[str, str],
 
 
 def _claim_of_entry(entry: LedgerEntry, pages: Mapping[tuple[str, str], str]) -> ClaimView:
-    erratum, key = _erratum(entry.erratum)
-    return ClaimView(
-        id=entry.id,
-        anchor=f"claim-{slug(entry.id)}",
-        place=entry.place,
-        statement=entry.statement,
-        measures=entry.measures,
-        test=entry.test,
-        verdict=entry.verdict,
-        evidence=entry.evidence,
-        rows=entry.rows,
-        erratum=erratum,
-        erratum_key=key,
-        experiment=entry.experiment,
-        scale=entry.scale,
-        page=pages.get((entry.experiment, entry.scale or "")) or _any_page(entry.experiment, pages),
-    )
+    judgement = Judgement(entry.verdict, entry.evidence, entry.rows)
+    page = pages.get((entry.experiment, entry.scale or "")) or _any_page(entry.experiment, pages)
+    return _claim_view(entry, judgement, entry.experiment, entry.scale, page)
 
 
 def _any_page(experiment: str, pages: Mapping[tuple[str, str], str]) -> str | None:
