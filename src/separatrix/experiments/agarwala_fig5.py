@@ -254,7 +254,7 @@ EXPERIMENT = Experiment(
         ),
         _claim(
             "sensitive",
-            "the test error depends on the initial scale, and is lowest at small scales",
+            "the test error depends on the initial scale: it is higher at the largest than at the smallest",
             "mean test error at the largest and at the smallest scale",
             "the rise exceeds the sum of both 95 % half-widths",
             judge_sensitive,
