@@ -34,11 +34,14 @@ def test_perplexities_show_each_seed_beside_the_mean() -> None:
     assert sum(list(line.get_ydata()) == [4.0, 4.0] for line in figure.axes[0].lines) == 2
 
 
-def test_learning_curves_have_a_panel_for_each_size_of_the_embeddings() -> None:
-    curve = {"family": "goe", "weight_scale": 1.0, "steps": [1, 2], "losses": [[3.0, 2.0], [5.0, 4.0]]}
-    figure = draw_learning_curves([{**curve, "embedding_std": std} for std in (1.0, 0.02)], NAMES)
+def test_learning_curves_show_each_seed_and_the_mean_of_those_still_running() -> None:
+    whole = {"family": "goe", "steps": [1, 2, 3], "losses": [3.0, 2.0, 1.0]}
+    broken = {"family": "goe", "steps": [1, 2], "losses": [5.0, 4.0]}  # a run that diverged is shorter
+    curves = [{**curve, "embedding_std": std} for std in (1.0, 0.02) for curve in (whole, broken)]
+    figure = draw_learning_curves(curves, NAMES, panels="embedding_std")
     assert [axes.get_title() for axes in figure.axes] == ["embeddings of size 0.02", "embeddings of size 1"]
-    assert list(figure.axes[0].lines[0].get_ydata()) == [4.0, 3.0]
+    assert [list(line.get_ydata()) for line in figure.axes[0].lines] == [[3.0, 2.0, 1.0], [5.0, 4.0], [4.0, 3.0]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["GOE"]
 
 
 def test_a_training_run_can_be_plotted() -> None:

@@ -22,6 +22,7 @@ from .agarwala_transformer import (
     gap_to_goe,
     is_full_size,
     judge_gaps,
+    learning_curves,
     perplexities,
     row_of,
     train_cell,
@@ -61,26 +62,22 @@ def run(cell: Cell) -> dict[str, Any]:
 def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
     """A row and a learning curve for each line, and the differences that the controls ask for."""
     found, first = perplexities(results, "family", "weight_scale", "embedding_std"), results[0][0].args
-    lines = [dict(zip(("family", "weight_scale", "embedding_std"), key, strict=True)) for key in found]
-    rows = [{**line, **row_of(entries)} for line, entries in zip(lines, found.values(), strict=True)]
+    rows = [
+        dict(zip(("family", "weight_scale", "embedding_std"), key, strict=True)) | row_of(entries)
+        for key, entries in found.items()
+    ]
     gaps = [
         {"weight_scale": scale, "embedding_std": std, "family": other}
         | gap_to_goe(found, (other, scale, std), ("goe", scale, std))
         for scale, std in sorted({key[1:] for key in found})
         for other in ("haar", "gaussian")
     ]
-    curves = [
-        {**line, "steps": next(iter(entries.values()))["steps"], "losses": _whole_curves(entries)}
-        for line, entries in zip(lines, found.values(), strict=True)
-    ]
-    return {"tables": {TABLE: rows, GAPS: gaps, EFFECTS: _effects(found)}, "curves": curves, "text": first["text"],
-            "full_size": is_full_size(first)}  # fmt: skip
-
-
-def _whole_curves(entries: Mapping[int, Any]) -> list[list[float]]:
-    """Curves of the seeds that reached the end; a diverged one is shorter."""
-    longest = max(len(entry["curve"]) for entry in entries.values())
-    return [entry["curve"] for entry in entries.values() if len(entry["curve"]) == longest]
+    return {
+        "tables": {TABLE: rows, GAPS: gaps, EFFECTS: _effects(found)},
+        "curves": learning_curves(results),
+        "text": first["text"],
+        "full_size": is_full_size(first),
+    }
 
 
 def _effects(found: Mapping[tuple[Any, ...], Mapping[int, Any]]) -> list[dict[str, Any]]:
@@ -148,7 +145,7 @@ def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
     """Learning curves."""
     from separatrix.report.training import draw_learning_curves
 
-    return {"learning-curves": draw_learning_curves(summary["curves"], NAMES)}
+    return {"learning-curves": draw_learning_curves(summary["curves"], NAMES, panels="embedding_std")}
 
 
 def _claim(name: str, document: str, statement: str, measures: str, test: str, rule: Any) -> Claim:

@@ -19,6 +19,7 @@ from .agarwala_transformer import (
     is_full_size,
     judge_at_size,
     judge_gaps,
+    learning_curves,
     perplexities,
     row_of,
     train_cell,
@@ -79,6 +80,7 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
             {"family": family, "weight_scale": scale, "values": [entry["perplexity"] for entry in entries.values()]}
             for (family, scale), entries in found.items()
         ],
+        "curves": learning_curves(results),
         "text": first["text"],
         "n_steps": first["n_steps"],
         "full_size": is_full_size(first),
@@ -139,10 +141,13 @@ def judge_learns(summary: dict[str, Any]) -> Judgement:
 
 
 def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
-    """Perplexity of every seed."""
-    from separatrix.report.training import draw_perplexities
+    """Perplexity of every seed, and the way there (the document's Fig. 6)."""
+    from separatrix.report.training import draw_learning_curves, draw_perplexities
 
-    return {"perplexity": draw_perplexities(summary["perplexities"], NAMES)}
+    return {
+        "perplexity": draw_perplexities(summary["perplexities"], NAMES),
+        "learning-curves": draw_learning_curves(summary["curves"], NAMES, panels="weight_scale"),
+    }
 
 
 def _claim(

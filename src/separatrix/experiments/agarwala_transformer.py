@@ -230,6 +230,16 @@ def perplexities(results: Sequence[tuple[Cell, dict[str, Any]]], *keys: str) -> 
     return found
 
 
+def learning_curves(results: Sequence[tuple[Cell, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Steps and test losses of every model, with what tells it apart."""
+    names = ("family", "weight_scale", "embedding_std")
+    return [
+        {name: cell.args[name] for name in names}
+        | {"seed": cell.seed, "steps": payload["steps"], "losses": payload["curve"]}
+        for cell, payload in results
+    ]
+
+
 def row_of(found: Mapping[int, Any]) -> dict[str, Any]:
     """The columns of a table that tell of one setting over its seeds."""
     from separatrix import training

@@ -76,30 +76,38 @@ def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, s
     return figure
 
 
-def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
-    """Test loss against steps, a panel per size of the embeddings: mean over seeds, and their range as a band.
+def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str, str], *, panels: str) -> Figure:
+    """Test loss against steps: a thin line per seed, a thick one for their mean where all are still running.
 
     Args:
-        curves: mappings with ``family``, ``embedding_std``, ``weight_scale``, ``steps`` and ``losses``, one per seed.
+        curves: mappings with ``family``, ``steps``, ``losses`` and the entry named by ``panels``, one per seed.
         names: what to call each family.
+        panels: entry whose values have a panel each: ``"weight_scale"`` or ``"embedding_std"``.
     """
-    stds = sorted({curve["embedding_std"] for curve in curves})
-    scales = sorted({curve["weight_scale"] for curve in curves})
-    figure, grid = new_figure(1, len(stds), width=3.3 * len(stds) + 0.6, height=3.4, sharey=True)
-    for axes, std in zip(grid[0], stds, strict=True):
-        for curve in (curve for curve in curves if curve["embedding_std"] == std):
-            losses = numpy.array(curve["losses"])
-            colour = _COLOURS.get(curve["family"], PALETTE[6])
-            dash = ("-", "--", ":")[scales.index(curve["weight_scale"]) % 3]
-            label = names.get(curve["family"], curve["family"])
-            label += f", √V = {curve['weight_scale']:g}" if len(scales) > 1 else ""
-            axes.plot(curve["steps"], losses.mean(0), dash, color=colour, label=label)
-            axes.fill_between(curve["steps"], losses.min(0), losses.max(0), color=colour, alpha=0.15, linewidth=0)
-        axes.set_title(f"embeddings of size {std:g}")
+    values = sorted({curve[panels] for curve in curves})
+    figure, grid = new_figure(1, len(values), width=2.7 * len(values) + 0.9, height=3.4, sharey=True)
+    for axes, value in zip(grid[0], values, strict=True):
+        shown = [curve for curve in curves if curve[panels] == value]
+        for family in dict.fromkeys(curve["family"] for curve in shown):
+            own = [curve for curve in shown if curve["family"] == family]
+            _draw_seeds(axes, own, _COLOURS.get(family, PALETTE[6]), names.get(family, family))
+        axes.set_title(_PANELS[panels].format(value))
         axes.set_xlabel("step")
     grid[0, 0].set_ylabel("test loss (nats a symbol)")
-    grid[0, -1].legend(title="band: range over seeds", title_fontsize=8)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
+
+
+_PANELS = {"weight_scale": "√V = {:g}", "embedding_std": "embeddings of size {:g}"}
+
+
+def _draw_seeds(axes: Axes, curves: Sequence[Mapping[str, Any]], colour: str, label: str) -> None:
+    for curve in curves:
+        axes.plot(curve["steps"], curve["losses"], color=colour, linewidth=0.6, alpha=0.55)
+    shortest = min(curves, key=lambda curve: len(curve["steps"]))["steps"]
+    mean = numpy.mean([curve["losses"][: len(shortest)] for curve in curves], axis=0)
+    axes.plot(shortest, mean, color=colour, linewidth=2.2, label=label)
 
 
 def _name(family: str) -> str:
