@@ -86,6 +86,37 @@ def test_broyden_restarts_when_its_memory_is_full(generator: torch.Generator) ->
     assert int(full.steps.max()) < int(short.steps.max())
 
 
+@pytest.mark.parametrize("line_search", [0, 3])
+def test_broyden_takes_the_steps_of_the_dense_formula(line_search: int, generator: torch.Generator) -> None:
+    weight = 2 * torch.randn(6, 6, generator=generator, dtype=torch.float64)  # expanding, so that some steps are halved
+
+    def residual(z: Tensor) -> Tensor:
+        return torch.tanh(weight @ z) + 1 - z
+
+    z, inverse, sizes, lengths = torch.zeros(6, dtype=torch.float64), torch.eye(6, dtype=torch.float64), [], set()
+    for _ in range(12):
+        r = residual(z)
+        sizes.append(r.norm())
+        direction, length = inverse @ r, 1.0
+        for _ in range(line_search):
+            if residual(z + length * direction).norm() <= (1 - 1e-4 * length) * r.norm():
+                break
+            length /= 2
+        lengths.add(length)
+        step = length * direction
+        z = z + step
+        change = residual(z) - r
+        row = step @ inverse
+        inverse = inverse - torch.outer(step + inverse @ change, row) / (row @ change)
+    assert (len(lengths) > 1) == (line_search > 0)
+    method = Broyden(tol=1e-300, max_steps=12, line_search=line_search)
+    with pytest.warns(ConvergenceWarning):
+        solution = find_equilibrium(
+            lambda z: torch.tanh(z @ weight.mT) + 1, method, torch.zeros(1, 6, dtype=torch.float64), throw=False
+        )
+    assert torch.allclose(solution.trace[:, 0], torch.stack(sizes), rtol=1e-7)
+
+
 def test_line_search_lowers_the_residual_at_every_step_it_can() -> None:
     def steep(z: Tensor) -> Tensor:  # Picard from 3 jumps far beyond the equilibrium near 0
         return z - torch.atan(4 * z)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import final
 
 import torch
@@ -14,57 +13,87 @@ from separatrix.core.transforms import all_true
 
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
-from .stacks import combination, inner_products
+from .stacks import combination
 
 _SUFFICIENT_DECREASE = 1e-4
-_BLOCK_NUMBERS = 2**21
-"""Numbers in each half of a block, if it then holds at least eight pairs."""
 
 
 class BroydenHistory:
-    """The matrix M = I + sum over pairs of left right^T, minus the inverse Jacobian of f(z) - z, and the last step.
+    """The steps taken, which hold all of M, minus the approximate inverse Jacobian of f(z) - z.
 
-    Pairs lie in blocks that are allocated when needed: one buffer that grows would be copied, and one for the whole
-    memory would mostly stay empty.
+    M is a product of factors I + u s^T, one for each step s, and u lies in the plane of s and the next step (Kelley,
+    Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3): no second vector is kept. M times the
+    residual r is r plus a combination of the steps whose weights solve a triangular system in inner products. So one
+    step reads the stack of steps twice. The slot after the last step holds the residual.
     """
 
     def __init__(self, fixed_point_map: CountedMap, z: States, memory: int) -> None:
+        batch, dim = z.shape
         self.fixed_point_map = fixed_point_map
-        self.block_pairs = min(memory, max(8, _BLOCK_NUMBERS // max(z.numel(), 1)))
-        self.blocks: list[tuple[Tensor, Tensor]] = []
-        self.n_pairs = 0
-        self.direction: Tensor | None = None
-        self.step: Tensor | None = None
+        self.steps = z.new_empty(batch, memory + 1, dim)
+        self.lower = z.new_zeros(batch, memory, memory, dtype=torch.float64)
+        self.onward = z.new_zeros(batch, memory, dtype=torch.float64)
+        """Weight of the next step in u."""
+        self.own = z.new_zeros(batch, memory, dtype=torch.float64)
+        """Weight of the step itself in u; zero for steps taken in full."""
+        self.length: Tensor | None = None
+        self.n_steps = 0
 
-    def times(self, vector: States) -> States:
-        """M times a vector."""
-        out = vector
-        for left, right in self._filled():
-            out = out + combination(inner_products(right, vector), left)
-        return out
+    def slot(self) -> States:
+        """Of the next residual, and then of the step that follows from it."""
+        return self.steps[:, self.n_steps]
 
-    def transposed_times(self, vector: States) -> States:
-        """The transpose of M times a vector."""
-        out = vector
-        for left, right in self._filled():
-            out = out + combination(inner_products(left, vector), right)
-        return out
+    def restart(self) -> States:
+        """Forget all steps; the first new one is the residual."""
+        if self.n_steps > 0:
+            self.steps[:, 0] = self.slot()
+        self.n_steps = 1
+        return self.steps[:, 0]
 
-    def store(self, left: States, right: States) -> None:
-        """Add a pair."""
-        block, slot = divmod(self.n_pairs, self.block_pairs)
-        if block == len(self.blocks):
-            shape = (left.shape[0], self.block_pairs, left.shape[1])
-            self.blocks.append((left.new_empty(shape), left.new_empty(shape)))
-        self.blocks[block][0][:, slot] = left
-        self.blocks[block][1][:, slot] = right
-        self.n_pairs += 1
+    def advance(self) -> States:
+        """The quasi-Newton step for the residual in its slot, which it replaces."""
+        n = self.n_steps
+        products = torch.bmm(self.steps[:, n - 1 : n + 1], self.steps[:, :n].mT).double()
+        last, residual = (
+            products[:, 0],
+            products[:, 1],
+        )  # inner products of the last step and the residual with all steps
+        shares = self._shares(last, residual)
+        overlap = shares[:, n - 1]
+        size = last[:, n - 1] if self.length is None else last[:, n - 1] / self.length
+        usable = (size - overlap).abs() > 1e-8 * (size.abs() + overlap.abs())
+        gain = torch.where(usable, size / (size - overlap), 1.0).unsqueeze(-1)
+        weights = torch.cat([shares[:, : n - 1] * self.onward[:, : n - 1], torch.ones_like(gain)], dim=-1)
+        self.onward[:, n - 1] = torch.where(usable, 1 / size, 0.0)
+        first = 1
+        if self.length is not None:
+            first = 0
+            self.own[:, n - 1] = torch.where(usable, (1 - 1 / self.length) / size, 0.0)
+            weights = torch.nn.functional.pad(weights, (1, 0))
+            weights[:, :n] += shares * self.own[:, :n]
+        step = combination((gain * weights).to(self.steps.dtype), self.steps[:, first : n + 1])
+        self.steps[:, n] = step
+        self.n_steps = n + 1
+        return step
 
-    def _filled(self) -> Iterator[tuple[Tensor, Tensor]]:
-        firsts = range(0, self.n_pairs, self.block_pairs)
-        for first, (left, right) in zip(firsts, self.blocks, strict=False):  # after a restart blocks lie empty
-            n = min(self.n_pairs - first, self.block_pairs)
-            yield left[:, :n], right[:, :n]
+    def shorten(self, length: Tensor) -> States:
+        """Multiply the last step by a length (batch,)."""
+        n = self.n_steps
+        self.steps[:, n - 1] *= length.unsqueeze(-1).to(self.steps.dtype)
+        self.length = length.double()
+        if n > 1:
+            self.onward[:, n - 2] /= self.length
+        return self.steps[:, n - 1]
+
+    def _shares(self, last: Tensor, residual: Tensor) -> Tensor:
+        """The inner product of each step with what the factors before its own have made of the residual."""
+        n = self.n_steps
+        if n > 1:
+            onward, own = self.onward[:, : n - 1] * last[:, 1:], self.own[:, : n - 1] * last[:, :-1]
+            self.lower[:, n - 1, : n - 1] = -onward - own
+        return torch.linalg.solve_triangular(
+            self.lower[:, :n, :n], residual.unsqueeze(-1), upper=False, unitriangular=True
+        ).squeeze(-1)
 
 
 @final
@@ -72,11 +101,12 @@ class BroydenHistory:
 class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
     """Quasi-Newton steps from rank-one updates of the inverse Jacobian, starting from Picard.
 
-    When the memory is full the history starts anew: dropping or overwriting a single pair would break the secant
-    conditions of those that follow it. Cost a step beyond the map: four passes over (batch, pairs, d).
+    When the memory is full the history starts anew: dropping or overwriting a single step would break the secant
+    conditions of those that follow it. Cost a step beyond the map: two passes over (batch, steps, d), and a triangular
+    system of that many unknowns per sample; memory (batch, min(memory, max_steps) + 1, d).
 
     Args:
-        memory: number of rank-one pairs kept before the restart.
+        memory: number of steps kept before the restart.
         line_search: how often a step may be halved until the residual falls (Armijo's rule, per sample); each trial
             costs an evaluation. 0 takes every step in full.
     """
@@ -90,48 +120,31 @@ class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
         require_integer(self.line_search, "line_search", at_least=0)
 
     def begin(self, fixed_point_map: CountedMap, z: States) -> BroydenHistory:
-        """No pair yet."""
-        return BroydenHistory(fixed_point_map, z, self.memory)
+        """No step yet."""
+        return BroydenHistory(fixed_point_map, z, min(self.memory, self.max_steps))
+
+    def residual_buffer(self, history: BroydenHistory) -> Tensor:
+        """The residual is written beside the steps."""
+        return history.slot()
 
     def propose(self, history: BroydenHistory, z: States, f: States, residual: States) -> States:
         """The quasi-Newton step; the first, and the one after a restart, is a Picard step."""
-        if history.step is None or history.n_pairs == self.memory:
-            history.n_pairs = 0
-            history.direction = residual
-        else:
-            history.direction = self._direction(history, residual)
-        history.step = history.direction
-        if self.line_search > 0:
-            history.step = history.direction * self._step_length(history, z, residual)
-        return z + history.step
-
-    def _direction(self, history: BroydenHistory, residual: Tensor) -> Tensor:
-        """Update M so that it maps the last difference of residuals to minus the last step, and apply it.
-
-        The last direction is M times the old residual, so M times the difference y of residuals is ``applied`` minus
-        it: with s the step, the update M - (s + M y) (s^T M) / (s^T M y) costs no further product with the history
-        than M^T s.
-        """
-        direction, step = history.direction, history.step
-        assert direction is not None
-        assert step is not None
-        applied = history.times(residual)
-        overlap, old_overlap = _dot(step, applied), _dot(step, direction)
-        curvature = overlap - old_overlap  # s^T M y
-        usable = curvature.abs() > 1e-8 * (overlap.abs() + old_overlap.abs())
-        gain = torch.where(usable, -curvature.reciprocal(), 0.0)
-        left = gain * (applied if step is direction else applied + (step - direction))
-        history.store(left, history.transposed_times(step))
-        return torch.addcmul(applied, left, overlap)
-
-    def _step_length(self, history: BroydenHistory, z: Tensor, residual: Tensor) -> Tensor:
-        assert history.direction is not None
+        if self.line_search == 0:
+            return z + self._direction(history)
         size = _norm(residual)
+        direction = self._direction(history)
+        return z + history.shorten(self._step_length(history.fixed_point_map, z, direction, size))
+
+    def _direction(self, history: BroydenHistory) -> States:
+        full = history.n_steps == history.steps.shape[1] - 1
+        return history.restart() if full or history.n_steps == 0 else history.advance()
+
+    def _step_length(self, fixed_point_map: CountedMap, z: Tensor, direction: Tensor, size: Tensor) -> Tensor:
         length = torch.ones_like(size)
-        settled = torch.zeros_like(size, dtype=torch.bool) | ~torch.isfinite(size)
+        settled = ~torch.isfinite(size)
         for _ in range(self.line_search):
-            trial = z + length * history.direction
-            falls = _norm(history.fixed_point_map(trial) - trial) <= (1 - _SUFFICIENT_DECREASE * length) * size
+            trial = z + length.unsqueeze(-1) * direction
+            falls = _norm(fixed_point_map(trial) - trial) <= (1 - _SUFFICIENT_DECREASE * length) * size
             settled = settled | falls
             if all_true(settled):
                 break
@@ -139,9 +152,5 @@ class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
         return length
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum(-1, keepdim=True)
-
-
 def _norm(a: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(a, dim=-1, keepdim=True)
+    return torch.linalg.vector_norm(a, dim=-1)
