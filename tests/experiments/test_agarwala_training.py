@@ -152,3 +152,15 @@ def test_controls_have_equal_widths_and_differ_in_what_is_injected() -> None:
     assert all(cell.args["square"] for cell in cells)
     assert {cell.args["embedding_std"] for cell in cells} == {0.02, 1.0}
     assert {cell.args["family"] for cell in cells} == set(agarwala_fig6.FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.1, 0.3, Verdict.CONFIRMED), (-0.1, 0.3, Verdict.UNDECIDED), (-0.3, -0.1, Verdict.REFUTED)],
+)
+def test_larger_embeddings_train_better_only_if_intervals_say_so(low: float, high: float, verdict: Verdict) -> None:
+    gaps = [
+        {"family": family, "weight_scale": 1.0, "loss": 0.2, "low": bottom, "high": top}
+        for family, bottom, top in (("goe", 0.1, 0.3), ("haar", low, high))
+    ]
+    assert agarwala_fig6.judge_injection_loss({"tables": {agarwala_fig6.LOSSES: gaps}}).verdict is verdict

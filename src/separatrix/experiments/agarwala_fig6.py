@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.lab.cell import Cell
-from separatrix.lab.claim import Claim, Judgement, Row, judge
+from separatrix.lab.claim import Claim, Judgement, Row, Verdict, judge
 from separatrix.lab.experiment import Experiment
 
 from .agarwala_transformer import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TABLE = "Square dense blocks"
 GAPS = "Loss and decades of residual minus those of GOE, 95 % intervals"
+LOSSES = "Loss with the smallest minus loss with the largest embeddings, 95 % intervals"
 EFFECTS = "Largest difference between families, and effect of the embeddings' size"
 
 
@@ -73,7 +74,7 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         for other in ("haar", "gaussian")
     ]
     return {
-        "tables": {TABLE: rows, GAPS: gaps, EFFECTS: _effects(found)},
+        "tables": {TABLE: rows, GAPS: gaps, EFFECTS: _effects(found), LOSSES: _losses_by_embeddings(found)},
         "curves": learning_curves(results),
         "text": first["text"],
         "full_size": is_full_size(first),
@@ -100,6 +101,21 @@ def _effects(found: Mapping[tuple[Any, ...], Mapping[int, Any]]) -> list[dict[st
                 {"weight_scale": weight_scale, "quantity": name, "families_at_most": max(between)}
                 | {"embeddings_at_least": min(moved), "embeddings_at_most": max(moved)}
             )
+    return rows
+
+
+def _losses_by_embeddings(found: Mapping[tuple[Any, ...], Mapping[int, Any]]) -> list[dict[str, Any]]:
+    """Loss with the smallest embeddings minus that with the largest, seed by seed, with 95 % intervals."""
+    from separatrix import training
+
+    stds = sorted({key[2] for key in found})
+    rows = []
+    for family, scale in sorted({key[:2] for key in found}):
+        small, large = (found[family, scale, std] for std in (stds[0], stds[-1]))
+        gap = training.paired_difference(
+            [entry["test_loss"] for entry in small.values()], [large[seed]["test_loss"] for seed in small]
+        )
+        rows.append({"family": family, "weight_scale": scale, "loss": gap.mean, "low": gap.low, "high": gap.high})
     return rows
 
 
@@ -139,6 +155,26 @@ def judge_injection(summary: dict[str, Any]) -> Judgement:
         for row in gaps
     ]
     return judge("; ".join(words), rows)
+
+
+def judge_injection_loss(summary: dict[str, Any]) -> Judgement:
+    """Test loss: embeddings of the size of the state against the document's."""
+    gaps = summary["tables"][LOSSES]
+    rows = [
+        Row(
+            f"{NAMES[gap['family']]} at sqrt(V) = {gap['weight_scale']:g}: small minus large embeddings, nats",
+            gap["loss"],
+            "interval above 0",
+            f"[{gap['low']:.3f}, {gap['high']:.3f}]",
+            agrees=gap["low"] > 0,
+            spread=(gap["high"] - gap["low"]) / 2,
+        )
+        for gap in gaps
+    ]
+    words = ", ".join(f"{NAMES[gap['family']]} {gap['loss']:+.3f}" for gap in gaps)
+    if any(gap["high"] < 0 for gap in gaps) or all(row.agrees for row in rows):
+        return judge(f"loss with small minus loss with large embeddings: {words}", rows)
+    return Judgement(Verdict.UNDECIDED, f"loss with small minus loss with large embeddings: {words}", tuple(rows))
 
 
 def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
@@ -192,6 +228,14 @@ EXPERIMENT = Experiment(
             "median residual in decades after training, spectral radius before, both as means over seeds",
             "the least effect of the size exceeds the largest effect of the family",
             judge_injection,
+        ),
+        _claim(
+            "injection-loss",
+            "separatrix",
+            "with embeddings of the size of the state every family reaches a lower test loss",
+            "test loss with the document's embeddings minus that with unit ones, seed by seed",
+            "95 % intervals above zero; refuted if one lies below, else undecided",
+            judge_injection_loss,
         ),
     ),
     draw=draw,
