@@ -102,13 +102,15 @@ def judge_residual(summary: dict[str, Any]) -> Judgement:
 def judge_best(summary: dict[str, Any]) -> Judgement:
     """The best seed of independent entries against the best of GOE."""
     table = {(row["family"], row["weight_scale"]): row for row in summary["tables"][TABLE]}
-    rows = []
+    rows, words = [], []
     for scale in sorted({scale for _, scale in table}):
         goe, gaussian = table["goe", scale]["min"], table["gaussian", scale]["min"]
         name = f"best independent seed at sqrt(V) = {scale:g}"
         rows.append(Row(name, gaussian, f"below GOE's {goe:.3f}", "", agrees=gaussian < goe))
-    words = ", ".join(f"{row.measured:.2f} {row.expected}" for row in rows)
-    return judge_at_size(f"smallest perplexities: {words}", rows, summary["full_size"])
+        words.append(f"{gaussian:.2f} (GOE {goe:.2f})")
+    return judge_at_size(
+        f"smallest perplexities of independent entries: {', '.join(words)}", rows, summary["full_size"]
+    )
 
 
 def judge_unstable(summary: dict[str, Any]) -> Judgement:

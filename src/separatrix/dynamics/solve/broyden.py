@@ -16,6 +16,8 @@ from .maps import CountedMap
 from .stacks import combination
 
 _SUFFICIENT_DECREASE = 1e-4
+_LARGEST_GAIN = 1e8
+"""A sample whose update would divide by nearly zero does without it."""
 
 
 class BroydenHistory:
@@ -54,16 +56,14 @@ class BroydenHistory:
         """The quasi-Newton step for the residual in its slot, which it replaces."""
         n = self.n_steps
         products = torch.bmm(self.steps[:, n - 1 : n + 1], self.steps[:, :n].mT).double()
-        last, residual = (
-            products[:, 0],
-            products[:, 1],
-        )  # inner products of the last step and the residual with all steps
-        shares = self._shares(last, residual)
-        overlap = shares[:, n - 1]
+        last = products[:, 0]  # the last step with all steps; then the residual with all steps
+        shares = self._shares(last, products[:, 1])
         size = last[:, n - 1] if self.length is None else last[:, n - 1] / self.length
-        usable = (size - overlap).abs() > 1e-8 * (size.abs() + overlap.abs())
-        gain = torch.where(usable, size / (size - overlap), 1.0).unsqueeze(-1)
-        weights = torch.cat([shares[:, : n - 1] * self.onward[:, : n - 1], torch.ones_like(gain)], dim=-1)
+        gain = size / (size - shares[:, n - 1])
+        usable = gain.abs() < _LARGEST_GAIN
+        gain = torch.where(usable, gain, 1.0).unsqueeze(-1)
+        weights = shares * self.onward[:, :n]  # of the steps after the first
+        weights[:, n - 1] = 1  # of the residual, which lies in the slot after them
         self.onward[:, n - 1] = torch.where(usable, 1 / size, 0.0)
         first = 1
         if self.length is not None:
@@ -89,8 +89,10 @@ class BroydenHistory:
         """The inner product of each step with what the factors before its own have made of the residual."""
         n = self.n_steps
         if n > 1:
-            onward, own = self.onward[:, : n - 1] * last[:, 1:], self.own[:, : n - 1] * last[:, :-1]
-            self.lower[:, n - 1, : n - 1] = -onward - own
+            row = self.onward[:, : n - 1] * last[:, 1:]
+            if self.length is not None:
+                row = row + self.own[:, : n - 1] * last[:, :-1]
+            self.lower[:, n - 1, : n - 1] = -row
         return torch.linalg.solve_triangular(
             self.lower[:, :n, :n], residual.unsqueeze(-1), upper=False, unitriangular=True
         ).squeeze(-1)
