@@ -36,8 +36,7 @@ class Progress:
         self.relative = self.residual
         self.outcome = torch.full((batch,), _RUNNING, device=z.device)
         self.steps = torch.zeros(batch, dtype=torch.int64, device=z.device)
-        self.evaluations = self.steps
-        self._evaluations_now = 0
+        self._evaluations: list[int] = []
         self.all_running = True
         self.any_running = batch > 0
         self.trace: list[Tensor] = []
@@ -54,7 +53,7 @@ class Progress:
 
     def note(self, z: States, f: States, residual: States, evaluations: int) -> None:
         """Take in one step: update the best iterates and decide who is finished, after so many evaluations."""
-        self._evaluations_now = evaluations
+        self._evaluations.append(evaluations)
         size = torch.linalg.vector_norm(residual, dim=-1)
         relative = size / torch.linalg.vector_norm(f, dim=-1).clamp_min(torch.finfo(z.dtype).tiny)
         if not self.trace:
@@ -66,8 +65,10 @@ class Progress:
         stalled = (self._stale >= _PATIENCE) & (self.relative <= self._floor) if self._may_stall else None
         if stalled is not None:
             finished |= stalled
+        if not self.all_running:
+            finished &= self.running
         if any_true(finished):
-            self._finish(finished & self.running, size, done, stalled)
+            self._finish(finished, size, done, stalled)
 
     def _keep_best(self, z: Tensor, size: Tensor, relative: Tensor, done: Tensor) -> None:
         better = (size < self.residual) | done
@@ -92,7 +93,6 @@ class Progress:
         code = torch.where(done, int(Outcome.CONVERGED), code)
         self.outcome = torch.where(now, code, self.outcome)
         self.steps = torch.where(now, len(self.trace), self.steps)
-        self.evaluations = torch.where(now, self._evaluations_now, self.evaluations)
         self.all_running = False
         self.any_running = any_true(self.running)
 
@@ -100,7 +100,7 @@ class Progress:
         """The result, when the loop is over."""
         trace = torch.stack(self.trace)
         steps = torch.where(self.running, len(self.trace), self.steps)
-        evaluations = torch.where(self.running, self._evaluations_now, self.evaluations)
+        evaluations = torch.tensor([0, *self._evaluations], device=steps.device)[steps]
         rate = _rate(trace, steps)
         outcome = self._final_outcome(trace, rate)
         failed = outcome != Outcome.CONVERGED
