@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
 
 from separatrix.report import linear
-from separatrix.report.style import theme
+from separatrix.report.style import paper, theme
 
 CURVE = {"x": [1.0, 2.0], "y": [0.1, 0.2], "dots_x": [1.0], "dots_y": [0.1], "low": [0.05, 0.1], "high": [0.2, 0.3]}
 
@@ -22,8 +24,10 @@ def test_figures_draw_in_both_themes(name: str, tmp_path) -> None:
                 y_labels=("first", "second"),
             ),
         ]
+        background = to_rgb(paper())
     for index, figure in enumerate(figures):
-        figure.savefig(tmp_path / f"{index}.png")
+        figure.savefig(tmp_path / f"{index}.png", facecolor="auto")
+        assert imread(tmp_path / f"{index}.png")[0, 0, :3] == pytest.approx(background, abs=1 / 255)
 
 
 def test_simulation_dots_get_one_legend_entry() -> None:

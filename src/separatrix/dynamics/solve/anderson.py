@@ -69,10 +69,10 @@ class AndersonHistory:
 class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
     """Least-squares mixing of the last ``memory + 1`` steps of each sample, at every ``period``-th step.
 
-    Between two mixings the steps are Picard steps (the alternating or periodic form of Banerjee, Suryanarayana and
-    Pask, J. Chem. Phys. 145, 2016): the history then holds more independent directions. Against mixing at every step
-    it needs as many evaluations on maps with a round spectrum, and down to a third of them on stretched ones (measured:
-    71 against 196 on a symmetric map with eigenvalues from 0 to 0.99), at a third of the overhead.
+    Between two mixings the steps are Picard steps (the periodic form of Banerjee, Suryanarayana and Pask, Chem. Phys.
+    Lett. 647, 31, 2016): the history then holds more independent directions. Against mixing at every step it needs
+    about as many evaluations on maps with a round spectrum, and down to a third of them on stretched ones (measured:
+    71 against 196 on a symmetric map with eigenvalues from 0 to 0.99), at a third of the mixings.
 
     The ridge of the least-squares problem is relative to the diagonal of the Gram matrix: an absolute ridge, as other
     libraries use, stalls once residuals are smaller than its square root. Cost beyond the map: a copy of the state a

@@ -11,15 +11,13 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer
 from separatrix.core.transforms import any_true
 
-from .anderson import AndersonHistory
+from .anderson import Anderson, AndersonHistory
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
 from .stacks import rows_from
 
 _TRIAL = 4
 """Residuals seen before a rate is believed."""
-_PERIOD = 3
-"""Steps from one mixing to the next, as in ``Anderson``."""
 _OSCILLATION = -0.9
 """Cosine between successive residuals below which the iteration is said to alternate between two sides."""
 
@@ -82,7 +80,7 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
 
     def _accelerated_step(self, history: AutoHistory, f: Tensor, residual: Tensor) -> Tensor:
         mixing = history.mixing if history.damped else 1.0
-        if history.anderson.n_seen % _PERIOD == 0:
+        if history.anderson.n_seen % Anderson.period == 0:
             return history.anderson.mixed(mixing)
         return f - (1 - mixing) * residual if history.damped else f
 

@@ -24,7 +24,7 @@ class BroydenHistory:
     """The steps taken, which hold all of M, minus the approximate inverse Jacobian of f(z) - z.
 
     M is a product of factors I + u s^T, one for each step s, and u lies in the plane of s and the next step (Kelley,
-    Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3): no second vector is kept. M times the
+    Iterative Methods for Linear and Nonlinear Equations, 1995, chapter 7): no second vector is kept. M times the
     residual r is r plus a combination of the steps whose weights solve a triangular system in inner products. So one
     step reads the stack of steps twice. The slot after the last step holds the residual.
     """
