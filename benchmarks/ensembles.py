@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from separatrix.matrices.ensembles import GOE
+from separatrix.theory import critical_weight_var, mean_field
 from separatrix.theory.free_probability import (
     Bernoulli,
     MarchenkoPastur,
@@ -28,7 +29,6 @@ from separatrix.theory.free_probability import (
     free_product,
     free_sum,
 )
-from separatrix.theory.nonlinear_deq import critical_weight_var, mean_field
 
 
 def least(function: Callable[[], Any], repeats: int = 5) -> float:

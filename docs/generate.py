@@ -17,9 +17,10 @@ from typing import Any
 
 import separatrix
 from separatrix.core.formula import FORMULAS
+from separatrix.core.rooms import offered
 from separatrix.experiments import catalogue
-from separatrix.lab.claim import Verdict
-from separatrix.lab.publication import Publication, read_publications
+from separatrix.lab.experiment.claim import Verdict
+from separatrix.lab.store.publication import Publication, read_publications
 from separatrix.sources.catalogue import documents
 
 PROJECT = Path(__file__).parent.parent
@@ -172,11 +173,8 @@ def reference_pages() -> dict[str, str]:
 
 def public_modules(stub: Path) -> dict[str, list[str]]:
     """Names by module, from the imports of a stub; sub-packages are left out."""
-    found: dict[str, list[str]] = collections.defaultdict(list)
-    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found[node.module] += [alias.name for alias in node.names]
-    return dict(sorted(found.items()))
+    _, names = offered(stub)
+    return dict(sorted(names.items()))
 
 
 def cell(text: str) -> str:

@@ -12,14 +12,14 @@ import numpy
 
 from separatrix.core.random import spawn_numpy
 from separatrix.lab.campaign import RunReport, run_experiments
-from separatrix.lab.cell import Cell
-from separatrix.lab.claim import Claim, Judgement, Row, judge
-from separatrix.lab.engine import AbstractEngine, Finished
-from separatrix.lab.experiment import Experiment, Params, load
-from separatrix.lab.progress import RunProgress
-from separatrix.lab.provenance import provenance
-from separatrix.lab.record import Record
-from separatrix.lab.store import Store
+from separatrix.lab.engines.base import AbstractEngine, Finished
+from separatrix.lab.engines.progress import RunProgress
+from separatrix.lab.experiment.cell import Cell
+from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
+from separatrix.lab.experiment.definition import Experiment, Params, load
+from separatrix.lab.experiment.provenance import provenance
+from separatrix.lab.experiment.record import Record
+from separatrix.lab.store.records import Store
 
 
 class ShortParams(Params):

@@ -24,7 +24,9 @@ def test_every_room_can_be_named_without_loading_torch_or_matplotlib() -> None:
     assert not {"torch", "matplotlib"} & set(loaded_by(f"from separatrix import {rooms}"))
 
 
-@pytest.mark.parametrize("module", ["separatrix.lab.experiment", "separatrix.tasks.catalogue", "separatrix.sources"])
+@pytest.mark.parametrize(
+    "module", ["separatrix.lab.experiment.definition", "separatrix.tasks.store.catalogue", "separatrix.sources"]
+)
 def test_what_the_command_line_lists_needs_no_torch(module: str) -> None:
     assert not {"torch", "matplotlib"} & set(loaded_by(f"import {module}"))
 

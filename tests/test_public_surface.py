@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -11,19 +10,20 @@ from typing import Any
 import pytest
 
 import separatrix
+from separatrix.core.rooms import offered
 
 ROOT = Path(separatrix.__file__).parent
 STUBS = sorted(ROOT.rglob("__init__.pyi"))
 
 
 def public_names() -> list[tuple[str, str, str]]:
-    """Every name a room's stub lists: (room, name, module that defines it, or empty for a sub-package)."""
+    """Every name a room's stub offers: (room, name, module it comes from, or empty for a sub-room)."""
     found = []
     for stub in STUBS:
         room = ".".join(("separatrix", *stub.parent.relative_to(ROOT).parts))
-        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ImportFrom):
-                found += [(room, alias.asname or alias.name, node.module or "") for alias in node.names]
+        modules, names = offered(stub)
+        found += [(room, name, "") for name in sorted(modules)]
+        found += [(room, name, module) for module, group in names.items() for name in group]
     return found
 
 

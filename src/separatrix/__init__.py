@@ -3,8 +3,8 @@
 Rooms are resolved on first use, so importing the package does not import torch.
 """
 
-import lazy_loader
+from separatrix.core.rooms import open_room
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

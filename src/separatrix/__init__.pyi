@@ -13,6 +13,6 @@ from . import (
     theory as theory,
     training as training,
 )
-from .report.plots import plot as plot
+from .report import plot as plot
 
 __version__: str

@@ -89,9 +89,9 @@ def test_report_hands_runs_and_ledger_to_the_writer(
         given.update(output=output, runs=runs, ledger=ledger)
         return output / "index.html"
 
-    writer = ModuleType("separatrix.report.html")
+    writer = ModuleType("separatrix.report.pages.html")
     writer.write_report = write_report  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "separatrix.report.html", writer)
+    monkeypatch.setitem(sys.modules, "separatrix.report.pages.html", writer)
     answer = cli("report", OWN, "--store", folder, "--output", tmp_path / "html")
     assert answer.out.strip() == str(tmp_path / "html" / "index.html")
     assert [run.experiment.name for run in given["runs"]] == ["short"]

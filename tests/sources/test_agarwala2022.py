@@ -10,9 +10,8 @@ import torch
 
 from separatrix.matrices.ensembles import GOE, Gaussian, Haar, goe_eigenvalues
 from separatrix.sources import agarwala2022
+from separatrix.theory import divergence_exponent, mean_field, output_variance, resolvent_moment
 from separatrix.theory.free_probability import Bernoulli, Semicircle, free_product, semicircular_resolvent
-from separatrix.theory.linear_deq import divergence_exponent, output_variance, resolvent_moment
-from separatrix.theory.nonlinear_deq import mean_field
 
 CHECKS: dict[str, Callable[[], None]] = {}
 V = 0.1

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, require_integer, require_positive
 from separatrix.matrices.ensembles import ENSEMBLES, AbstractEnsemble, find_ensemble
-from separatrix.theory.activations import Activation, Pointwise, find_activation
-from separatrix.theory.families import is_bi_invariant
-from separatrix.theory.nonlinear_deq import mean_field
+from separatrix.theory import mean_field
+from separatrix.theory.equilibrium_networks.activations import Activation, Pointwise, find_activation
+from separatrix.theory.equilibrium_networks.families import is_bi_invariant
 
 from .deq_forecast import Forecast, critical_and_safe, forecast, iterations, scale_for_radius
 

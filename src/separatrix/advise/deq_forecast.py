@@ -11,10 +11,9 @@ from torch import Tensor
 
 from separatrix.core import OutsideTheory, Result
 from separatrix.matrices.ensembles import AbstractEnsemble
-from separatrix.theory.activations import Activation
-from separatrix.theory.families import is_bi_invariant
-from separatrix.theory.linear_deq import resolvent_moment
-from separatrix.theory.nonlinear_deq import MeanField, critical_weight_var, mean_field
+from separatrix.theory import MeanField, critical_weight_var, mean_field, resolvent_moment
+from separatrix.theory.equilibrium_networks.activations import Activation
+from separatrix.theory.equilibrium_networks.families import is_bi_invariant
 
 LARGEST = ((0.7, 1.2), (0.8, 2.0), (0.9, 5.0), (1.0, 10.0))
 """Up to this radius the slowest input of a batch needed at most about so many times the mean number of iterations."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from separatrix.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from separatrix.lab.experiment import Experiment
-    from separatrix.lab.store import Store
+    from separatrix.lab.experiment.definition import Experiment
+    from separatrix.lab.store.records import Store
 
 SCALE_NAMES = ("smoke", "laptop", "paper")
 
@@ -19,7 +19,7 @@ SCALE_NAMES = ("smoke", "laptop", "paper")
 def find_experiment(name: str) -> Experiment:
     """One experiment of the package by name, or of any importable module as ``module:name``."""
     from separatrix.experiments import find
-    from separatrix.lab.experiment import load
+    from separatrix.lab.experiment.definition import load
 
     if ":" not in name:
         return find(name)
@@ -48,7 +48,7 @@ def require_scale(name: str) -> str:
 @contextmanager
 def reading(folder: Path | None) -> Iterator[Store | None]:
     """The store of a command that only reads: none is made where none is."""
-    from separatrix.lab.store import Store
+    from separatrix.lab.store.records import Store
 
     if not Store.exists(folder):
         yield None

@@ -15,7 +15,7 @@ import typer
 import separatrix
 from separatrix.core.errors import SeparatrixError
 
-from . import (
+from .commands import (
     advise,
     attention,
     cite,

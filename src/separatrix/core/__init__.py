@@ -1,5 +1,5 @@
 """The ground floor: errors, outcomes, formula records, random streams, results, array checks. No mathematics."""
 
-import lazy_loader
+from .rooms import open_room
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

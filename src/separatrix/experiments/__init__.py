@@ -11,15 +11,15 @@ import importlib
 import pkgutil
 
 from separatrix.core.errors import unknown_name
-from separatrix.lab.experiment import Experiment
+from separatrix.lab.experiment.definition import Experiment
 
 
 @functools.cache
 def catalogue() -> dict[str, Experiment]:
     """Every experiment of the package by name, in alphabetical order."""
     found: dict[str, Experiment] = {}
-    for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
+    for info in pkgutil.walk_packages(__path__, f"{__name__}."):
+        module = importlib.import_module(info.name)
         for value in vars(module).values():
             if isinstance(value, Experiment) and value.module == module.__name__:
                 found[value.name] = value

@@ -1,5 +1,5 @@
 """The machinery of experiments: cells, claims, store, engines, progress."""
 
-import lazy_loader
+from separatrix.core.rooms import open_room
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

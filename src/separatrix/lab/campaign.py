@@ -9,14 +9,14 @@ from typing import Any, final
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.result import plain
 
-from .cell import Cell
-from .claim import Judgement
-from .engine import AbstractEngine
-from .experiment import SCALES, Experiment, Params, Payload, Summary
-from .progress import RunProgress
-from .provenance import combined
-from .runs import best_run, remember_run, run_command
-from .store import Store
+from .engines.base import AbstractEngine
+from .engines.progress import RunProgress
+from .experiment.cell import Cell
+from .experiment.claim import Judgement
+from .experiment.definition import SCALES, Experiment, Params, Payload, Summary
+from .experiment.provenance import combined
+from .store.records import Store
+from .store.runs import best_run, remember_run, run_command
 
 
 class ExperimentError(SeparatrixError, RuntimeError):

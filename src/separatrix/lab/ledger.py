@@ -9,9 +9,9 @@ from typing import Any, final
 from separatrix.core.result import plain
 
 from .campaign import RunReport, best_report
-from .claim import Claim, Row, Verdict
-from .experiment import Experiment
-from .store import Store
+from .experiment.claim import Claim, Row, Verdict
+from .experiment.definition import Experiment
+from .store.records import Store
 
 
 @final

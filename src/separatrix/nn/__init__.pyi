@@ -1,25 +1,3 @@
-from .backward import (
-    AbstractBackward as AbstractBackward,
-    Exact as Exact,
-    Implicit as Implicit,
-    Neumann as Neumann,
-    OneStep as OneStep,
-    Phantom as Phantom,
-    Unrolled as Unrolled,
-)
-from .bounds import (
-    bound_frobenius_norm as bound_frobenius_norm,
-    bound_row_sums as bound_row_sums,
-    bound_spectral_norm as bound_spectral_norm,
-)
-from .cells import ResidualCell as ResidualCell, TanhCell as TanhCell
-from .deq import DEQ as DEQ
 from .dropout import VariationalDropout as VariationalDropout, renew_masks as renew_masks
-from .equilibrium_models import (
-    EquilibriumClassifier as EquilibriumClassifier,
-    EquilibriumLanguageModel as EquilibriumLanguageModel,
-)
-from .hutchinson import jacobian_penalty as jacobian_penalty
-from .monotone import MonotoneDEQ as MonotoneDEQ
+from .equilibrium import *
 from .side_by_side import SideBySide as SideBySide
-from .transformer_cell import CausalAttention as CausalAttention, TransformerCell as TransformerCell

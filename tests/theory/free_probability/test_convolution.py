@@ -11,7 +11,7 @@ from separatrix.theory.free_probability import (
     MarchenkoPastur,
     Semicircle,
     TwoPoint,
-    Uniform,
+    UniformLaw,
     free_product,
     free_sum,
 )
@@ -66,10 +66,10 @@ def test_sum_and_product_agree_with_sampled_matrices(generator: torch.Generator)
     first = (torch.arange(width, dtype=torch.float64) + 0.5) / width
     second = rotation @ torch.diag(2 * (torch.arange(width) % 2).double() - 1) @ rotation.mT
     spectra = {
-        "sum": (torch.linalg.eigvalsh(torch.diag(first) + second), free_sum(Uniform(0.0, 1.0), TwoPoint(1.0))),
+        "sum": (torch.linalg.eigvalsh(torch.diag(first) + second), free_sum(UniformLaw(0.0, 1.0), TwoPoint(1.0))),
         "product": (
             torch.linalg.eigvalsh(first.sqrt()[:, None] * second * first.sqrt()),
-            free_product(Uniform(0.0, 1.0), TwoPoint(1.0)),
+            free_product(UniformLaw(0.0, 1.0), TwoPoint(1.0)),
         ),
     }
     z = torch.tensor([0.3 + 0.2j, -0.8 + 0.2j, 1.5 + 0.2j], dtype=torch.complex128)
@@ -81,15 +81,15 @@ def test_sum_and_product_agree_with_sampled_matrices(generator: torch.Generator)
 
 def test_order_of_a_positive_product_does_not_matter() -> None:
     z = torch.tensor([0.4 + 0.1j, 2.0 + 0.5j], dtype=torch.complex128)
-    one = free_product(Uniform(0.2, 1.0), MarchenkoPastur(0.5)).stieltjes(z)
-    other = free_product(MarchenkoPastur(0.5), Uniform(0.2, 1.0)).stieltjes(z)
+    one = free_product(UniformLaw(0.2, 1.0), MarchenkoPastur(0.5)).stieltjes(z)
+    other = free_product(MarchenkoPastur(0.5), UniformLaw(0.2, 1.0)).stieltjes(z)
     torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
 
 
 def test_s_transforms_multiply() -> None:
     y = torch.tensor([-0.2, 0.3], dtype=torch.float64)
-    product = free_product(Uniform(0.2, 1.0), MarchenkoPastur(0.5))
-    expected = Uniform(0.2, 1.0).s_transform(y) * MarchenkoPastur(0.5).s_transform(y)
+    product = free_product(UniformLaw(0.2, 1.0), MarchenkoPastur(0.5))
+    expected = UniformLaw(0.2, 1.0).s_transform(y) * MarchenkoPastur(0.5).s_transform(y)
     z = (1 + y) / (y * expected)
     moment = z * product.stieltjes(torch.complex(z, torch.zeros_like(z))).real - 1
     torch.testing.assert_close(moment, y, atol=1e-9, rtol=0)
@@ -101,6 +101,6 @@ def test_first_factor_must_be_positive() -> None:
 
 
 def test_results_do_not_depend_on_the_rest_of_the_batch() -> None:
-    law = free_sum(Uniform(0.0, 1.0), TwoPoint(1.0))
+    law = free_sum(UniformLaw(0.0, 1.0), TwoPoint(1.0))
     x = grid(-0.8, 1.8, 7)
     torch.testing.assert_close(law.density(x)[3], law.density(x[3:4])[0], atol=1e-12, rtol=0)

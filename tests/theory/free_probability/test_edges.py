@@ -12,7 +12,7 @@ from separatrix.theory.free_probability import (
     Discrete,
     Semicircle,
     TwoPoint,
-    Uniform,
+    UniformLaw,
     elliptic_radius,
     product_edge,
     slopes_edge,
@@ -51,7 +51,7 @@ def test_three_routes_to_the_edge_agree() -> None:
     """Scalar equation, minimum along the real axis, and the same for a law with closed transforms."""
     assert radius(UNIFORM, EQUAL, 1.0, 1.0) == pytest.approx(1.2066, abs=2e-4)
     assert float(slopes_edge(UNIFORM, EQUAL, Semicircle(1.0))) == pytest.approx(radius(UNIFORM, EQUAL, 1.0, 1.0))
-    assert product_edge(Uniform(0.0, 1.0), Semicircle(1.0)) == pytest.approx(1.2066, abs=2e-4)
+    assert product_edge(UniformLaw(0.0, 1.0), Semicircle(1.0)) == pytest.approx(1.2066, abs=2e-4)
 
 
 def test_edge_with_reflections_agrees_with_a_sampled_matrix(generator: torch.Generator) -> None:

@@ -16,7 +16,7 @@ from separatrix.theory.free_probability import (
     Reflected,
     Semicircle,
     TwoPoint,
-    Uniform,
+    UniformLaw,
     free_product,
     free_sum,
 )
@@ -28,15 +28,15 @@ LAWS: dict[str, tuple[AbstractLaw, list[float]]] = {
     "marchenko-pastur with an atom": (MarchenkoPastur(2.0, 3.0), [3, 27, 297, 3645]),
     "two points": (TwoPoint(0.5), [0, 0.5, 0, 0.25]),
     "bernoulli": (Bernoulli(0.3), [0.3] * 4),
-    "uniform": (Uniform(-1.0, 2.0), [0.5, 1.0, 1.25, 2.2]),
+    "uniform": (UniformLaw(-1.0, 2.0), [0.5, 1.0, 1.25, 2.2]),
     "arcsine": (Arcsine(1.5), [0, 1.125, 0, 3 / 8 * 1.5**4]),
     "atoms": (Discrete([1.0, -2.0], [0.75, 0.25]), [0.25, 1.75, -1.25, 4.75]),
     "atoms and density": (
         AtomsAndDensity(lambda t: torch.full_like(t, 0.5), 0.0, 1.0, [2.0], [0.5]),
         [0.25 + 1, 1 / 6 + 2, 0.125 + 4, 0.1 + 8],
     ),
-    "sum": (free_sum(Uniform(0.0, 1.0), TwoPoint(1.0)), [0.5, 1 / 3 + 1]),
-    "product": (free_product(Uniform(0.0, 1.0), TwoPoint(1.0)), [0, 0.25]),
+    "sum": (free_sum(UniformLaw(0.0, 1.0), TwoPoint(1.0)), [0.5, 1 / 3 + 1]),
+    "product": (free_product(UniformLaw(0.0, 1.0), TwoPoint(1.0)), [0, 0.25]),
     "reflected": (Reflected(Bernoulli(0.3)), [-0.3, 0.3, -0.3, 0.3]),
 }
 
@@ -118,7 +118,7 @@ def test_transforms_refuse_what_lies_outside() -> None:
     [
         (lambda: Semicircle(0.0), "variance must be a positive number"),
         (lambda: Bernoulli(0.0), r"p must lie in \(0, 1\]"),
-        (lambda: Uniform(1.0, 1.0), "low must be below high"),
+        (lambda: UniformLaw(1.0, 1.0), "low must be below high"),
         (lambda: Discrete([]), "at least one number"),
         (lambda: Discrete([1.0], [-1.0]), "weights must be one number"),
         (lambda: AtomsAndDensity(torch.ones_like, 0.0, 2.0), "add up to 1; they add up to 2"),

@@ -1,1 +1,5 @@
-"""Fixed-point solvers, one method per file; ``base`` holds the interface and ``find_equilibrium`` the loop."""
+"""Fixed points of maps: solvers, their progress, solutions."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

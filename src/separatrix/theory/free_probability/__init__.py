@@ -3,6 +3,6 @@
 All functions take and return float64 / complex128 tensors and work on any number of points at once.
 """
 
-import lazy_loader
+from separatrix.core.rooms import open_room
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

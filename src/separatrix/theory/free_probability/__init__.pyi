@@ -16,7 +16,7 @@ from .known import (
     MarchenkoPastur as MarchenkoPastur,
     Semicircle as Semicircle,
     TwoPoint as TwoPoint,
-    Uniform as Uniform,
+    UniformLaw as UniformLaw,
 )
 from .law import AbstractLaw as AbstractLaw
 from .operator_valued import (

@@ -173,7 +173,7 @@ class Bernoulli(AbstractLaw):
 
 @final
 @dataclasses.dataclass(frozen=True)
-class Uniform(AbstractLaw):
+class UniformLaw(AbstractLaw):
     """Uniform on an interval."""
 
     low: float = 0.0

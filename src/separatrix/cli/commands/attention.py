@@ -1,0 +1,230 @@
+"""``separatrix attention``: equilibria of a self-attention head from its matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from separatrix.core.errors import InvalidInput
+
+from ..options import AsJson
+from ..printing import print_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from separatrix.dynamics import AttentionFlow
+
+app = typer.Typer(help="Equilibria of a self-attention head: count them, their spectra, where tokens end.")
+
+Matrix = "FILE.npy or FILE.safetensors:tensor_name"
+Value = Annotated[str, typer.Option(help=f"Value matrix (d, d): {Matrix}.")]
+Coupling = Annotated[str | None, typer.Option(help=f"query' key (d, d): {Matrix}.")]
+Query = Annotated[str | None, typer.Option(help=f"Query projection (m, d), with --key: {Matrix}.")]
+Key = Annotated[str | None, typer.Option(help=f"Key projection (m, d), with --query: {Matrix}.")]
+Beta = Annotated[float, typer.Option(help="Inverse temperature.")]
+Tokens = Annotated[int, typer.Option(help="Number of tokens.")]
+
+
+@app.command()
+def count(
+    value: Value,
+    coupling: Coupling = None,
+    query: Query = None,
+    key: Key = None,
+    n_tokens: Tokens = 100,
+    beta: Beta = 1.0,
+    causal: Annotated[bool, typer.Option("--causal", help="Token i sees tokens 1 to i only.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count the stable consensus and bipartite consensus points among all d 2^n of them, exactly."""
+    from separatrix import theory
+
+    logits, matrix = _matrices(coupling, query, key, value)
+    if causal:
+        ordered = theory.count_stable_causal(logits, matrix, n_tokens, beta)
+        found = {**ordered.to_dict(), "total": ordered.total, "log2_count": ordered.log2_count}
+        _print(found, as_json, _counted(ordered.per_eigenvector, ordered.log2_count, None))
+        return
+    result = theory.count_stable(logits, matrix, n_tokens, beta)
+    found = {
+        **result.to_dict(),
+        "total": result.total,
+        "log2_count": _finite(result.log2_count),
+        "log2_unstable": _finite(result.log2_unstable),
+    }
+    lines = _counted(result.per_eigenvector, result.log2_count, result.warning)
+    lines += [f"  stable n_1 on v_{k + 1}: {_spans(parts)}" for k, parts in enumerate(result.windows) if parts]
+    _print(found, as_json, lines)
+
+
+@app.command()
+def spectrum(
+    value: Value,
+    n1: Annotated[int, typer.Option(help="Tokens at +v_k.")],
+    n2: Annotated[int, typer.Option(help="Tokens at -v_k; 0 for consensus.")] = 0,
+    eigenvector: Annotated[int, typer.Option(help="Which eigenvector of value, from 1 in descending order.")] = 1,
+    coupling: Coupling = None,
+    query: Query = None,
+    key: Key = None,
+    beta: Beta = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Tangent eigenvalues, with multiplicities, where n1 tokens sit at +v_k and n2 at -v_k."""
+    from separatrix import theory
+
+    logits, matrix = _matrices(coupling, query, key, value)
+    if not 1 <= eigenvector <= matrix.shape[-1]:
+        raise InvalidInput(f"--eigenvector must lie from 1 to {matrix.shape[-1]}; got {eigenvector}.")
+    result = theory.bipartite_spectrum(logits, matrix, eigenvector - 1, n1, n2, beta)
+    blocks = [
+        {"eigenvalues": [_pair(number) for number in values.tolist()], "multiplicity": times}
+        for values, times in result.blocks
+        if times > 0
+    ]
+    found = {
+        "kind": result.kind,
+        "stable": result.stable,
+        "marginal": result.marginal,
+        "abscissa": result.abscissa,
+        "blocks": blocks,
+    }
+    state = "stable" if result.stable else "marginal" if result.marginal else "unstable"
+    lines = [f"{result.kind} on v_{eigenvector}, sizes {n1} and {n2}: {state}, abscissa {result.abscissa:.6g}"]
+    lines += [f"  x{times}: {_listing(values.tolist())}" for values, times in result.blocks if times > 0]
+    _print(found, as_json, lines)
+
+
+@app.command()
+def classify(
+    value: Value,
+    tokens: Annotated[str, typer.Option(help=f"Unit tokens (n, d) or (runs, n, d): {Matrix}.")],
+    coupling: Coupling = None,
+    query: Query = None,
+    key: Key = None,
+    beta: Beta = 1.0,
+    settle: Annotated[bool, typer.Option(help="Follow the flow to rest first.")] = True,
+    normalise: Annotated[bool, typer.Option("--normalise", help="Divide tokens by their lengths.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what states are, or what they flow to: consensus, bipartite, clustering, cycle, and whether it is stable."""
+    from separatrix import dynamics
+
+    from ..matrix_files import load_array
+
+    flow = _flow(*_matrices(coupling, query, key, value), beta)
+    states = load_array(tokens, "--tokens")
+    if settle:
+        states = dynamics.integrate(flow, states, normalise=normalise).final
+    ends = dynamics.classify(flow, states, normalise=normalise and not settle)
+    lines = [f"{index}: {end.coarse_label}, {_standing(end)}" for index, end in enumerate(ends)]
+    _print({"states": [end.to_dict() for end in ends]}, as_json, lines)
+
+
+@app.command()
+def census(
+    value: Value,
+    coupling: Coupling = None,
+    query: Query = None,
+    key: Key = None,
+    n_tokens: Tokens = 100,
+    n_starts: Annotated[int, typer.Option(help="Uniform starts.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
+    beta: Beta = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Follow many uniform starts and count where they end, with 95% intervals.
+
+    Every stable bipartite end point is confronted with its closed-form spectrum; a contradiction is an error.
+    """
+    from separatrix import theory
+    from separatrix.dynamics.attractors.censuses import census as take_census
+
+    logits, matrix = _matrices(coupling, query, key, value)
+
+    def predicted(_instance: int, k: int, n1: int, n2: int) -> bool:
+        return bool(theory.bipartite_spectrum(logits, matrix, k, n1, n2, beta).stable)
+
+    flow = _flow(logits, matrix, beta)
+    taken = take_census([flow], n_tokens=n_tokens, n_starts=n_starts, seed=seed, check=predicted)
+    result = taken.instances[0]
+    shares = {family: result.fraction(family) for family in result.families}
+    found = {
+        "families": {
+            family: {"count": result.families[family], "share": share, "low": low, "high": high}
+            for family, (share, low, high) in shares.items()
+        },
+        "coarse": result.coarse,
+        "multistable": result.multistable,
+        "unseen": result.unseen,
+        "not_converged": result.n_not_converged,
+    }
+    lines = [
+        f"{family}: {result.families[family]} of {n_starts} ({share:.1%}, 95% interval {low:.1%} to {high:.1%})"
+        for family, (share, low, high) in shares.items()
+    ]
+    lines.append(f"estimated share of labels not yet seen: {result.unseen:.1%}")
+    _print(found, as_json, lines)
+
+
+def _matrices(coupling: str | None, query: str | None, key: str | None, value: str) -> tuple[Tensor, Tensor]:
+    from ..matrix_files import load_array
+
+    if (coupling is None) == (query is None and key is None) or (query is None) != (key is None):
+        raise InvalidInput("give either --coupling, or both --query and --key.")
+    matrix = load_array(value, "--value")
+    if coupling is not None:
+        return load_array(coupling, "--coupling"), matrix
+    first, second = load_array(str(query), "--query"), load_array(str(key), "--key")
+    if first.ndim != 2 or first.shape != second.shape:
+        raise InvalidInput(
+            f"--query and --key must have one shape (m, d); got {tuple(first.shape)} and {tuple(second.shape)}."
+        )
+    return first.mT @ second, matrix
+
+
+def _flow(logits: Tensor, matrix: Tensor, beta: float) -> AttentionFlow:
+    from separatrix import dynamics
+
+    return dynamics.AttentionFlow.from_coupling(logits, matrix, beta)
+
+
+def _print(found: dict[str, Any], as_json: bool, lines: list[str]) -> None:
+    from separatrix.core.result import plain
+
+    if as_json:
+        print_json(plain(found))
+    else:
+        print("\n".join(lines))
+
+
+def _counted(per_eigenvector: list[int] | None, log2_count: float, warning: str | None) -> list[str]:
+    lines = [f"warning: {warning}"] if warning else []
+    if per_eigenvector is None:
+        return [*lines, f"stable points: 2^{log2_count:.12g}"]
+    lines.append(f"stable points: {sum(per_eigenvector)}")
+    return lines + [f"  on v_{k + 1}: {number}" for k, number in enumerate(per_eigenvector) if number]
+
+
+def _spans(parts: list[tuple[int, int]]) -> str:
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in parts)
+
+
+def _finite(number: float) -> float | None:
+    return number if abs(number) < float("inf") else None
+
+
+def _pair(number: Any) -> list[float]:
+    return [number.real, number.imag]
+
+
+def _listing(numbers: list[Any], most: int = 12) -> str:
+    shown = ", ".join(f"{number:.6g}" for number in numbers[:most])
+    return shown + (f", and {len(numbers) - most} more" if len(numbers) > most else "")
+
+
+def _standing(end: Any) -> str:
+    if not end.is_equilibrium:
+        return f"speed {end.residual:.2g}"
+    return "stable" if end.stable else "marginal" if end.marginal else f"unstable in {end.index} directions"

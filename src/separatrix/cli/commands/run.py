@@ -1,0 +1,115 @@
+"""``separatrix run`` and ``separatrix resume``: compute what has no record yet."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.core.errors import InvalidInput
+
+from ..lookup import find_experiments
+from ..options import AsJson, Jobs, Names, Quiet, ScaleName, StoreFolder
+from ..parse import parse_seeds, parse_settings
+from ..printing import print_json, print_run, print_runs, say, say_failures
+
+if TYPE_CHECKING:
+    from separatrix.lab.experiment.definition import Experiment, Params
+
+
+MANY = 3
+"""More runs than this are printed a line each."""
+
+
+def run(
+    names: Names = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every experiment of the package.")] = False,
+    scale: ScaleName = "smoke",
+    seeds: Annotated[
+        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5; default: the scale's.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
+    ] = None,
+    jobs: Jobs = None,
+    store: StoreFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run experiments; finished cells are kept and never computed twice."""
+    if bool(names) == everything:
+        raise InvalidInput("name the experiments to run, or give --all; separatrix list shows them.")
+    chosen, changes = parse_seeds(seeds), parse_settings(settings)
+    experiments = find_experiments(names)
+    requests = [(experiment, experiment.params(scale, chosen, **changes), scale) for experiment in experiments]
+    compute(requests, store, jobs, quiet, as_json)
+
+
+def resume(
+    names: Names = None, jobs: Jobs = None, store: StoreFolder = None, quiet: Quiet = False, as_json: AsJson = False
+) -> None:
+    """Continue every run that was interrupted or had failures."""
+    from separatrix.lab.store.records import Store
+    from separatrix.lab.store.runs import unfinished_runs
+
+    with Store(store) as opened:
+        requests = unfinished_runs(find_experiments(names), opened)
+    if not requests and not as_json:
+        print("nothing to resume: every remembered run is complete.")
+        return
+    compute(requests, store, jobs, quiet, as_json)
+
+
+def compute(
+    requests: Sequence[tuple[Experiment, Params, str]],
+    folder: Path | None,
+    jobs: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run, print, and leave with 0 (all well), 1 (a cell or a summary failed) or 130 (stopped by a person)."""
+    from separatrix.lab.campaign import run_experiments
+    from separatrix.lab.engines.base import RunInterrupted
+    from separatrix.lab.engines.local import LocalEngine
+    from separatrix.lab.engines.progress import RunProgress
+    from separatrix.lab.store.records import Store
+
+    engine = LocalEngine(jobs)
+    try:
+        with Store(folder) as store, RunProgress(quiet) as progress:
+            reports = run_experiments(requests, store, engine, progress, _data_digests(requests))
+    except RunInterrupted as interruption:
+        say(f"{interruption} Continue with: {_resume_command([request[0] for request in requests], folder)}")
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json([report.to_dict() for report in reports])
+    elif len(reports) > MANY:
+        print_runs(reports)
+    else:
+        for report in reports:
+            print_run(report)
+    for report in reports:
+        say_failures(report)
+    if any(report.failures for report in reports):
+        raise typer.Exit(1)
+
+
+def _resume_command(experiments: Sequence[Experiment], folder: Path | None) -> str:
+    own = [experiment.entry for experiment in experiments if experiment.typed_name == experiment.entry]
+    return shlex.join(["separatrix", "resume", *own, *(["--store", str(folder)] if folder is not None else [])])
+
+
+def _data_digests(requests: Sequence[tuple[Experiment, Params, str]]) -> dict[str, str]:
+    """The digest of every data set that is read and found here, for the records; a missing one is the cell's error."""
+    from separatrix.core.errors import MissingData
+    from separatrix.tasks.store.location import locate
+
+    digests = {}
+    for name in sorted({name for experiment, *_ in requests for name in experiment.data}):
+        with contextlib.suppress(MissingData):
+            digests[name] = locate(name).digest
+    return digests

@@ -1,0 +1,43 @@
+"""How a room opens: its public names are those of its stub, resolved on first use.
+
+``__init__.pyi`` lists what a room or sub-room offers, for people, type checkers and this file alike. A room takes over
+all names of a sub-room with ``from .flows import *``, so that a name is written down once, beside the files it comes
+from.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lazy_loader
+
+
+def open_room(package: str, filename: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, from the stub beside its ``__init__.py``.
+
+    Cost: reading the stubs of the package and of its sub-rooms; no module is imported before a name is used.
+    """
+    modules, names = offered(Path(filename).with_suffix(".pyi"))
+    return lazy_loader.attach(package, modules, names)
+
+
+def offered(stub: Path) -> tuple[set[str], dict[str, list[str]]]:
+    """Sub-modules that a stub offers as they are, and names by the relative module they come from."""
+    modules: set[str] = set()
+    names: dict[str, list[str]] = {}
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        listed = [alias.name for alias in node.names]
+        if node.module is None:
+            modules.update(listed)
+        elif listed == ["*"]:
+            modules.add(node.module)
+            _, inner = offered(stub.parent / node.module / "__init__.pyi")
+            names.setdefault(node.module, []).extend(name for group in inner.values() for name in group)
+        else:
+            names.setdefault(node.module, []).extend(listed)
+    return modules, names

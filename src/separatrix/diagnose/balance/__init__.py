@@ -1,0 +1,5 @@
+"""Balance of layer pairs: profile, conservation, change without changing the function, advice."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

@@ -1,0 +1,5 @@
+"""Which layers form pairs, and the law each pair obeys."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

@@ -1,0 +1,243 @@
+"""Set the balance of a model's layer pairs without changing its function."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, final
+
+import torch
+from torch import Tensor, nn
+
+from separatrix.core.errors import InvalidInput, NotConverged, OutsideTheory, unknown_name
+from separatrix.core.result import Result
+
+from ..model_call import Pick, call_model, evaluation_mode, prediction
+from .pairs.laws import Law, LayerPair, conserved_form, rotation_blocks
+from .pairs.search import Pairs, SkippedLayer, find_pairs
+from .profile import pair_balance, parameters_of
+from .rebalancing import rescale_units, rotate_pair
+
+_TOLERANCE = 1e-11
+"""Largest relative distance from the balance asked for at which the sweeps stop."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class BalanceReport(Result):
+    """What ``set_balance`` did.
+
+    Attributes:
+        balance: the balance of each pair that was set, before and after.
+        movement: relative movement of each changed parameter.
+        total_movement: relative movement of all changed parameters together.
+        dead_units: hidden units without incoming or outgoing weight, which no factor can balance; left as they are.
+        left: pairs and layers that were left as they are, with the reason.
+        sweeps: passes over all pairs (more than one where pairs share a layer).
+        output_change: largest change of the outputs on ``example_inputs`` relative to the largest output; NaN without.
+    """
+
+    balance: dict[str, tuple[float, float]]
+    movement: dict[str, float]
+    total_movement: float
+    dead_units: dict[str, tuple[int, ...]]
+    left: tuple[SkippedLayer, ...]
+    sweeps: int
+    output_change: float
+
+
+def set_balance(
+    model: nn.Module,
+    balance: float | Mapping[str, float],
+    pairs: Pairs = "auto",
+    *,
+    example_inputs: Any = None,
+    rotary: str = "auto",
+    on_refusal: Literal["raise", "leave"] = "raise",
+    output: Pick = prediction,
+    max_sweeps: int = 10_000,
+) -> BalanceReport:
+    """Give layer pairs a balance, in place, without changing the function the model computes.
+
+    Homogeneous units (ReLU, LeakyReLU, gates of SwiGLU, convolution channels, gains of a norm) are rescaled one by
+    one; linear pairs and attention heads (values and output, queries and keys, biases included) are rotated and
+    stretched, as little as possible. All or nothing: if anything is refused, the model is unchanged.
+
+    Args:
+        model: any ``torch.nn.Module``; its parameters are changed in place, in their own dtype.
+        balance: lambda for all pairs, or by name of the pair (as ``balance_profile`` prints it); pairs not named stay.
+        pairs: ``"auto"`` or explicit pairs, as in ``balance_profile``.
+        example_inputs: a batch on which the outputs before and after are compared; a change beyond rounding undoes
+            everything and is refused.
+        rotary: as in ``balance_profile``.
+        on_refusal: ``"raise"``, or ``"leave"`` to leave pairs that cannot be changed and list them in the report.
+        output: takes the model's output and returns the prediction.
+        max_sweeps: limit of passes where pairs share a layer.
+
+    Returns:
+        A report with the balance before and after, the movement of every weight, and dead units.
+
+    Raises:
+        InvalidInput: a pair whose function would change (GELU, tanh, shared weights ...), unknown names, nothing to do.
+        OutsideTheory: a balance that does not exist for the sizes of a linear pair.
+        NotConverged: pairs that share layers did not reach the balance within ``max_sweeps``.
+
+    Cost: O(n_h m) per homogeneous pair, O(n_h^2 m) per linear pair, times the number of sweeps.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+        >>> report = set_balance(net, 0.5)
+        >>> round(report.balance["0 -> 2"][1], 5)
+        0.5
+    """
+    if on_refusal not in ("raise", "leave"):
+        raise unknown_name("on_refusal", on_refusal, ("raise", "leave"))
+    search = find_pairs(model, pairs, example_inputs=example_inputs, rotary=rotary)
+    targets = _targets(search.pairs, balance)
+    chosen, left = _choose(search.pairs, targets, on_refusal)
+    old = parameters_of(model, chosen)
+    new = {name: tensor.clone() for name, tensor in old.items()}
+    dead, sweeps = _sweep(chosen, targets, new, max_sweeps)
+    change = _write_guarded(model, new, example_inputs, output)
+    return BalanceReport(
+        balance={pair.name: (pair_balance(pair, old).balance, pair_balance(pair, new).balance) for pair in chosen},
+        movement={name: _moved([old[name]], [new[name]]) for name in old},
+        total_movement=_moved(list(old.values()), list(new.values())),
+        dead_units={name: units for name, units in dead.items() if units},
+        left=left + search.skipped,
+        sweeps=sweeps,
+        output_change=change,
+    )
+
+
+def _targets(pairs: tuple[LayerPair, ...], balance: float | Mapping[str, float]) -> dict[str, float]:
+    names = [pair.name for pair in pairs]
+    given = dict(balance) if isinstance(balance, Mapping) else dict.fromkeys(names, balance)
+    for name, value in given.items():
+        if name not in names:
+            raise unknown_name("layer pair", name, names)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise InvalidInput(f"balance must be a finite number; got {value!r} for {name!r}.")
+    return {name: float(value) for name, value in given.items()}
+
+
+def _choose(
+    pairs: tuple[LayerPair, ...], targets: dict[str, float], on_refusal: str
+) -> tuple[tuple[LayerPair, ...], tuple[SkippedLayer, ...]]:
+    """Pairs that will be set, and those that will be left; a refusal is raised before anything is changed."""
+    chosen, left = [], []
+    for pair in pairs:
+        if pair.name not in targets:
+            continue
+        if pair.settable:
+            chosen.append(pair)
+            continue
+        reason = pair.reason or f"its law is the {pair.law.label}, which has no balance to set"
+        if pair.law is Law.NOTHING and on_refusal == "raise":
+            raise InvalidInput(
+                f"the balance of {pair.name!r} cannot be set without changing the function: {reason}. The model is "
+                "unchanged. Pass on_refusal='leave' to set the other pairs, or name them with pairs=."
+            )
+        left.append(SkippedLayer(pair.name, reason))
+    if not chosen:
+        reasons = "; ".join(f"{layer.layer}: {layer.reason}" for layer in left) or "none was found"
+        raise InvalidInput(f"there is no layer pair whose balance can be set ({reasons}).")
+    return tuple(chosen), tuple(left)
+
+
+def _sweep(
+    pairs: tuple[LayerPair, ...], targets: dict[str, float], tensors: dict[str, Tensor], max_sweeps: int
+) -> tuple[dict[str, tuple[int, ...]], int]:
+    """Set pair after pair, in place on copies, until all have their balance (pairs that share a layer disturb it)."""
+    error = math.inf
+    for sweep in range(1, max_sweeps + 1):
+        dead = {pair.name: _set_pair(pair, targets[pair.name], tensors) for pair in pairs}
+        error = max(_error(pair, targets[pair.name], tensors, dead[pair.name]) for pair in pairs)
+        if error <= _TOLERANCE:
+            return dead, sweep
+    raise NotConverged(
+        f"the balance of pairs that share layers was not reached: relative distance {error:.1e} after {max_sweeps} "
+        "sweeps. The model is unchanged. Try a smaller |balance| or raise max_sweeps."
+    )
+
+
+def _set_pair(pair: LayerPair, target: float, tensors: dict[str, Tensor]) -> tuple[int, ...]:
+    """Set one pair on copies of the parameters; returns the dead units."""
+    assert pair.first is not None
+    first, second = pair.first.read(tensors), pair.second.read(tensors)
+    if pair.law is Law.FULL:
+        try:
+            first, second = rotate_pair(first, second, target)
+        except OutsideTheory as error:
+            raise OutsideTheory(f"pair {pair.name!r}: {error} The model is unchanged.") from None
+        dead: tuple[int, ...] = ()
+    else:
+        first, second, is_dead = rescale_units(first, second, target, pair.degree, _unit_of(pair))
+        dead = tuple(int(unit) for unit in is_dead.nonzero()[:, 0])
+    pair.first.write_(tensors, first)
+    pair.second.write_(tensors, second)
+    return dead
+
+
+def _unit_of(pair: LayerPair) -> Tensor:
+    """The number of the factor that each row gets: its own, or one for rows that are rotated together."""
+    rows = torch.arange(pair.n_hidden)
+    if pair.law is not Law.ROTATION_PAIRS:
+        return rows
+    blocks = rotation_blocks(rows.to(torch.float64), pair.rotation).to(torch.int64)
+    unit_of = torch.empty_like(rows)
+    unit_of[blocks] = torch.arange(blocks.shape[0]).unsqueeze(-1).expand_as(blocks)
+    return unit_of
+
+
+def _error(pair: LayerPair, target: float, tensors: dict[str, Tensor], dead: tuple[int, ...]) -> float:
+    """Largest entry of D - target I over the scale of the weights, dead units left out."""
+    assert pair.first is not None
+    quantity = conserved_form(pair, tensors, tensors)
+    scale = max(float(side.read(tensors).square().sum(-1).max()) for side in (pair.first, pair.second))
+    if pair.law is Law.FULL:
+        gap = quantity - target * torch.eye(pair.n_hidden, dtype=quantity.dtype)
+    else:
+        gap = quantity - (2 * target if pair.law is Law.ROTATION_PAIRS else target)
+        gap = gap[~torch.isin(_unit_of(pair).unique(), _unit_of(pair)[list(dead)])]
+    return float(gap.abs().max()) / max(scale, abs(target), 1e-300) if gap.numel() else 0.0
+
+
+def _write_guarded(model: nn.Module, tensors: dict[str, Tensor], inputs: Any, output: Pick) -> float:
+    """Write parameters; if the outputs on ``inputs`` change by more than rounding, put the old ones back and refuse."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    old = {name: parameters[name].detach().clone() for name in tensors}
+    before = _outputs(model, inputs, output)
+    _write(parameters, tensors)
+    after = _outputs(model, inputs, output)
+    if before is None or after is None:
+        return float("nan")
+    limits = torch.finfo(before.dtype)
+    change = float((after - before).abs().max() / before.abs().max().clamp_min(limits.tiny))
+    if not change <= limits.eps**0.5:
+        _write(parameters, old)
+        raise InvalidInput(
+            f"the outputs on example_inputs changed by {change:.1e}, so a layer pair is not what its names suggest (or "
+            "the balance is too large for the weights' precision). The model is unchanged; name the pairs explicitly."
+        )
+    return change
+
+
+def _write(parameters: dict[str, nn.Parameter], tensors: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            parameters[name].copy_(tensor)
+
+
+def _outputs(model: nn.Module, inputs: Any, output: Pick) -> Tensor | None:
+    if inputs is None:
+        return None
+    with torch.no_grad(), evaluation_mode(model):
+        return output(call_model(model, inputs))
+
+
+def _moved(old: list[Tensor], new: list[Tensor]) -> float:
+    distance = math.sqrt(sum(float((b - a).square().sum()) for a, b in zip(old, new, strict=True)))
+    size = math.sqrt(sum(float(a.square().sum()) for a in old))
+    return distance / size if size > 0 else 0.0

@@ -1,1 +1,0 @@
-"""Layer pairs: where they are in a model, and which conservation law governs each."""

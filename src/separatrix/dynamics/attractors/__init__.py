@@ -1,0 +1,5 @@
+"""Which ends a flow has and how often they are reached: classification, search, censuses, metastability."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

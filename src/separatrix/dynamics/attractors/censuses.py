@@ -1,0 +1,261 @@
+"""A census: many weight instances, many starts each, every end point certified and counted.
+
+Source: altafini2025, Example 2. Each instance draws from its own streams, so that it can be computed alone and in
+any order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core import InvalidInput, Result, SeparatrixError, require_integer, spawn
+
+from ..equilibria.equilibrium import Equilibrium
+from ..flows.attention import AttentionFlow
+from ..flows.base import AbstractSphereFlow
+from ..flows.sphere import random_tokens
+from ..integration.integrate import integrate
+from .classification import classify
+from .proportions import unseen_mass, wilson_interval
+
+Ensemble: TypeAlias = Callable[[torch.Generator], AbstractSphereFlow]
+Check: TypeAlias = Callable[[int, int, int, int], bool]
+"""Given instance, eigenvector, and the two sizes of a bipartite end point: may it be stable?"""
+
+
+class Contradiction(SeparatrixError, ArithmeticError):
+    """A simulated end point that the closed form forbids: one of the two is wrong."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class InstanceCensus(Result):
+    """All starts of one weight instance.
+
+    ``families`` counts class and eigenvector, ``coarse`` also the sizes, ``fine`` the partition of the tokens; all
+    modulo the antipode. ``alignments`` are beta v_k' M v_k for the first and the last eigenvector of a symmetric V.
+    """
+
+    instance: int
+    n_starts: int
+    eigenvalues: Float[Tensor, " d"]
+    alignments: tuple[float, float] | None
+    families: dict[str, int]
+    coarse: dict[str, int]
+    fine: dict[str, int] = dataclasses.field(repr=False)
+    n_stable: int
+    n_not_converged: int
+    saddles: int
+    times: Float[Tensor, " starts"]
+    evaluations: int
+    ends: tuple[Equilibrium, ...] = dataclasses.field(repr=False)
+
+    @property
+    def multilabel(self) -> bool:
+        """Multistable in the first sense: more than one coarse label was reached."""
+        return len([label for label in self.coarse if label not in ("not converged", "slow")]) > 1
+
+    @property
+    def multistable(self) -> bool:
+        """Multistable in the second sense: more than one stable equilibrium modulo antipode.
+
+        A stable state of two or more clusters implies others, by exchanging tokens.
+        """
+        stable = [end for end in self.ends if end.stable]
+        return len({end.fine_label for end in stable}) > 1 or any(len(end.sizes) > 1 for end in stable)
+
+    @property
+    def unseen(self) -> float:
+        """Good-Turing estimate of the basin of coarse labels that were not reached."""
+        return unseen_mass(self.coarse.values())
+
+    def fraction(self, family: str) -> tuple[float, float, float]:
+        """Share of the starts that end in a family, with its 95% interval."""
+        count = self.families.get(family, 0)
+        return count / self.n_starts, *wilson_interval(count, self.n_starts)
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class Census(Result):
+    """All instances of a census."""
+
+    instances: tuple[InstanceCensus, ...]
+
+    @property
+    def families(self) -> dict[str, int]:
+        """Runs that end in each family, most frequent first."""
+        total: Counter[str] = Counter()
+        for instance in self.instances:
+            total.update(instance.families)
+        return dict(total.most_common())
+
+    @property
+    def occurrence(self) -> dict[str, int]:
+        """Instances in which each family occurs."""
+        total: Counter[str] = Counter()
+        for instance in self.instances:
+            total.update(instance.families.keys())
+        return dict(total.most_common())
+
+    @property
+    def n_runs(self) -> int:
+        """Starts of all instances."""
+        return sum(instance.n_starts for instance in self.instances)
+
+    def table(self) -> list[dict[str, object]]:
+        """One row per family: runs, mean share stratified by instance with its standard error, instances."""
+        rows: list[dict[str, object]] = []
+        for family, runs in self.families.items():
+            shares = torch.tensor([item.families.get(family, 0) / item.n_starts for item in self.instances]).double()
+            error = float(shares.std() / len(shares) ** 0.5) if len(shares) > 1 else 0.0
+            low, high = wilson_interval(self.occurrence[family], len(self.instances))
+            rows.append(
+                {
+                    "family": family,
+                    "runs": runs,
+                    "share": float(shares.mean()),
+                    "standard error": error,
+                    "instances": self.occurrence[family],
+                    "instances low": low,
+                    "instances high": high,
+                }
+            )
+        return rows
+
+    def multistable(self, sense: str = "equilibria") -> tuple[float, float, float]:
+        """Share of multistable instances with its 95% interval; sense ``"equilibria"`` (default) or ``"labels"``."""
+        if sense not in ("equilibria", "labels"):
+            raise InvalidInput(f"sense must be 'equilibria' or 'labels'; got {sense!r}.")
+        hits = [item.multistable if sense == "equilibria" else item.multilabel for item in self.instances]
+        return sum(hits) / len(hits), *wilson_interval(sum(hits), len(hits))
+
+
+def census(
+    ensemble: Ensemble | Sequence[AbstractSphereFlow],
+    n_instances: int | Iterable[int] | None = None,
+    *,
+    n_tokens: int,
+    n_starts: int,
+    seed: int,
+    preset: str = "default",
+    check: Check | None = None,
+    half_width: float | None = None,
+    max_starts: int = 10_000,
+) -> Census:
+    """Where uniform starts go, for each weight instance.
+
+    Args:
+        ensemble: a function that draws a flow from a generator, or a list of flows.
+        n_instances: how many to draw, or which indices; a list of flows is taken whole by default.
+        n_tokens: tokens of a start, uniform on the sphere.
+        n_starts: starts per instance.
+        seed: instance i draws its weights and starts from streams of its own.
+        preset: as in ``integrate``.
+        check: asked about every stable bipartite end point; a refusal raises ``Contradiction``.
+        half_width: go on with further starts until the interval of every family's share is this narrow.
+        max_starts: limit of starts per instance when ``half_width`` is given.
+
+    Raises:
+        Contradiction: a simulated stable end point that ``check`` forbids.
+    """
+    chosen = _indices(ensemble, n_instances)
+    require_integer(n_starts, "n_starts", at_least=1)
+    results = []
+    for i in chosen:
+        flow = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
+        rounds = [_round(flow, i, 0, n_tokens, n_starts, seed, preset)]
+        while half_width is not None and _too_wide(rounds, half_width) and len(rounds) * n_starts < max_starts:
+            rounds.append(_round(flow, i, len(rounds), n_tokens, n_starts, seed, preset))
+        results.append(_summary(flow, i, rounds))
+        if check is not None:
+            _confront(results[-1], check)
+    return Census(tuple(results))
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class _Round:
+    ends: tuple[Equilibrium, ...]
+    times: Tensor
+    saddles: int
+    evaluations: int
+
+
+def _round(
+    flow: AbstractSphereFlow, instance: int, number: int, n_tokens: int, n_starts: int, seed: int, preset: str
+) -> _Round:
+    generator = spawn(seed, "census", "starts", instance, number)
+    starts = random_tokens(n_tokens, flow.dim, n_starts, generator=generator)
+    run = integrate(flow, starts, preset)
+    ends = classify(flow, run.final.nan_to_num(nan=1.0), normalise=True)
+    # A trajectory that is still moving beside an unstable equilibrium has not arrived anywhere.
+    ends = [
+        dataclasses.replace(end, kind="not converged") if end.is_equilibrium and end.index and not arrived else end
+        for end, arrived in zip(ends, run.converged.tolist(), strict=True)
+    ]
+    return _Round(tuple(ends), run.time, int(run.saddles.sum()), int(run.evaluations.sum()))
+
+
+def _too_wide(rounds: list[_Round], half_width: float) -> bool:
+    counts = Counter(end.family for part in rounds for end in part.ends)
+    total = sum(counts.values())
+    widths = [high - low for low, high in (wilson_interval(count, total) for count in counts.values())]
+    return max(widths) / 2 > half_width
+
+
+def _summary(flow: AbstractSphereFlow, instance: int, rounds: list[_Round]) -> InstanceCensus:
+    ends = tuple(end for part in rounds for end in part.ends)
+    return InstanceCensus(
+        instance=instance,
+        n_starts=len(ends),
+        eigenvalues=torch.linalg.eigvals(flow.value_sum).real.sort(descending=True).values,
+        alignments=_alignments(flow),
+        families=dict(Counter(end.family for end in ends).most_common()),
+        coarse=dict(Counter(end.coarse_label for end in ends).most_common()),
+        fine=dict(Counter(end.fine_label for end in ends).most_common()),
+        n_stable=sum(end.stable for end in ends),
+        n_not_converged=sum(end.kind in ("not converged", "slow") for end in ends),
+        saddles=sum(part.saddles for part in rounds),
+        times=torch.cat([part.times for part in rounds]),
+        evaluations=sum(part.evaluations for part in rounds),
+        ends=ends,
+    )
+
+
+def _alignments(flow: AbstractSphereFlow) -> tuple[float, float] | None:
+    """beta v' M v on the first and the last eigenvector, for one head and a symmetric value matrix."""
+    if not isinstance(flow, AttentionFlow) or flow.n_heads > 1 or not torch.allclose(flow.value, flow.value.mT):
+        return None
+    vectors = torch.linalg.eigh(flow.value).eigenvectors
+    c = float(flow.weights.beta) * (vectors * (flow.coupling @ vectors)).sum(dim=0)
+    return float(c[-1]), float(c[0])
+
+
+def _confront(result: InstanceCensus, check: Check) -> None:
+    for end in result.ends:
+        if end.kind != "bipartite" or end.eigenvector is None or not end.stable:
+            continue
+        first, second = (int(size) for size in end.sizes)
+        if not check(result.instance, end.eigenvector, first, second):
+            raise Contradiction(
+                f"instance {result.instance} has a certified stable bipartite end point on eigenvector "
+                f"{end.eigenvector} with sizes {end.sizes} (abscissa {end.abscissa:.3g}) that the check forbids."
+            )
+
+
+def _indices(ensemble: Ensemble | Sequence[AbstractSphereFlow], n_instances: int | Iterable[int] | None) -> list[int]:
+    if n_instances is None:
+        if callable(ensemble):
+            raise InvalidInput("n_instances must be given when ensemble draws its flows.")
+        return list(range(len(ensemble)))
+    if isinstance(n_instances, int):
+        return list(range(require_integer(n_instances, "n_instances", at_least=1)))
+    return [require_integer(i, "n_instances", at_least=0) for i in n_instances]

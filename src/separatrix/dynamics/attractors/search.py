@@ -1,0 +1,160 @@
+"""Find equilibria without following tokens: random clusters are relaxed, and sent through deflated Newton.
+
+Deflation multiplies the velocity by a factor that is infinite at every equilibrium already known, so that Newton's
+method finds another one from the same start. The step of the deflated problem is Newton's step times a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core import InvalidInput, require_integer
+
+from ..equilibria.equilibrium import Equilibrium
+from ..equilibria.polishing import STEP_LIMIT, polish
+from ..flows.base import AbstractSphereFlow
+from ..flows.sphere import normalise, random_tokens
+from ..integration.integrate import integrate
+from .classification import classify
+
+SAME_POINT = 1e-6
+
+
+def find_equilibria(
+    flow: AbstractSphereFlow,
+    n_tokens: int,
+    *,
+    generator: torch.Generator,
+    max_clusters: int = 2,
+    sizes: Iterable[Sequence[int]] | None = None,
+    n_random: int = 32,
+    rounds: int = 4,
+    known: Iterable[Equilibrium] = (),
+) -> list[Equilibrium]:
+    """Equilibria of at most ``max_clusters`` clusters, stable or not, one of each pair of antipodes.
+
+    For each way to divide the tokens, random clusters are relaxed along the cluster flow (which finds the stable ones)
+    and random clusters are sent through deflated Newton (which finds the others). What is found is complete only with
+    a probability that grows with ``n_random`` and ``rounds``.
+
+    Args:
+        flow: one weight instance, without mask and bias.
+        n_tokens: number of tokens.
+        generator: of the random starts.
+        max_clusters: largest number of clusters.
+        sizes: divisions of the tokens to look at, instead of all into at most ``max_clusters`` parts.
+        n_random: random starts per division and round.
+        rounds: deflated searches per division; a round that finds nothing new is the last.
+        known: equilibria found otherwise, such as the ends of a census; they are not reported again.
+
+    Cost: O(n_random m^3 d^3) per Newton step and division.
+    """
+    if not flow.reducible or flow.instances:
+        raise InvalidInput("find_equilibria needs one weight instance without mask and bias.")
+    require_integer(n_tokens, "n_tokens", at_least=1)
+    flow = flow.to(torch.float64).with_sizes(None)
+    chosen = (
+        list(sizes) if sizes is not None else [p for m in range(1, max_clusters + 1) for p in partitions(n_tokens, m)]
+    )
+    found: list[Equilibrium] = []
+    seen = [_tokens(item) for item in known if sum(item.sizes) == n_tokens]
+    for division in chosen:
+        if sum(division) != n_tokens:
+            raise InvalidInput(f"sizes must sum to n_tokens = {n_tokens}; got {tuple(division)}.")
+        counts = torch.tensor(division, dtype=torch.float64)
+        for points in _search(flow, counts, generator, n_random, rounds):
+            states = points.repeat_interleave(counts.long(), dim=1)
+            for record, state in zip(classify(flow, states, cycles=False), states, strict=True):
+                if record.is_equilibrium and not any(_same(state, other) for other in seen):
+                    seen.append(state)
+                    found.append(record)
+    return found
+
+
+def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
+    """All ways to write ``total`` as ``parts`` positive numbers in descending order.
+
+    Example:
+        >>> list(partitions(5, 2))
+        [(4, 1), (3, 2)]
+    """
+    largest = total if largest is None else largest
+    if parts == 1:
+        if 1 <= total <= largest:
+            yield (total,)
+        return
+    for first in range(min(largest, total - parts + 1), 0, -1):
+        for rest in partitions(total - first, parts - 1, first):
+            yield (first, *rest)
+
+
+def _search(
+    flow: AbstractSphereFlow, sizes: Tensor, generator: torch.Generator, n_random: int, rounds: int
+) -> Iterator[Float[Tensor, "found m d"]]:
+    """Points of one division of the tokens: relaxed first, then round after round of deflated Newton."""
+    reduced, m = flow.with_sizes(sizes), len(sizes)
+    starts = random_tokens(m, flow.dim, n_random, generator=generator)
+    relaxed = integrate(reduced, starts, merging=False)
+    points = _distinct(relaxed.final[relaxed.converged], [])
+    if len(points):
+        yield points
+    for _ in range(rounds):
+        starts = random_tokens(m, flow.dim, n_random, generator=generator)
+        near = deflated_newton(reduced, starts, points)
+        polished = polish(reduced, near, max_displacement=0.5)
+        new = _distinct(polished.point[polished.found], list(points))
+        if not len(new):
+            return
+        points = torch.cat([points, new])
+        yield new
+
+
+def deflated_newton(
+    flow: AbstractSphereFlow, w: Float[Tensor, "batch m d"], known: Float[Tensor, "found m d"], steps: int = 40
+) -> Float[Tensor, "batch m d"]:
+    """Newton steps towards equilibria other than the known points and their antipodes."""
+    for _ in range(steps):
+        basis = flow.basis(w)
+        pull = (basis.mT @ flow.velocity(w).unsqueeze(-1)).flatten(-3)
+        jacobian = flow.jacobian(w)
+        scale = 1e-12 * jacobian.abs().amax(dim=(-2, -1), keepdim=True)
+        eye = torch.eye(jacobian.shape[-1], dtype=w.dtype, device=w.device)
+        move = torch.linalg.solve(jacobian + scale * eye, -pull)
+        turn = (basis @ move.reshape(*w.shape[:-1], -1, 1)).squeeze(-1)
+        turn = turn / (1 - _log_factor_slope(w, turn, known))[:, None, None]
+        largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)[:, None, None]
+        w = normalise(w + turn * (STEP_LIMIT / largest.clamp_min(STEP_LIMIT)))
+    return w
+
+
+def _log_factor_slope(w: Tensor, turn: Tensor, known: Tensor) -> Tensor:
+    """Derivative along ``turn`` of the logarithm of the product of 1 + 1 / distance^2 over known points."""
+    if not len(known):
+        return torch.zeros(len(w), dtype=w.dtype, device=w.device)
+    targets = torch.cat([known, -known])
+    difference = w.unsqueeze(1) - targets
+    squared = difference.square().sum(dim=(-2, -1)).clamp_min(1e-30)
+    along = (difference * turn.unsqueeze(1)).sum(dim=(-2, -1))
+    slope = (-2 * along / squared / (1 + squared)).sum(dim=1)
+    return torch.where((1 - slope).abs() < 1e-3, torch.zeros_like(slope), slope)
+
+
+def _distinct(points: Tensor, known: list[Tensor]) -> Tensor:
+    """The points that differ from one another and from the known ones, modulo antipode."""
+    new: list[Tensor] = []
+    for point in points:
+        if not any(_same(point, other) for other in (*known, *new)):
+            new.append(point)
+    return torch.stack(new) if new else points[:0]
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return bool((a - b).abs().max() < SAME_POINT) or bool((a + b).abs().max() < SAME_POINT)
+
+
+def _tokens(record: Equilibrium) -> Tensor:
+    return record.clusters[record.labels]

@@ -1,0 +1,5 @@
+"""Motion that repeats itself: limit cycles of flows, period-two points of maps."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

@@ -1,0 +1,106 @@
+"""Stability of a clustered state, by differentiating the flow of the clusters.
+
+The tangent Jacobian of n tokens in m clusters splits into a quotient block, which moves whole clusters, and for each
+cluster of two or more tokens a transversal block, which pulls its tokens apart. Both come from derivatives of the
+reduced flow alone: the quotient block is its Jacobian, and the transversal block is what happens when every cluster
+is cut in two halves that move in opposite directions, which to first order nobody else notices. No formula for the
+blocks is used, so this is a route independent of ``theory`` and holds for every kind of attention.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+import torch
+from jaxtyping import Bool, Complex, Float, Int
+from torch import Tensor
+
+from ..flows.base import AbstractSphereFlow
+
+MARGINAL = 1e-9
+"""Eigenvalues with real part within this fraction of the rate of the flow decide nothing."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class ClusterStability:
+    """Eigenvalues of the two blocks, per element. A cluster of one token has no transversal directions."""
+
+    quotient: Complex[Tensor, "*batch q"]
+    transversal: Complex[Tensor, "*batch m e"]
+    sizes: Float[Tensor, "*batch m"]
+    rate: Float[Tensor, "*batch"]
+
+    @property
+    def quotient_abscissa(self) -> Float[Tensor, "*batch"]:
+        """Largest real part of the motions of whole clusters."""
+        return self.quotient.real.amax(dim=-1)
+
+    @property
+    def transversal_abscissa(self) -> Float[Tensor, "*batch"]:
+        """Largest real part of the motions that split a cluster; -inf if every cluster is one token."""
+        real = self.transversal.real.amax(dim=-1)
+        return torch.where(self.sizes > 1, real, torch.full_like(real, -torch.inf)).amax(dim=-1)
+
+    @property
+    def abscissa(self) -> Float[Tensor, "*batch"]:
+        """Largest real part of all tangent eigenvalues."""
+        return torch.maximum(self.quotient_abscissa, self.transversal_abscissa)
+
+    @property
+    def stable(self) -> Bool[Tensor, "*batch"]:
+        """Every tangent eigenvalue has negative real part, beyond doubt."""
+        return self.abscissa < -MARGINAL * self.rate
+
+    @property
+    def marginal(self) -> Bool[Tensor, "*batch"]:
+        """The largest real part is zero within rounding."""
+        return self.abscissa.abs() <= MARGINAL * self.rate
+
+    @property
+    def index(self) -> Int[Tensor, "*batch"]:
+        """Number of unstable tangent eigenvalues, counted with multiplicity."""
+        line = MARGINAL * self.rate
+        whole = (self.quotient.real > line[..., None]).sum(dim=-1)
+        split = (self.transversal.real > line[..., None, None]).sum(dim=-1)
+        return whole + (split * (self.sizes - 1).clamp_min(0)).sum(dim=-1).round().long()
+
+
+def transversal_blocks(
+    flow: AbstractSphereFlow, clusters: Float[Tensor, "*batch m d"], sizes: Float[Tensor, "*axes m"]
+) -> Float[Tensor, "*batch m e e"]:
+    """Derivative of the velocity of one half of each cluster when its halves part, in tangent coordinates."""
+    halves = flow.with_sizes(torch.cat([sizes, sizes], dim=-1) / 2)
+    basis = flow.basis(clusters)
+    directions = basis.movedim(-1, 0)
+    both = torch.cat([clusters, clusters], dim=-2)
+    parted = halves.jvp(both, torch.cat([directions, -directions], dim=-2))
+    first = parted[..., : clusters.shape[-2], :].movedim(0, -1)
+    return basis.mT @ first
+
+
+def cluster_stability(
+    flow: AbstractSphereFlow, clusters: Float[Tensor, "*batch m d"], sizes: Float[Tensor, "*axes m"]
+) -> ClusterStability:
+    """Tangent eigenvalues of the full state, at a cost that does not depend on the number of tokens.
+
+    Args:
+        flow: the flow of the tokens, with weights that broadcast against the batch.
+        clusters: unit vectors (..., m, d), float64.
+        sizes: how many tokens stand at each (real numbers are allowed).
+
+    Cost: O(m^3 d^3) per element.
+    """
+    quotient = torch.linalg.eigvals(flow.with_sizes(sizes).jacobian(clusters))
+    transversal = torch.linalg.eigvals(transversal_blocks(flow, clusters, sizes))
+    counts = sizes.expand(transversal.shape[:-1])
+    return ClusterStability(quotient, transversal, counts, flow.rate.expand(quotient.shape[:-1]))
+
+
+def token_stability(flow: AbstractSphereFlow, x: Float[Tensor, "*batch n d"]) -> ClusterStability:
+    """The same record from the dense Jacobian of all tokens, for flows that cannot be reduced."""
+    quotient = torch.linalg.eigvals(flow.jacobian(x))
+    none = quotient.new_full((*quotient.shape[:-1], x.shape[-2], 1), -torch.inf)
+    ones = torch.ones(*quotient.shape[:-1], x.shape[-2], dtype=x.dtype, device=x.device)
+    return ClusterStability(quotient, none, ones, flow.rate.expand(quotient.shape[:-1]))

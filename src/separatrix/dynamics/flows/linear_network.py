@@ -1,0 +1,197 @@
+"""Gradient flow and gradient descent of layered networks, by integration: the numerical twin of the closed forms.
+
+Any depth, any inputs, any start; linear, ReLU or tanh hidden units. Nothing here assumes balance or alignment, and
+nothing uses the closed forms of ``theory``. The loss is ``|f(X) - Y|^2 / (2 P)``, with a constant left out when only
+the correlations are known: ``tr(W corr_xx W')/2 - tr(W corr_yx')``, plus ``tr(corr_yx corr_xx^+ corr_yx')/2``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core import InvalidInput, ShapeError, as_float64, as_tensor, require_positive, unknown_name
+
+from ..integration.layer_integration import integrate_layers
+from .descent import Descent, descend
+from .layer_trajectory import LayerTrajectory
+
+Activation: TypeAlias = Literal["linear", "relu", "tanh"]
+ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")
+Layers: TypeAlias = tuple[Tensor, ...]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class LinearNetworkFlow:
+    """``tau dW_l/dt = -rate_l (dL/dW_l + weight_decay W_l)`` for a chain of layers.
+
+    Args:
+        corr_yx: input-output correlation (*batch, n_out, n_in); for linear networks.
+        corr_xx: input correlation (*batch, n_in, n_in), white if left out; for linear networks.
+        inputs: samples (P, n_in), instead of the correlations; needed for ReLU and tanh.
+        targets: (P, n_out), with ``inputs``.
+        activation: of the hidden layers, ``"linear"``, ``"relu"`` or ``"tanh"``.
+        tau: time constant of the flow.
+        weight_decay: strength g of ``g/2 |W|^2`` added to the loss.
+        learning_rates: one factor per layer, all 1 if left out.
+
+    Example:
+        >>> one = torch.ones(1, 1, dtype=torch.float64)
+        >>> path = LinearNetworkFlow(2 * one).integrate((0.1 * one, one), [0.0, 1.0, 20.0])
+        >>> round(float(path.product[-1]), 6)
+        2.0
+    """
+
+    corr_yx: Tensor | None = None
+    corr_xx: Tensor | None = None
+    inputs: Tensor | None = None
+    targets: Tensor | None = None
+    activation: Activation = "linear"
+    tau: float = 1.0
+    weight_decay: float = 0.0
+    learning_rates: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        require_positive(self.tau, "tau")
+        if self.activation not in ACTIVATIONS:
+            raise unknown_name("activation", self.activation, ACTIVATIONS)
+        if self.weight_decay < 0:
+            raise InvalidInput(f"weight_decay must not be negative; got {self.weight_decay}.")
+        for name in ("corr_yx", "corr_xx", "inputs", "targets"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, as_tensor(value, name))
+        has_data = self.inputs is not None and self.targets is not None
+        if has_data == (self.corr_yx is not None) or (self.inputs is None) != (self.targets is None):
+            raise InvalidInput("give either corr_yx (and corr_xx) or both inputs and targets.")
+        if self.activation != "linear" and not has_data:
+            raise InvalidInput(f"activation {self.activation!r} needs inputs and targets: correlations do not suffice.")
+
+    def loss(self, layers: Sequence[Tensor]) -> Float[Tensor, "*batch"]:
+        """The loss of the data (or, from correlations, the excess over the best linear map), without weight decay."""
+        if self.inputs is not None:
+            return self._error(layers).square().sum((-2, -1)) / (2 * self.inputs.shape[0])
+        assert self.corr_yx is not None
+        if self.corr_xx is None:
+            return (chain_product(layers) - self.corr_yx).square().sum((-2, -1)) / 2
+        gap = chain_product(layers) - self.corr_yx @ torch.linalg.pinv(self.corr_xx, hermitian=True)
+        return ((gap @ self.corr_xx) * gap).sum((-2, -1)) / 2
+
+    def gradient(self, layers: Sequence[Tensor]) -> Layers:
+        """Gradient of loss and weight decay with respect to every layer."""
+        grads = self._data_gradient(layers) if self.inputs is not None else self._linear_gradient(layers)
+        if self.weight_decay:
+            grads = tuple(g + self.weight_decay * w for g, w in zip(grads, layers, strict=True))
+        return grads
+
+    def velocity(self, layers: Sequence[Tensor]) -> Layers:
+        """Time derivative of every layer under gradient flow."""
+        rates = self._rates(len(layers))
+        return tuple(-rate / self.tau * g for rate, g in zip(rates, self.gradient(layers), strict=True))
+
+    def integrate(
+        self, layers: Sequence[Any], times: Any, *, rtol: float = 1e-10, atol: float = 1e-12, max_steps: int = 100_000
+    ) -> LayerTrajectory:
+        """Follow the flow to the given times (not descending) with DOP853, each network with its own step size.
+
+        An element that needs more than ``max_steps`` steps, or meets NaN, holds NaN from there on; ``outcome`` says so.
+        Cost: 12 gradients a step; a stiff network (large balance or long times) needs many steps.
+        """
+        return integrate_layers(
+            self.velocity, self.loss, self._checked(layers), as_float64(times, "times"), rtol, atol, max_steps
+        )
+
+    def descend(self, layers: Sequence[Any], method: Descent, steps: int, *, record_every: int = 1) -> LayerTrajectory:
+        """Full-batch gradient descent, momentum or Adam; states at step 0 and every ``record_every`` steps.
+
+        The times of the trajectory are ``lr * step``: plain descent is Euler's method for this flow with step ``lr``.
+        """
+        start = self._checked(layers)
+        rates = tuple(rate / self.tau for rate in self._rates(len(start)))
+        return descend(self.gradient, self.loss, start, method, steps, record_every, rates)
+
+    def _checked(self, layers: Sequence[Any]) -> Layers:
+        checked = tuple(as_tensor(layer, f"layers[{index}]") for index, layer in enumerate(layers))
+        if not checked or any(layer.ndim < 2 for layer in checked):
+            raise ShapeError("layers must be one or more matrices (..., out, in).")
+        sizes = [tuple(layer.shape[-2:]) for layer in checked]
+        if any(before[0] != after[1] for before, after in itertools.pairwise(sizes)):
+            raise ShapeError(f"layers must follow one another, first layer first; got shapes {sizes}.")
+        if len({layer.shape[:-2] for layer in checked}) > 1:
+            raise ShapeError("layers must share their batch axes.")
+        if self.inputs is not None and self.targets is not None:
+            expected = (self.targets.shape[-1], self.inputs.shape[-1])
+        else:
+            assert self.corr_yx is not None
+            expected = (self.corr_yx.shape[-2], self.corr_yx.shape[-1])
+        if (sizes[-1][0], sizes[0][1]) != expected:
+            raise ShapeError(
+                f"layers map {sizes[0][1]} to {sizes[-1][0]}; the task needs {expected[1]} to {expected[0]}."
+            )
+        return checked
+
+    def _rates(self, depth: int) -> tuple[float, ...]:
+        rates = self.learning_rates or (1.0,) * depth
+        if len(rates) != depth:
+            raise InvalidInput(f"learning_rates must have one entry per layer ({depth}); got {len(rates)}.")
+        return rates
+
+    def _linear_gradient(self, layers: Sequence[Tensor]) -> Layers:
+        assert self.corr_yx is not None
+        below: list[Tensor | None] = [None]
+        for layer in layers[:-1]:
+            below.append(layer if below[-1] is None else layer @ below[-1])
+        product = layers[-1] if below[-1] is None else layers[-1] @ below[-1]
+        signal = (product if self.corr_xx is None else product @ self.corr_xx) - self.corr_yx
+        grads: list[Tensor] = []
+        for layer, prefix in zip(reversed(layers), reversed(below), strict=True):
+            grads.append(signal if prefix is None else signal @ prefix.mT)
+            signal = layer.mT @ signal
+        return tuple(reversed(grads))
+
+    def _data_gradient(self, layers: Sequence[Tensor]) -> Layers:
+        assert self.inputs is not None
+        states = self._forward(layers)
+        signal = self._error(layers) / self.inputs.shape[0]
+        grads: list[Tensor] = []
+        for index in range(len(layers) - 1, -1, -1):
+            grads.append(signal.mT @ states[index])
+            if index:
+                signal = (signal @ layers[index]) * self._slope(states[index])
+        return tuple(reversed(grads))
+
+    def _forward(self, layers: Sequence[Tensor]) -> list[Tensor]:
+        """What enters each layer, samples as rows."""
+        assert self.inputs is not None
+        states = [self.inputs]
+        for layer in layers[:-1]:
+            states.append(self._activate(states[-1] @ layer.mT))
+        return states
+
+    def _error(self, layers: Sequence[Tensor]) -> Tensor:
+        assert self.targets is not None
+        return self._forward(layers)[-1] @ layers[-1].mT - self.targets
+
+    def _activate(self, x: Tensor) -> Tensor:
+        return torch.relu(x) if self.activation == "relu" else torch.tanh(x) if self.activation == "tanh" else x
+
+    def _slope(self, activated: Tensor) -> Tensor:
+        """Derivative of the activation, from its value."""
+        if self.activation == "relu":
+            return (activated > 0).to(activated.dtype)
+        return 1 - activated.square() if self.activation == "tanh" else torch.ones_like(activated)
+
+
+def chain_product(layers: Sequence[Tensor]) -> Float[Tensor, "*batch o i"]:
+    """The product ``W_L ... W_1`` of a chain of layers, first layer first."""
+    product = layers[0]
+    for layer in layers[1:]:
+        product = layer @ product
+    return product

@@ -1,0 +1,5 @@
+"""Following a flow in time: Runge-Kutta pairs, steps, ends, trajectories, variations."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

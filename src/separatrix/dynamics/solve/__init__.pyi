@@ -1,0 +1,10 @@
+from .anderson import Anderson as Anderson
+from .auto import Auto as Auto
+from .base import AbstractEquilibriumSolver as AbstractEquilibriumSolver
+from .broyden import Broyden as Broyden
+from .find import find_equilibrium as find_equilibrium
+from .maps import AffineMap as AffineMap
+from .multistart import EquilibriumCount as EquilibriumCount, count_equilibria as count_equilibria
+from .newton_krylov import NewtonKrylov as NewtonKrylov, gmres as gmres
+from .picard import Picard as Picard
+from .solution import EquilibriumSolution as EquilibriumSolution

@@ -1,0 +1,5 @@
+"""Spectra of Jacobians without forming them: radius, norm, abscissa, Ritz values."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

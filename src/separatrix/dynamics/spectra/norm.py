@@ -1,0 +1,56 @@
+"""The largest singular value of a Jacobian, and how far it exceeds the spectral radius."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core.arrays import require_integer
+
+from ..solve.maps import FixedPointMap
+from .krylov import JacobianAt, unit
+from .radius import spectral_radius
+
+
+def spectral_norm(
+    fixed_point_map: FixedPointMap,
+    z: Float[Tensor, "*batch d"],
+    *,
+    generator: torch.Generator | None = None,
+    power: int = 60,
+) -> Float[Tensor, " *batch"]:
+    """Largest singular value of the Jacobian of a map at z, for each sample: by how much one step can stretch.
+
+    Power iteration with J^T J: ``power`` products with J and as many with J^T; an estimate from below.
+
+    Args:
+        fixed_point_map: the map; rows must not depend on each other.
+        z: states ``(..., d)``.
+        generator: for the random start; a fixed one by default.
+        power: number of iterations.
+    """
+    require_integer(power, "power", at_least=1)
+    jacobian = JacobianAt(fixed_point_map, z)
+    vector = jacobian.random_directions(generator)
+    with torch.no_grad():
+        for _ in range(power):
+            image = jacobian.times(vector)
+            vector = unit(jacobian.transposed_times(unit(image)))
+        size = torch.linalg.vector_norm(jacobian.times(vector), dim=-1)
+    return size.reshape(jacobian.batch_shape)
+
+
+def non_normality(
+    fixed_point_map: FixedPointMap,
+    z: Float[Tensor, "*batch d"],
+    *,
+    generator: torch.Generator | None = None,
+) -> Float[Tensor, " *batch"]:
+    """Spectral norm over spectral radius of the Jacobian at z: one for a normal Jacobian, infinite for a nilpotent one.
+
+    Where it is large, perturbations grow before they decay, and residuals may rise for many steps of an iteration that
+    converges in the end.
+    """
+    norm = spectral_norm(fixed_point_map, z, generator=generator)
+    return norm / spectral_radius(fixed_point_map, z, generator=generator)

@@ -1,0 +1,1 @@
+"""Experiments on Agarwala and Schoenholz 2022, deep equilibrium networks."""

@@ -1,0 +1,160 @@
+"""agarwala2022, Figure 1: length variance of a linear equilibrium network against the distance to criticality.
+
+One matrix per family and seed. Symmetric and orthogonal matrices need one eigenvalue decomposition for all scales;
+for independent entries the quantity depends on the singular values of 1 - sqrt(V) W, which no decomposition of W
+gives, so each scale costs an inverse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from separatrix.core import spawn
+from separatrix.lab.experiment.cell import Cell
+from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
+from separatrix.lab.experiment.definition import Experiment, Params
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FAMILIES = ("gaussian", "haar", "goe")
+
+
+class Fig1Params(Params):
+    """Settings; the document gives the width only."""
+
+    width: int = 5000  # N in the caption
+    n_scales: int = 20
+    smallest_delta: float = 0.01
+
+
+def _expand(params: Fig1Params) -> Iterable[Mapping[str, Any]]:
+    span = math.log(params.smallest_delta)
+    deltas = [round(math.exp(span * k / (params.n_scales - 1)), 10) for k in range(params.n_scales)]
+    deltas[0] = 0.999  # delta = 1 is the zero matrix
+    for seed in params.seeds:
+        for family in ("haar", "goe"):
+            yield {"family": family, "width": params.width, "deltas": deltas, "seed": seed}
+        for delta in deltas:
+            yield {"family": "gaussian", "width": params.width, "deltas": [delta], "seed": seed}
+
+
+def _run(cell: Cell) -> dict[str, Any]:
+    import torch
+
+    from separatrix.matrices import ensembles
+
+    family, width = cell.args["family"], int(cell.args["width"])
+    generator = spawn(cell.seed, "agarwala-fig1", family)
+    delta = torch.tensor(cell.args["deltas"], dtype=torch.float64)
+    if family == "goe":
+        values = ensembles.goe_eigenvalues(width, generator=generator)
+        squares = (1 - ((1 - delta) / 4).sqrt()[:, None] * values).square()
+    elif family == "haar":
+        cosines = ensembles.haar_cosines(width, generator=generator)
+        v = (1 - delta)[:, None]
+        squares = 1 + v - 2 * v.sqrt() * cosines
+    else:
+        matrix = ensembles.Gaussian().sample(width, 1.0, generator=generator)
+        return {"m2": [_fourth_moment(matrix, float(1 - d)) for d in delta]}
+    return {"m2": squares.pow(-2).mean(-1).tolist()}
+
+
+def _fourth_moment(matrix: Any, weight_var: float) -> float:
+    """tr of the squared inverse of (1 - sqrt(V) W)^T (1 - sqrt(V) W), through one inverse and one product."""
+    import torch
+
+    system = matrix.mul(-math.sqrt(weight_var))
+    system.diagonal().add_(1.0)
+    inverse = torch.linalg.inv(system)
+    return float((inverse @ inverse.mT).square().sum() / len(matrix))
+
+
+def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+    from separatrix.matrices.ensembles import find_ensemble
+    from separatrix.theory import linear_critical_weight_var, resolvent_moment
+
+    rows = []
+    for cell, payload in results:
+        ensemble = find_ensemble(cell.args["family"])
+        critical = linear_critical_weight_var(ensemble)
+        for delta, measured in zip(cell.args["deltas"], payload["m2"], strict=True):
+            theory = resolvent_moment(ensemble, critical * (1 - delta), 2)
+            rows.append(
+                {"family": ensemble.name, "seed": cell.seed, "delta": delta, "measured": measured, "theory": theory}
+            )
+    rows.sort(key=lambda row: (FAMILIES.index(row["family"]), row["seed"], -row["delta"]))
+    width = int(results[0][0].args["width"]) if results else 0
+    return {"width": width, "tables": {"length variance": rows}}
+
+
+def _fluctuation(family: str, width: int) -> float:
+    """The distance to criticality below which the edge of one matrix fluctuates past it.
+
+    Independent entries: the squared spectral radius of sampled matrices of width 200 and 500 exceeds its limit by
+    1.1 N^(-1/2) with a standard deviation of 0.4 N^(-1/2); the number here is the mean and two standard deviations.
+    """
+    return {"haar": 0.0, "goe": width ** (-2 / 3), "gaussian": 2 * width**-0.5}[family]
+
+
+def _match(family: str, tolerance: float) -> Any:
+    def judged(summary: dict[str, Any]) -> Judgement:
+        width = summary["width"]
+        safe = max(5 * _fluctuation(family, width), 25 / width if family == "haar" else 0.0)
+        table = [row for row in summary["tables"]["length variance"] if row["family"] == family]
+        kept = [row for row in table if row["delta"] >= safe]
+        rows = [
+            Row(
+                f"log of the trace, delta = {r['delta']:.3g}", math.log(r["measured"]), math.log(r["theory"]), tolerance
+            )
+            for r in kept
+        ]
+        worst = max((abs(float(row.measured) - float(row.expected)) for row in rows), default=math.nan)
+        evidence = f"{len(rows)} scales down to delta = {safe:.3g} at width {width}: largest log ratio {worst:.3f}"
+        return judge(evidence, rows)
+
+    return judged
+
+
+def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+    from separatrix.report.figures import deq
+
+    return {"length-variance": deq.length_variance(summary["tables"]["length variance"], summary["width"])}
+
+
+def _claim(family: str, statement: str, tolerance: float) -> Claim:
+    return Claim(
+        id=f"agarwala2022-fig1-{family}",
+        document="agarwala2022",
+        place="Figure 1, Eqs. (18)-(20)",
+        statement=statement,
+        measures="normalised trace of ((1 - W)^T (1 - W))^-2 of one matrix per family",
+        test=f"within {tolerance:.0%} (log) wherever delta is 5 times the edge fluctuation at this width, or more",
+        judge=_match(family, tolerance),
+        erratum={"goe": "agarwala2022-eq20", "haar": "agarwala2022-eq18"}.get(family),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="agarwala-fig1",
+    title="Length variance of linear equilibrium networks near the critical scale",
+    document="agarwala2022",
+    place="Figure 1",
+    version=1,
+    scales={
+        "smoke": Fig1Params(width=300, n_scales=8),
+        "laptop": Fig1Params(width=1500),
+        "paper": Fig1Params(width=5000),
+    },
+    expand=_expand,
+    run=_run,
+    summarise=_summarise,
+    claims=(
+        _claim("haar", "orthogonal matrices follow (2 - delta)/delta^3", 0.25),
+        _claim("goe", "symmetric Gaussian matrices follow delta^(-5/2) until the edge fluctuates", 0.35),
+        _claim("gaussian", "independent entries follow delta^(-4) until the edge fluctuates", 0.5),
+    ),
+    draw=_draw,
+)

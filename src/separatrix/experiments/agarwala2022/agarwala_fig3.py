@@ -1,0 +1,108 @@
+"""agarwala2022, Figure 3: spectral radius of the Jacobian at the equilibrium of a hard-tanh network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from separatrix.lab.experiment.cell import Cell
+from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
+from separatrix.lab.experiment.definition import Experiment
+
+from . import nonlinear as shared
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def _tolerance(row: dict[str, Any], width: int) -> float:
+    """Four standard errors, and the shift of the edge at finite width: of order N^(-1/2) or N^(-2/3)."""
+    shift = width**-0.5 if row["family"] == "gaussian" else 1.5 * width ** (-2 / 3)
+    return 4 * row["radius_se"] + 1.5 * shift * row["theory_radius"]
+
+
+def _rows(summary: dict[str, Any], families: tuple[str, ...], theory: str) -> list[Row]:
+    table = [
+        r
+        for r in summary["tables"]["scales"]
+        if r["family"] in families and r["valid"] and r["theory_radius"] <= 0.9 and r["radius"] is not None
+    ]
+    return [
+        Row(
+            f"{r['family']} radius at sqrt(V) = {r['scale']:.3g}",
+            r["radius"],
+            r[theory],
+            _tolerance(r, summary["width"]),
+            spread=r["radius_se"],
+        )
+        for r in table
+    ]
+
+
+def _independent(summary: dict[str, Any]) -> Judgement:
+    rows = _rows(summary, ("gaussian", "haar"), "theory_radius")
+    return judge(f"{sum(r.agrees for r in rows)} of {len(rows)} radii agree with Eq. (30)", rows)
+
+
+def _cavity(summary: dict[str, Any]) -> Judgement:
+    rows = _rows(summary, ("goe",), "theory_radius")
+    printed = _rows(summary, ("goe",), "document_radius")
+    agree, failed = sum(r.agrees for r in rows), sum(not r.agrees for r in printed)
+    return judge(
+        f"cavity theory agrees at {agree} of {len(rows)} scales, 2 sqrt(V p) with a Gaussian field fails at {failed}",
+        rows,
+        printed=printed,
+    )
+
+
+def _run(cell: Cell) -> dict[str, Any]:
+    return shared.run(cell)
+
+
+def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+    from separatrix.report.figures import deq
+
+    return {"spectral-radius": deq.scale_curves(summary["tables"]["scales"], "radius")}
+
+
+EXPERIMENT = Experiment(
+    name="agarwala-fig3",
+    title="Spectral radius of the Jacobian, three families, simulation and two theories",
+    document="agarwala2022",
+    place="Figure 3",
+    version=1,
+    scales={
+        "smoke": shared.NonlinearParams(
+            width=200, n_matrices=4, n_inputs=2, steps=200, scales=(0.2, 0.5, 0.9), radius_inputs=1
+        ),
+        "laptop": shared.NonlinearParams(
+            width=500, n_matrices=8, n_inputs=4, steps=400, scales=shared.grid(0.05, 1.5, 16), radius_inputs=1
+        ),
+        "paper": shared.NonlinearParams(scales=shared.grid(0.05, 1.5, 25), n_inputs=4, radius_inputs=2),
+    },
+    expand=shared.expand,
+    run=_run,
+    summarise=shared.summarise,
+    claims=(
+        Claim(
+            id="agarwala2022-fig3-independent",
+            document="agarwala2022",
+            place="Figure 3, Theorem 3.2",
+            statement="r^2 = V E phi'^2 for independent and orthogonal weights, away from the transition",
+            measures="largest |eigenvalue| of the Jacobian, averaged over matrices",
+            test="within 4 standard errors and the shift of the edge at this width, radius up to 0.9",
+            judge=_independent,
+        ),
+        Claim(
+            id="separatrix-cavity-radius",
+            document="agarwala2022",
+            place="Eq. (30) and Figure 3 for symmetric weights",
+            statement="the radius 2 sqrt(V p) holds for symmetric weights with p from the cavity equations",
+            measures="largest |eigenvalue| of the Jacobian, averaged over matrices",
+            test="within 4 standard errors and the shift of the edge at this width, radius up to 0.9",
+            judge=_cavity,
+            erratum="agarwala2022-eq25-goe",
+        ),
+    ),
+    draw=_draw,
+)

@@ -1,0 +1,1 @@
+"""Experiments on Altafini 2025, self-attention dynamics."""

@@ -1,0 +1,228 @@
+"""altafini2025, Lemmas 4, 9, 10 and 11: eigenvalue lists and (in)stability, one lemma at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from separatrix.lab.experiment.cell import Cell
+from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
+from separatrix.lab.experiment.definition import Experiment, Payload, Summary
+
+from .statements import PAPER, SMOKE, StatementParams, measure_statement, statement_cells, statement_tables, two_groups
+
+
+def expand(params: StatementParams) -> Iterable[Mapping[str, Any]]:
+    """One cell per statement and seed."""
+    return statement_cells(params, _MEASURES)
+
+
+def run(cell: Cell) -> Payload:
+    """The measured numbers of one statement."""
+    return measure_statement(cell, "altafini-lemmas", _MEASURES)
+
+
+def _lists(flow: Any, points: Any, spectrum: Any) -> dict[str, float]:
+    """Distance of a closed-form list from the dense one, in the tangent and in the ambient space."""
+    import torch
+
+    from separatrix.matrices import spectral_distance
+
+    found = {}
+    for space in ("tangent", "ambient"):
+        dense = torch.linalg.eigvals(flow.jacobian(points, space))
+        mine = spectrum.expand(ambient=space == "ambient")
+        pairs = zip(mine, dense, strict=True)
+        found[space] = max(spectral_distance(one, other) for one, other in pairs)
+    return found
+
+
+def _worst(parts: list[dict[str, float]]) -> dict[str, float]:
+    return {key: max(part[key] for part in parts) for key in parts[0]}
+
+
+def _lemma4(coupling: Any, value: Any) -> Payload:
+    import torch
+
+    from separatrix import dynamics, theory
+
+    flow = dynamics.OjaFlow(value)
+    errors, unequal, balanced = [], [], []
+    for k in range(value.shape[-1]):
+        errors.append(_lists(flow, two_groups(value, k, 4, 0), theory.oja_bipartite_spectrum(value, k, 4, 0)))
+        unequal.append(float(torch.as_tensor(theory.oja_bipartite_spectrum(value, k, 4, 2).abscissa).min()))
+    negative = torch.diag(torch.tensor([1.0, -1.0, -2.0], dtype=torch.float64))
+    dense = torch.linalg.eigvals(dynamics.OjaFlow(negative).jacobian(two_groups(negative, 0, 3, 3)))
+    balanced.append(float(dense.real.max()))
+    return {**_worst(errors), "unequal groups": min(unequal), "equal groups": max(balanced)}
+
+
+def _lemma9(coupling: Any, value: Any) -> Payload:
+    from separatrix import dynamics, theory
+
+    flow = dynamics.AttentionFlow.from_coupling(coupling, value)
+    return _worst(
+        [
+            _lists(flow, two_groups(value, k, 4, 0), theory.consensus_spectrum(value, k, 4))
+            for k in range(value.shape[-1])
+        ]
+    )
+
+
+def _lemma10(coupling: Any, value: Any) -> Payload:
+    from separatrix import dynamics, theory
+
+    flow = dynamics.AttentionFlow.from_coupling(coupling, value)
+    return _worst(
+        [
+            _lists(flow, two_groups(value, k, n1, n2), theory.bipartite_spectrum(coupling, value, k, n1, n2))
+            for k in range(value.shape[-1])
+            for n1, n2 in ((3, 2), (4, 1))
+        ]
+    )
+
+
+def _lemma11(coupling: Any, value: Any) -> Payload:
+    """Balanced antipodal pairs with w' M w = 0 are the polygonal equilibria of an invertible value matrix."""
+    import torch
+
+    from separatrix import dynamics
+
+    abscissas = []
+    for matrix, target in zip(coupling, value, strict=True):
+        low, up = torch.linalg.eigh((matrix + matrix.mT) / 2)
+        if not (low[0] < 0 < low[-1]):
+            continue
+        mix = torch.sqrt(-low[0] / (low[-1] - low[0]))
+        direction = mix * up[:, -1] + torch.sqrt(1 - mix**2) * up[:, 0]
+        state = torch.stack([direction, direction, -direction, -direction])
+        flow = dynamics.AttentionFlow.from_coupling(matrix, target)
+        abscissas.append((float(flow.residual(state)), float(torch.linalg.eigvals(flow.jacobian(state)).real.max())))
+    skew = torch.tensor([[0.0, 0.5, -0.3], [-0.5, 0.0, 0.4], [0.3, -0.4, 0.0]], dtype=torch.float64)
+    flow = dynamics.AttentionFlow.from_coupling(skew, torch.diag(torch.tensor([1.0, -1.0, -2.0], dtype=torch.float64)))
+    pair = torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], dtype=torch.float64)
+    nearby = torch.nn.functional.normalize(pair + torch.tensor([[0, 0.05, 0.1], [0, -0.1, 0.02]]).double(), dim=-1)
+    end = dynamics.integrate(flow, nearby, finishing=False, t_max=200.0).final
+    return {
+        "found": len(abscissas),
+        "largest speed": max((speed for speed, _ in abscissas), default=0.0),
+        "unstable": sum(abscissa > 1e-9 for _, abscissa in abscissas),
+        "counterexample abscissa": float(torch.linalg.eigvals(flow.jacobian(pair)).real.max()),
+        "counterexample end": float((end[0] * end[1]).sum()),
+    }
+
+
+_MEASURES = {
+    "lemma 4": _lemma4,
+    "lemma 9": _lemma9,
+    "lemma 10": _lemma10,
+    "lemma 11": _lemma11,
+}
+
+
+def _judge_lists(part: str) -> Any:
+    def decide(summary: Summary) -> Judgement:
+        found = summary["parts"][part]
+        rows = [
+            Row("largest error of a tangent eigenvalue", found["tangent"], 0.0, 1e-9),
+            Row("largest error of an ambient eigenvalue", found["ambient"], 0.0, 1e-9),
+        ]
+        return judge(f"errors {found['tangent']:.1e} (tangent) and {found['ambient']:.1e} (ambient)", rows)
+
+    return decide
+
+
+def _judge_lemma4(summary: Summary) -> Judgement:
+    found = summary["parts"]["lemma 4"]
+    rows = [
+        Row("error of the consensus list, ambient", found["ambient"], 0.0, 1e-9),
+        Row(
+            "smallest abscissa with unequal groups",
+            found["unequal groups"],
+            "positive",
+            agrees=found["unequal groups"] > 0,
+        ),
+    ]
+    exceptions = [
+        Row(
+            "abscissa with equal groups, V = diag(1, -1, -2)",
+            found["equal groups"],
+            "positive",
+            agrees=found["equal groups"] > 1e-6,
+        )
+    ]
+    return judge(
+        "unequal groups are unstable; equal ones need not be linearly unstable", rows, counterexamples=exceptions
+    )
+
+
+def _judge_lemma11(summary: Summary) -> Judgement:
+    found = summary["parts"]["lemma 11"]
+    marginal = found["found"] - found["unstable"]
+    end = found["counterexample end"]
+    rows = [
+        Row("largest speed at a polygonal point", found["largest speed"], 0.0, 1e-10),
+        Row(
+            "polygonal points with a positive abscissa", found["unstable"], "most", agrees=marginal < found["unstable"]
+        ),
+    ]
+    exceptions = [
+        Row("polygonal points of four tokens without a positive abscissa", marginal, 0),
+        Row("two tokens, skew coupling: cosine at the end", end, "not antipodal", agrees=end > -0.999),
+    ]
+    return judge(
+        f"{found['unstable']} of {found['found']} points with four tokens are linearly unstable; a pair under "
+        f"skew coupling returns to antipodes (cosine {end:.6f})",
+        rows,
+        counterexamples=exceptions,
+    )
+
+
+def _claim(place: str, statement: str, test: str, decide: Any, erratum: str | None = None) -> Claim:
+    return Claim(
+        id=f"altafini2025-{place.lower().replace(' ', '')}",
+        document="altafini2025",
+        place=place,
+        statement=statement,
+        measures="dense Jacobians and states at random instances",
+        test=test,
+        judge=decide,
+        erratum=erratum,
+    )
+
+
+EXPERIMENT = Experiment(
+    name="altafini-lemmas",
+    title="Eigenvalues at consensus, bipartite and polygonal equilibria as the lemmas list them",
+    document="altafini2025",
+    place="Lemmas 4, 9, 10 and 11",
+    version=1,
+    scales={"smoke": StatementParams(**SMOKE), "laptop": StatementParams(), "paper": StatementParams(**PAPER)},
+    expand=expand,
+    run=run,
+    summarise=statement_tables,
+    claims=(
+        _claim(
+            "Lemma 4",
+            "Bipartite consensus of the multiagent Oja flow is unstable; consensus has the stated list.",
+            "list to 1e-9; positive abscissas",
+            _judge_lemma4,
+            "altafini2025-E4",
+        ),
+        _claim("Lemma 9", "Eigenvalues at consensus of the attention flow.", "1e-9", _judge_lists("lemma 9")),
+        _claim(
+            "Lemma 10",
+            "Eigenvalues at bipartite consensus of the attention flow.",
+            "1e-9",
+            _judge_lists("lemma 10"),
+            "altafini2025-E6",
+        ),
+        _claim(
+            "Lemma 11",
+            "Polygonal equilibria of the attention flow are unstable.",
+            "positive abscissa at most; exceptions listed",
+            _judge_lemma11,
+            "altafini2025-E14",
+        ),
+    ),
+)

@@ -1,0 +1,232 @@
+"""altafini2025, Lemmas 5 and 7 and Propositions 1 and 2: Lyapunov function, ranks of attention, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from separatrix.core.random import spawn
+from separatrix.lab.experiment.cell import Cell
+from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
+from separatrix.lab.experiment.definition import Experiment, Payload, Summary
+
+from .statements import PAPER, SMOKE, StatementParams, measure_statement, statement_cells, statement_tables, two_groups
+
+
+def expand(params: StatementParams) -> Iterable[Mapping[str, Any]]:
+    """One cell per statement and seed."""
+    return statement_cells(params, _MEASURES)
+
+
+def run(cell: Cell) -> Payload:
+    """The measured numbers of one statement."""
+    return measure_statement(cell, "altafini-propositions", _MEASURES)
+
+
+def _lemma5(coupling: Any, value: Any) -> Payload:
+    import torch
+
+    from separatrix import dynamics, theory
+
+    x = dynamics.random_tokens(
+        5, value.shape[-1], value.shape[0], generator=spawn(0, "altafini-propositions", "starts")
+    )
+    largest, printed, slope_error = float("-inf"), 0.0, 0.0
+    for tokens, matrix in zip(x, value, strict=True):
+        velocity = dynamics.OjaFlow(matrix).velocity(tokens)
+        rate = float(theory.oja_lyapunov_rate(matrix, tokens))
+        ahead = torch.nn.functional.normalize(tokens + 1e-6 * velocity, dim=-1)
+        behind = torch.nn.functional.normalize(tokens - 1e-6 * velocity, dim=-1)
+        slope = float(theory.oja_lyapunov(matrix, ahead) - theory.oja_lyapunov(matrix, behind)) / 2e-6
+        slope_error = max(slope_error, abs(slope - rate) / (1e-3 + abs(rate)))
+        largest = max(largest, rate)
+        top, vector = (part[..., -1] for part in torch.linalg.eigh(matrix))
+        printed = min(printed, float((top - 5 * vector @ matrix @ vector) / 2))
+    return {"largest rate": largest, "slope error": slope_error, "printed W at consensus": printed}
+
+
+def _lemma7(coupling: Any, value: Any) -> Payload:
+    import torch
+
+    from separatrix import dynamics
+
+    flow = dynamics.AttentionFlow.from_coupling(coupling, value)
+    consensus = flow.attention(two_groups(value, 0, 5, 0))
+    bipartite = flow.attention(two_groups(value, 0, 3, 2))
+    clusters = dynamics.random_tokens(
+        3, value.shape[-1], len(value), generator=spawn(0, "altafini-propositions", "clusters")
+    )
+    mixed = flow.attention(clusters.repeat_interleave(2, dim=-2))
+    skew = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    silent = dynamics.AttentionFlow.from_coupling(skew, torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)))
+    flat = silent.attention(torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]], dtype=torch.float64))
+
+    def rank(matrix: Any) -> list[int]:
+        return sorted(set(torch.linalg.matrix_rank(matrix, rtol=1e-10).reshape(-1).tolist()))
+
+    return {
+        "distance from 1/n": float((consensus - 1 / 5).abs().max()),
+        "ranks at bipartite": rank(bipartite),
+        "ranks at 3 clusters": rank(mixed),
+        "rank without self-coupling": rank(flat),
+    }
+
+
+def _proposition1(coupling: Any, value: Any) -> Payload:
+    import torch
+
+    from separatrix import dynamics
+
+    x = dynamics.random_tokens(4, value.shape[-1], len(value), generator=spawn(0, "altafini-propositions", "states"))
+    flow = dynamics.AttentionFlow.from_coupling(coupling, value)
+    singular, speed = 0.0, float("inf")
+    for weights, matrix, moving in zip(flow.attention(x), value, flow.residual(x), strict=True):
+        largest = torch.linalg.eigvalsh(matrix)[-1]
+        whole = torch.eye(4 * len(matrix), dtype=torch.float64) - torch.kron(weights, matrix) / largest
+        singular, speed = max(singular, float(torch.linalg.svdvals(whole)[-1])), min(speed, float(moving))
+    return {"largest singular value of the last": singular, "slowest state": speed}
+
+
+def _proposition2(coupling: Any, value: Any) -> Payload:
+    from separatrix import dynamics
+
+    x = dynamics.random_tokens(6, value.shape[-1], len(value), generator=spawn(0, "altafini-propositions", "beta"))
+    plain = dynamics.OjaFlow(value).velocity(x)
+    gaps = []
+    for beta in (1e-2, 1e-4, 1e-6):
+        flow = dynamics.AttentionFlow.from_coupling(coupling, value, beta)
+        gaps.append(float((flow.velocity(x) - plain).abs().max()))
+    return {"gaps": gaps}
+
+
+_MEASURES = {
+    "lemma 5": _lemma5,
+    "lemma 7": _lemma7,
+    "proposition 1": _proposition1,
+    "proposition 2": _proposition2,
+}
+
+
+def _judge_lemma5(summary: Summary) -> Judgement:
+    found = summary["parts"]["lemma 5"]
+    rows = [
+        Row(
+            "largest rate of W at random states",
+            found["largest rate"],
+            "not positive",
+            agrees=found["largest rate"] <= 0,
+        ),
+        Row("relative error of the rate against differences along the flow", found["slope error"], 0.0, 1e-4),
+    ]
+    printed = [
+        Row(
+            "printed W at consensus",
+            found["printed W at consensus"],
+            "not negative",
+            agrees=found["printed W at consensus"] >= 0,
+        )
+    ]
+    return judge("W = (lambda_1 - m'Vm)/2 falls at every state", rows, printed=printed)
+
+
+def _judge_lemma7(summary: Summary) -> Judgement:
+    found = summary["parts"]["lemma 7"]
+    rows = [
+        Row("distance of attention from 1/n at consensus", found["distance from 1/n"], 0.0, 1e-12),
+        Row(
+            "ranks at bipartite points",
+            str(found["ranks at bipartite"]),
+            "[2]",
+            agrees=found["ranks at bipartite"] == [2],
+        ),
+        Row(
+            "ranks at three clusters",
+            str(found["ranks at 3 clusters"]),
+            "[3]",
+            agrees=found["ranks at 3 clusters"] == [3],
+        ),
+    ]
+    flat = found["rank without self-coupling"]
+    exceptions = [Row("rank where v' M v = 0", str(flat), "[2]", agrees=flat == [2])]
+    return judge("ranks 1, 2 and m, except where the coupling vanishes", rows, counterexamples=exceptions)
+
+
+def _judge_proposition1(summary: Summary) -> Judgement:
+    found = summary["parts"]["proposition 1"]
+    regular = found["largest singular value of the last"] > 1e-9
+    rows = [
+        Row("smallest speed of the states", found["slowest state"], "positive", agrees=found["slowest state"] > 1e-3),
+    ]
+    exceptions = [
+        Row(
+            "smallest singular value with gamma = 1/lambda_1",
+            found["largest singular value of the last"],
+            "positive at states that move",
+            agrees=regular,
+        )
+    ]
+    return judge("the matrix is singular at every state, equilibrium or not", rows, counterexamples=exceptions)
+
+
+def _judge_proposition2(summary: Summary) -> Judgement:
+    gaps = summary["parts"]["proposition 2"]["gaps"]
+    rows = [
+        Row("gap to the Oja flow shrinks with beta", gaps[1] / gaps[0], 0.01, 0.002),
+        Row("gap at beta = 1e-6", gaps[2], 0.0, 1e-4),
+    ]
+    return judge(f"gaps {', '.join(f'{gap:.1e}' for gap in gaps)} at beta = 1e-2, 1e-4, 1e-6", rows)
+
+
+def _claim(place: str, statement: str, test: str, decide: Any, erratum: str | None = None) -> Claim:
+    return Claim(
+        id=f"altafini2025-{place.lower().replace(' ', '')}",
+        document="altafini2025",
+        place=place,
+        statement=statement,
+        measures="dense Jacobians and states at random instances",
+        test=test,
+        judge=decide,
+        erratum=erratum,
+    )
+
+
+EXPERIMENT = Experiment(
+    name="altafini-propositions",
+    title="Lyapunov function of the Oja flow, ranks of attention, and the limit of small beta",
+    document="altafini2025",
+    place="Lemmas 5 and 7; Propositions 1 and 2",
+    version=1,
+    scales={"smoke": StatementParams(**SMOKE), "laptop": StatementParams(), "paper": StatementParams(**PAPER)},
+    expand=expand,
+    run=run,
+    summarise=statement_tables,
+    claims=(
+        _claim(
+            "Lemma 5",
+            "W is a Lyapunov function of the multiagent Oja flow.",
+            "rate never positive",
+            _judge_lemma5,
+            "altafini2025-E7",
+        ),
+        _claim(
+            "Lemma 7",
+            "Attention has rank 1, 2 and m at consensus, bipartite and m-clustering states.",
+            "numerical rank",
+            _judge_lemma7,
+            "altafini2025-E11",
+        ),
+        _claim(
+            "Proposition 1",
+            "Clustering equilibria exist iff a scaled matrix is singular.",
+            "singular only at equilibria",
+            _judge_proposition1,
+            "altafini2025-E9",
+        ),
+        _claim(
+            "Proposition 2",
+            "For beta to zero the flow becomes the multiagent Oja flow.",
+            "gap proportional to beta",
+            _judge_proposition2,
+        ),
+    ),
+)

@@ -1,0 +1,60 @@
+"""What the lemmas and the propositions of altafini2025 share: random instances, one cell per statement and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from separatrix.core.random import spawn
+from separatrix.lab.experiment.cell import Cell
+from separatrix.lab.experiment.definition import Params, Payload, Summary
+
+SMOKE: dict[str, Any] = {"n_instances": 6}
+PAPER: dict[str, Any] = {"n_instances": 50, "seeds": (0, 1)}
+
+
+class StatementParams(Params):
+    """Random instances for each statement."""
+
+    dim: int = 3
+    n_instances: int = 20
+
+
+def statement_cells(params: StatementParams, parts: Iterable[str]) -> Iterable[Mapping[str, Any]]:
+    """One cell per statement and seed."""
+    for seed in params.seeds:
+        for part in parts:
+            yield {"part": part, "seed": seed, "dim": params.dim, "n_instances": params.n_instances}
+
+
+def measure_statement(cell: Cell, experiment: str, measures: Mapping[str, Callable[[Any, Any], Payload]]) -> Payload:
+    """Draw the instances of a cell and measure what its statement is about on their couplings and values."""
+    from separatrix import matrices
+
+    part = cell.args["part"]
+    drawn = matrices.attention_instance(
+        cell.args["dim"], generator=spawn(cell.seed, experiment, part), batch=(cell.args["n_instances"],)
+    )
+    return measures[part](drawn.coupling, drawn.value)
+
+
+def statement_tables(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+    """The numbers of the first seed in full, and a table of all."""
+    parts: dict[str, Any] = {}
+    for cell, payload in results:
+        parts.setdefault(cell.args["part"], payload)
+    table = [
+        {"statement": cell.args["part"], "seed": cell.seed, "quantity": name, "measured": str(value)}
+        for cell, payload in results
+        for name, value in payload.items()
+    ]
+    return {"parts": parts, "tables": {"Measured": table}}
+
+
+def two_groups(value: Any, k: int, n1: int, n2: int) -> Any:
+    """n_1 tokens at +v_k and n_2 at -v_k, for a batch of symmetric value matrices."""
+    import torch
+
+    vector = torch.linalg.eigh(value)[1].flip(-1)[..., k]
+    signs = torch.tensor([1.0] * n1 + [-1.0] * n2, dtype=torch.float64)
+    return signs[:, None] * vector[..., None, :]

@@ -1,0 +1,1 @@
+"""Experiments on Anguita 2024, lambda-balanced linear networks."""

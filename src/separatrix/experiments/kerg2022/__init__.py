@@ -1,0 +1,1 @@
+"""Experiments on Kerg 2022, recurrent networks."""

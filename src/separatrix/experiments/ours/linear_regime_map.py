@@ -1,0 +1,289 @@
+"""What balance really does: lazy or delayed rich, by the sizes of the network; and the sign of the determinant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from separatrix import theory
+from separatrix.core import spawn
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "linear-regime-map"
+
+
+class Settings(Params):
+    """Sizes on both sides of the condition, and balances over three decades."""
+
+    n_in: int = 2
+    n_out: int = 5
+    hidden: tuple[int, ...] = (3, 5)
+    balances: tuple[float, ...] = (1.0, 10.0, 100.0, 1000.0)
+    goal: float = 1e-3
+    scale: float = 0.3
+    n_starts: int = 40
+    n_times: int = 320
+
+
+def expand(params: Settings) -> Iterator[dict[str, Any]]:
+    """One cell per hidden size and balance, and one for determinants."""
+    common = params.model_dump(include={"n_in", "n_out", "goal", "scale", "n_times"})
+    for seed in params.seeds:
+        for n_hidden in params.hidden:
+            for balance in params.balances:
+                yield {"kind": "map", "n_hidden": n_hidden, "balance": balance, **common, "seed": seed}
+        for balance in (0.0, 0.1):
+            yield {"kind": "determinant", "balance": balance, "n_starts": params.n_starts, "seed": seed}
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    """Loss over time, time to the goal, plateau and kernel distance; or the fraction of starts that learn the task."""
+    return _determinant(cell) if cell.args["kind"] == "determinant" else _map(cell)
+
+
+def _map(cell: Cell) -> dict[str, Any]:
+    import torch
+
+    from separatrix import matrices
+
+    args = cell.args
+    n_in, n_hidden, n_out, balance = args["n_in"], args["n_hidden"], args["n_out"], args["balance"]
+    generator = spawn(cell.seed, NAME, "task")  # the same task and product for every cell
+    corr = torch.randn(n_out, n_in, dtype=torch.float64, generator=generator)
+    product = args["scale"] * torch.randn(n_out, n_in, dtype=torch.float64, generator=generator)
+    w1, w2 = matrices.balanced_pair(balance, n_in, n_hidden, n_out, product=product, generator=generator)
+    flow = theory.BalancedFlow(w1, w2, corr)
+    times = torch.logspace(-4, 8, args["n_times"], dtype=torch.float64)
+    loss = flow.loss(times)
+    reached = (loss <= args["goal"] * flow.loss(0.0)).nonzero()
+    white = torch.eye(n_in, dtype=torch.float64)
+    distance = theory.ntk_distance(*flow.representations(0.0), *flow.representations(1e9), white)
+    middle = 30 / balance
+    lazy = theory.lazy_product(1 / balance, product, corr, balance)
+    predicted = theory.classify_regime(n_in, n_hidden, n_out, balance, torch.linalg.svdvals(corr))
+    return {
+        "times": times, "loss": loss, "regime": predicted.regime.label,
+        "time": float(times[int(reached[0])]) if len(reached) else math.inf,
+        "kernel_distance": float(distance), "plateau": float(flow.loss(middle)),
+        "predicted_plateau": float(theory.plateau_loss(w1, w2, corr, balance)),
+        "lazy_error": float((flow.product(1 / balance) - lazy).abs().max()),
+    }  # fmt: skip
+
+
+def _determinant(cell: Cell) -> dict[str, Any]:
+    import torch
+
+    from separatrix import matrices
+
+    generator = spawn(cell.seed, NAME, "determinant")
+    n_starts = cell.args["n_starts"]
+    corr = torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator)
+    product = 0.3 * torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator)
+    balance = torch.full((n_starts,), cell.args["balance"], dtype=torch.float64)
+    w1, w2 = matrices.balanced_pair(balance, 3, 3, 3, product=product, generator=generator)
+    flow = theory.BalancedFlow(w1, w2, corr, balance=balance, saddle_tol=1e-12)
+    learned = flow.loss(1e9) < 1e-6 * corr.square().sum((-2, -1))
+    alike = torch.det(product) * torch.det(corr) > 0
+    return {
+        "learned": float(learned.double().mean()),
+        "alike": float(alike.double().mean()),
+        "agree": float((learned == alike).double().mean()),
+    }
+
+
+def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+    """The map, the curves of the first seed, and the determinants."""
+    table: list[dict[str, Any]] = []
+    panels: dict[str, dict[str, Any]] = {}
+    signs: list[dict[str, Any]] = []
+    for cell, payload in results:
+        args = cell.args
+        if args["kind"] == "determinant":
+            signs.append({"balance": args["balance"], "seed": cell.seed, **payload})
+            continue
+        sizes = f"{args['n_in']}-{args['n_hidden']}-{args['n_out']}"
+        names = ("regime", "time", "kernel_distance", "plateau", "predicted_plateau", "lazy_error")
+        table.append(
+            {
+                "sizes": sizes,
+                "onto": args["n_hidden"] == args["n_out"],
+                "balance": args["balance"],
+                "seed": cell.seed,
+                **{name: payload[name] for name in names},
+            }
+        )
+        panel = panels.setdefault(sizes, {})
+        shown = payload["loss"] > 1e-8
+        panel.setdefault(
+            f"balance {args['balance']:g}",
+            {"x": payload["times"][shown].tolist(), "y": payload["loss"][shown].tolist()},
+        )
+    return {"tables": {"regime map": table, "sign of the determinant": signs}, "panels": panels}
+
+
+def _by_kind(summary: Mapping[str, Any], onto: bool) -> list[dict[str, Any]]:
+    table = [
+        row
+        for row in summary["tables"]["regime map"]
+        if row["onto"] is onto and row["seed"] == summary["tables"]["regime map"][0]["seed"]
+    ]
+    return sorted(table, key=lambda row: row["balance"])
+
+
+def judge_lazy(summary: Mapping[str, Any]) -> Judgement:
+    """Large balance is lazy and fast if the heavy layer is onto, and slow and rich if it is not."""
+    rows, whole = [], []
+    onto, thin = _by_kind(summary, True), _by_kind(summary, False)
+    rows.append(Row("onto: kernel distance at the largest balance", onto[-1]["kernel_distance"], 0.0, 1e-3))
+    rows.append(
+        Row(
+            "onto: time to learn, last over first",
+            onto[-1]["time"] / onto[0]["time"],
+            "below 0.1",
+            agrees=onto[-1]["time"] < 0.1 * onto[0]["time"],
+        )
+    )
+    rows.append(
+        Row(
+            "not onto: time to learn, last over first",
+            thin[-1]["time"] / thin[0]["time"],
+            "above 10",
+            agrees=thin[-1]["time"] > 10 * thin[0]["time"],
+        )
+    )
+    whole.append(Row("not onto: kernel distance at the largest balance", thin[-1]["kernel_distance"], 0.0, 1e-2))
+    whole.append(
+        Row(
+            "not onto: learns faster at the largest balance",
+            thin[-1]["time"] / thin[0]["time"],
+            "below 1",
+            agrees=thin[-1]["time"] < thin[0]["time"],
+        )
+    )
+    text = (
+        f"onto: time {onto[0]['time']:.3g} to {onto[-1]['time']:.3g}, kernel {onto[-1]['kernel_distance']:.1g}; "
+        f"not onto: time {thin[0]['time']:.3g} to {thin[-1]['time']:.3g}, kernel {thin[-1]['kernel_distance']:.2g}"
+    )
+    return judge(text, rows, counterexamples=whole)
+
+
+def judge_plateau(summary: Mapping[str, Any]) -> Judgement:
+    """The plateau and the growth of the delay."""
+    thin = _by_kind(summary, False)[-1]
+    rows = [
+        Row(
+            "plateau at the largest balance",
+            thin["plateau"],
+            thin["predicted_plateau"],
+            0.01 * thin["predicted_plateau"],
+        )
+    ]
+    ordered = _by_kind(summary, False)
+    ratio = ordered[-1]["time"] / ordered[-2]["time"] / (ordered[-1]["balance"] / ordered[-2]["balance"])
+    rows.append(Row("delay per balance, last over the one before", ratio, 1.0, 0.15))
+    rows += [
+        Row(
+            f"predicted regime, {row['sizes']}, balance {row['balance']:g}",
+            row["regime"],
+            name,
+            agrees=row["regime"] == name,
+        )
+        for row, name in ((thin, "delayed rich"), (_by_kind(summary, True)[-1], "lazy"))
+    ]
+    return judge(
+        f"plateau {thin['plateau']:.4f}, predicted {thin['predicted_plateau']:.4f}; the delay grows with the balance",
+        rows,
+    )
+
+
+def judge_shallow(summary: Mapping[str, Any]) -> Judgement:
+    """Exponential approach with an error of order 1 / balance squared where the heavy layer is onto."""
+    onto = [row for row in _by_kind(summary, True) if row["balance"] >= 10]
+    scaled = [row["lazy_error"] * row["balance"] ** 2 for row in onto]
+    rows = [Row("error * balance^2, last over the one before", scaled[-1] / scaled[-2], 1.0, 0.3)]
+    return judge(f"error times balance squared: {', '.join(f'{value:.2g}' for value in scaled)}", rows)
+
+
+def judge_determinant(summary: Mapping[str, Any]) -> Judgement:
+    """At balance zero a square network learns exactly the tasks with the sign of its own determinant."""
+    rows = []
+    for row in summary["tables"]["sign of the determinant"]:
+        if row["balance"] == 0:
+            rows.append(Row("learned exactly when the signs agree", row["agree"], 1.0, 0.0))
+            rows.append(Row("fraction that learns at balance 0", row["learned"], 0.5, 0.3))
+        else:
+            rows.append(Row(f"fraction that learns at balance {row['balance']:g}", row["learned"], 1.0, 0.0))
+    return judge("half of all starts never learn at balance zero; any other balance learns from every start", rows)
+
+
+def draw(summary: Mapping[str, Any]) -> dict[str, Figure]:
+    """Loss over time on both sides of the condition on the sizes."""
+    from separatrix.report.figures import linear
+
+    return {
+        "regime-map": linear.curve_panels(
+            summary["panels"], x_label="time", y_label="excess loss", x_log=True, y_log=True, share_y=True
+        )
+    }
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="What balance really does: lazy, or rich after a delay",
+    document="separatrix",
+    place="regime map",
+    version=1,
+    scales={
+        "smoke": Settings(),
+        "laptop": Settings(seeds=(0, 1, 2)),
+        "paper": Settings(seeds=tuple(range(10)), n_starts=1000),
+    },
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        Claim(
+            "anguita2024-large-balance-lazy",
+            "anguita2024",
+            "Theorems 4.1.2, 4.1.3",
+            "a large balance is lazy and fast",
+            "time to learn and kernel distance over the balance",
+            "holds where the heavy layer is onto",
+            judge_lazy,
+            "anguita2024-large-balance-lazy",
+        ),
+        Claim(
+            "anguita2024-thm4.2.3",
+            "anguita2024",
+            "Theorem 4.2.3",
+            "at large balance a deep network learns like a shallow one (heavy layer onto)",
+            "distance from the exponential",
+            "error * balance^2 constant within 30 percent",
+            judge_shallow,
+            "anguita2024-large-balance-lazy",
+        ),
+        Claim(
+            "separatrix-delayed-rich",
+            "separatrix",
+            "regime map",
+            "otherwise it waits on a plateau and then learns richly, after a delay in proportion to the balance",
+            "plateau, delay, predicted regime",
+            "1 percent; 15 percent",
+            judge_plateau,
+        ),
+        Claim(
+            "separatrix-zero-balance-determinant",
+            "separatrix",
+            "regime map",
+            "a square network of balance zero never learns a task whose determinant has the other sign",
+            "fraction of random starts that learn",
+            "exact",
+            judge_determinant,
+        ),
+    ),
+    draw=draw,
+)

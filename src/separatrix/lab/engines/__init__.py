@@ -1,0 +1,5 @@
+"""What runs cells: the interface, local processes, job table, progress."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

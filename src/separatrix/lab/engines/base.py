@@ -1,0 +1,58 @@
+"""What runs cells. An engine may use processes or machines; the records are the same, bit for bit."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import final
+
+from separatrix.core.errors import SeparatrixError
+
+from ..experiment.cell import Cell
+from ..store.records import Store
+
+
+class EngineError(SeparatrixError, RuntimeError):
+    """Cells cannot be computed here: worker processes do not start."""
+
+
+class RunInterrupted(SeparatrixError):
+    """A person stopped the run; finished cells are in the store."""
+
+    def __init__(self, n_done: int, n_cells: int) -> None:
+        super().__init__(f"stopped after {n_done} of {n_cells} cells; finished cells are kept.")
+        self.n_done = n_done
+        self.n_cells = n_cells
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """One cell has ended: its record is in the store, or ``error`` says why not."""
+
+    key: str
+    error: str | None = None
+
+
+class AbstractEngine(abc.ABC):
+    """Runs cells and publishes their records.
+
+    A subclass writes ``run``. It must compute each cell with one thread, publish through the job table of the store
+    (``jobs.JobTable``), and yield every cell exactly once, in whatever order they end.
+    """
+
+    @abc.abstractmethod
+    def run(self, cells: Sequence[Cell], store: Store, data: Mapping[str, str]) -> Iterator[Finished]:
+        """Compute the cells that have no record yet.
+
+        Args:
+            cells: what to compute, without repetition.
+            store: where records go.
+            data: SHA-256 of data sets by name, for the provenance.
+
+        Raises:
+            RunInterrupted: a person stopped the run.
+            StoreError: a record cannot be written.
+            EngineError: no worker can be started.
+        """

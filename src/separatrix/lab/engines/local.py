@@ -1,0 +1,129 @@
+"""The engine of one machine: worker processes over the job table of the store.
+
+One worker is a process too (``jobs=1``), so that every record is computed under the same conditions: a fresh process,
+one thread. Killing a worker costs one start; killing this process ends the workers, and another run goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import final
+
+from separatrix.core.errors import InvalidInput
+
+from ..experiment.cell import Cell
+from ..store.records import Store
+from .base import AbstractEngine, Finished, RunInterrupted
+from .crew import Crew
+from .jobs import LEASE_SECONDS, JobTable, process_name
+
+POLL_SECONDS = 0.05
+
+
+@final
+class LocalEngine(AbstractEngine):
+    """Worker processes on this machine.
+
+    Args:
+        jobs: number of workers; the number of physical cores if not given.
+        lease_seconds: how long a silent worker keeps its cell; workers renew six times as often.
+
+    The first interrupt (Ctrl-C) lets the workers finish their cells, the second ends them at once; both raise
+    ``RunInterrupted``.
+    """
+
+    def __init__(self, jobs: int | None = None, lease_seconds: float = LEASE_SECONDS) -> None:
+        if jobs is not None and jobs < 1:
+            raise InvalidInput(f"jobs must be at least 1; got {jobs}.")
+        self.jobs = jobs or physical_cores()
+        self._lease_seconds = lease_seconds
+        self._crew: Crew | None = None
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process numbers of the present workers."""
+        return self._crew.pids if self._crew is not None else []
+
+    def run(self, cells: Sequence[Cell], store: Store, data: Mapping[str, str]) -> Iterator[Finished]:
+        """See ``AbstractEngine.run``."""
+        table = JobTable(store, self._lease_seconds)
+        session = process_name(os.getpid())
+        for cell in cells:
+            _require_importable(cell)
+        with _counted_interrupts() as interrupts:
+            table.enqueue(session, cells)
+            crew = self._crew = Crew(store, table, session, self.jobs, self._lease_seconds, data)
+            try:
+                yield from _follow(table, session, crew, len(cells), interrupts)
+            finally:
+                crew.dismiss()
+                table.leave(session)
+                self._crew = None
+
+
+def _follow(table: JobTable, session: str, crew: Crew, n_cells: int, interrupts: list[int]) -> Iterator[Finished]:
+    """Report cells as they end, keep the crew at strength, and obey interrupts."""
+    n_done, asked = 0, False
+    while n_done < n_cells:
+        crew.mend()
+        finished = table.collect(session)
+        n_done += len(finished)
+        for key, error in finished:
+            yield Finished(key, error)
+        if interrupts and not asked:
+            crew.ask_to_stop()
+            asked = True
+        if asked and not finished and (len(interrupts) > 1 or not crew.pids):
+            raise RunInterrupted(n_done, n_cells)
+        if not finished:
+            time.sleep(POLL_SECONDS)
+
+
+@contextlib.contextmanager
+def _counted_interrupts() -> Iterator[list[int]]:
+    """Count interrupts instead of raising ``KeyboardInterrupt`` in the middle of a transaction."""
+    seen: list[int] = []
+
+    def count(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, count)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _require_importable(cell: Cell) -> None:
+    if cell.entry.startswith("__main__:"):
+        raise InvalidInput(
+            f"experiment {cell.experiment!r} is defined in the main program, where worker processes cannot find it; "
+            "put it into a module of its own and import it."
+        )
+
+
+def physical_cores() -> int:
+    """Cores this process may use, counting two hardware threads of one core once where the system tells (Linux)."""
+    if hasattr(os, "sched_getaffinity"):
+        allowed = os.sched_getaffinity(0)
+        cores = {_siblings(processor) for processor in allowed}
+        return max(1, len(cores))
+    return os.cpu_count() or 1
+
+
+def _siblings(processor: int) -> str:
+    topology = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    try:
+        return topology.read_text().strip()
+    except OSError:
+        return str(processor)

@@ -1,0 +1,152 @@
+"""One worker process: takes jobs from the table of a store, computes their cells, publishes the records.
+
+Started by an engine as ``python -m separatrix.lab.engines.worker``, its settings one line of JSON on standard input.
+That pipe stays open: the line ``stop`` asks the worker to finish its cell and leave; the end of the pipe means that the
+engine is gone, and the worker gives its job back and leaves at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from typing import TypedDict, final
+
+from separatrix.core.errors import StoreError
+
+from ..experiment.definition import load
+from ..experiment.provenance import provenance
+from ..experiment.record import Record
+from ..store.records import Store
+from .jobs import JobTable, Lease
+
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+"""The environment of a worker. The order of a sum depends on the number of threads, so it is always one."""
+
+READY = "ready"
+STOP = "stop"
+STORE_FAILED = 3
+"""Exit code when the store cannot be written; the sentence stands on standard output."""
+
+IDLE_SECONDS = 0.1
+
+
+class WorkerSettings(TypedDict):
+    """What an engine tells a worker."""
+
+    store: str
+    session: str
+    worker: str
+    lease_seconds: float
+    data: dict[str, str]
+
+
+@final
+class Worker:
+    """Takes jobs of one session until none is open, or until it is asked to stop."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._store = Store(settings["store"])
+        self._jobs = JobTable(self._store, settings["lease_seconds"])
+        self._stopping = threading.Event()
+        self._lease: Lease | None = None
+
+    def work(self) -> None:
+        """The whole life of a worker."""
+        threading.Thread(target=self._renew, daemon=True).start()
+        while not self._stopping.is_set():
+            self._lease = self._jobs.take(self._settings["session"], self._settings["worker"])
+            if self._lease is not None:
+                self._compute(self._lease)
+            elif self._jobs.open_jobs(self._settings["session"]) == 0:
+                return
+            else:  # another run holds what is left; it may yet lose it
+                self._stopping.wait(IDLE_SECONDS)
+
+    def _compute(self, lease: Lease) -> None:
+        if self._store.read(lease.cell.key) is not None:  # its first worker was killed just after publishing
+            self._jobs.finish_with_stored(lease)
+            return
+        try:
+            record = compute(lease, self._settings["data"])
+        except (Exception, SystemExit) as error:
+            self._jobs.fail(lease, _explain(error))
+            return
+        try:
+            self._jobs.finish(lease, record)
+        except StoreError:
+            self.give_back()
+            raise
+
+    def _renew(self) -> None:
+        period = self._settings["lease_seconds"] / 6
+        while True:
+            time.sleep(period)
+            with contextlib.suppress(StoreError):  # the next round tries again, long before the lease runs out
+                if self._lease is not None:
+                    self._jobs.renew(self._lease)
+
+    def listen(self, control: Iterable[str]) -> None:
+        """Obey the engine: wait for the word to stop, or for its end."""
+        for line in control:
+            if line.strip() == STOP:
+                self._stopping.set()
+        self.give_back()
+        os._exit(0)
+
+    def give_back(self) -> None:
+        """Return the present job to the queue, if the store can still be written; else its lease runs out."""
+        with contextlib.suppress(StoreError):
+            if self._lease is not None:
+                self._jobs.give_back(self._lease)
+
+
+def compute(lease: Lease, data: Mapping[str, str]) -> Record:
+    """Run one cell and wrap its payload with its provenance; one thread, whatever the machine."""
+    experiment = load(lease.cell.entry)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    begun = time.perf_counter()
+    payload = experiment.run(lease.cell)
+    seconds = time.perf_counter() - begun
+    record = Record(lease.cell, payload, provenance(experiment, lease.cell, seconds, data))
+    record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
+    return record
+
+
+def _explain(error: BaseException) -> str:
+    """The error in one line, then how it came about."""
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    reason = " ".join(str(error).split())
+    return f"{type(error).__name__}: {reason}\n{trace}"
+
+
+def main() -> int:
+    """Read settings, work, and leave with an exit code."""
+    said = sys.stdout
+    sys.stdout = sys.stderr  # what a cell prints must not be taken for a message
+    settings: WorkerSettings = json.loads(sys.stdin.readline())
+    try:
+        worker = Worker(settings)
+        print(READY, file=said, flush=True)
+        threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
+        worker.work()
+    except StoreError as error:
+        print(error, file=said, flush=True)
+        return STORE_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # a thread still waits for standard input; there is nothing left to clean up

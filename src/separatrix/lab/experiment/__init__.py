@@ -1,0 +1,5 @@
+"""What an experiment is: cells, records, claims, provenance."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

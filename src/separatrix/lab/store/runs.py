@@ -1,0 +1,115 @@
+"""What a store remembers of runs: which experiment, scale and parameters, and the keys of their cells.
+
+So an unfinished run can be resumed without repeating its options, and claims know which records belong together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shlex
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+from separatrix.core.errors import InvalidInput
+
+from ..experiment.cell import Cell, canonical_json
+from ..experiment.definition import SCALES, Experiment, Params
+from .records import Store
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class StoredRun:
+    """One remembered run."""
+
+    experiment: str
+    version: int
+    scale: str
+    params: dict[str, Any]
+    keys: tuple[str, ...]
+    command: str
+    time: float
+    """When it was last asked for."""
+
+    def params_of(self, experiment: Experiment) -> Params | None:
+        """Its parameters as the experiment's own model, or ``None`` if the code no longer accepts them."""
+        given = {name: value for name, value in self.params.items() if name != "seeds"}
+        try:
+            return experiment.params(self.scale, self.params.get("seeds"), **given)
+        except InvalidInput:
+            return None
+
+
+def remember_run(
+    store: Store, experiment: Experiment, scale: str, params: Params, cells: Sequence[Cell], command: str
+) -> None:
+    """Keep a run; the same experiment, version, scale and parameters are one run, whenever asked for."""
+    settings = canonical_json(params.model_dump(mode="json"))
+    identity = canonical_json([experiment.name, experiment.version, scale, settings])
+    name = hashlib.sha256(identity.encode()).hexdigest()
+    keys = json.dumps([cell.key for cell in cells])
+    row = (name, experiment.name, experiment.version, scale, settings, keys, command, time.time())
+    with store.database.transaction() as connection:
+        connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def stored_runs(store: Store, experiment: Experiment) -> list[StoredRun]:
+    """Remembered runs of an experiment at its present version, oldest first."""
+    rows = store.database.query(
+        """SELECT experiment, version, scale, params, keys, command, time FROM runs
+           WHERE experiment = ? AND version = ? ORDER BY time""",
+        (experiment.name, experiment.version),
+    )
+    return [
+        StoredRun(name, version, scale, json.loads(params), tuple(json.loads(keys)), command, when)
+        for name, version, scale, params, keys, command, when in rows
+    ]
+
+
+def best_run(experiment: Experiment, store: Store, scale: str | None = None) -> StoredRun | None:
+    """The complete run that judges an experiment: of the largest scale, most seeds, latest.
+
+    Only runs with the parameters of their scale count (seeds may differ): a run made small with ``--set`` is not the
+    scale it was derived from.
+    """
+    stored = store.keys()
+    candidates = [
+        run
+        for run in stored_runs(store, experiment)
+        if scale in (None, run.scale) and stored.issuperset(run.keys) and _is_usual(experiment, run)
+    ]
+    scales = list[str](SCALES)
+    return max(candidates, key=lambda run: (scales.index(run.scale), len(run.params["seeds"]), run.time), default=None)
+
+
+def _is_usual(experiment: Experiment, run: StoredRun) -> bool:
+    usual = experiment.params(run.scale).model_dump(mode="json")
+    return {**run.params, "seeds": ()} == {**usual, "seeds": ()}
+
+
+def unfinished_runs(experiments: Iterable[Experiment], store: Store) -> list[tuple[Experiment, Params, str]]:
+    """Remembered runs that lack records, as requests for ``run_experiments``."""
+    stored = store.keys()
+    requests = []
+    for experiment in experiments:
+        for run in stored_runs(store, experiment):
+            params = run.params_of(experiment)
+            if params is not None and not stored.issuperset(run.keys):
+                requests.append((experiment, params, run.scale))
+    return requests
+
+
+def run_command(experiment: Experiment, params: Params, scale: str) -> str:
+    """The command line that gives exactly this run."""
+    words = ["separatrix", "run", experiment.typed_name, "--scale", scale]
+    usual, given = experiment.params(scale).model_dump(mode="json"), params.model_dump(mode="json")
+    for field, value in given.items():
+        if value != usual[field]:
+            if field == "seeds":
+                words += ["--seeds", ",".join(str(seed) for seed in value) + ("," if len(value) == 1 else "")]
+            else:
+                words += ["--set", f"{field}={json.dumps(value)}"]
+    return shlex.join(words)

@@ -1,0 +1,174 @@
+"""What the pages of a report show, as plain values: from runs and ledger entries to what the templates print."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+from separatrix.core.errors import InvalidInput
+from separatrix.lab.campaign import RunReport
+from separatrix.lab.experiment.claim import Claim, Judgement, Row, Verdict
+from separatrix.lab.ledger import LedgerEntry
+from separatrix.sources.catalogue import documents, find_erratum
+from separatrix.sources.document import Erratum
+
+from .wording import is_number, slug
+
+MAX_FAILURES = 20
+"""Failed cells listed on a page; the rest are counted."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class ClaimView:
+    """One claim with its verdict, wherever it came from."""
+
+    id: str
+    anchor: str
+    place: str
+    statement: str
+    measures: str
+    test: str
+    verdict: Verdict
+    evidence: str
+    rows: tuple[Row, ...]
+    erratum: Erratum | None
+    erratum_key: str | None
+    experiment: str
+    scale: str | None
+    page: str | None = None
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table of a summary: columns in the order they first appear."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    numeric: tuple[bool, ...]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The claims of one document."""
+
+    title: str
+    citation: str
+    anchor: str
+    claims: tuple[ClaimView, ...]
+
+
+def page_names(runs: Sequence[RunReport]) -> list[str]:
+    """A file name for each run; repeated runs of one scale are numbered."""
+    names: list[str] = []
+    for run in runs:
+        base = slug(f"{run.experiment.name}-{run.scale}")
+        taken = sum(name == f"{base}.html" or name.startswith(f"{base}.") for name in names)
+        names.append(f"{base}.html" if not taken else f"{base}.{taken + 1}.html")
+    return names
+
+
+def claims_of_run(run: RunReport) -> tuple[ClaimView, ...]:
+    """Every claim of a run's experiment; those without a judgement say why."""
+    return tuple(_claim_of_run(run, claim) for claim in run.experiment.claims)
+
+
+def _claim_of_run(run: RunReport, claim: Claim) -> ClaimView:
+    judgement = run.judgements.get(claim.id) or Judgement(Verdict.NOT_RUN, _why_not_judged(run, claim))
+    return _claim_view(claim, judgement, run.experiment.name, run.scale)
+
+
+def _claim_view(
+    stated: Claim | LedgerEntry, judgement: Judgement, experiment: str, scale: str | None, page: str | None = None
+) -> ClaimView:
+    erratum, key = _erratum(stated.erratum)
+    return ClaimView(
+        id=stated.id,
+        anchor=f"claim-{slug(stated.id)}",
+        place=stated.place,
+        statement=stated.statement,
+        measures=stated.measures,
+        test=stated.test,
+        verdict=judgement.verdict,
+        evidence=judgement.evidence,
+        rows=judgement.rows,
+        erratum=erratum,
+        erratum_key=key,
+        experiment=experiment,
+        scale=scale,
+        page=page,
+    )
+
+
+def _why_not_judged(run: RunReport, claim: Claim) -> str:
+    if not run.complete:
+        return f"{run.n_done} of {len(run.cells)} cells are done."
+    if run.summary is None:
+        return "The run has no summary."
+    return f"A verdict needs the scale {claim.scale}."
+
+
+def ledger_groups(ledger: Sequence[LedgerEntry], pages: Mapping[tuple[str, str], str]) -> list[Group]:
+    """Ledger entries by document, the source documents first, then our own, then any other."""
+    known = documents()
+    order = [*known, "separatrix"]
+    order += sorted({entry.document for entry in ledger} - set(order))
+    groups = []
+    for key in order:
+        claims = tuple(_claim_of_entry(entry, pages) for entry in ledger if entry.document == key)
+        if claims:
+            document = known.get(key)
+            title = document.title if document else "Statements of this project" if key == "separatrix" else key
+            groups.append(Group(title, document.citation() if document else "", f"document-{slug(key)}", claims))
+    return groups
+
+
+def _claim_of_entry(entry: LedgerEntry, pages: Mapping[tuple[str, str], str]) -> ClaimView:
+    judgement = Judgement(entry.verdict, entry.evidence, entry.rows)
+    page = pages.get((entry.experiment, entry.scale or "")) or _any_page(entry.experiment, pages)
+    return _claim_view(entry, judgement, entry.experiment, entry.scale, page)
+
+
+def _any_page(experiment: str, pages: Mapping[tuple[str, str], str]) -> str | None:
+    return next((page for (name, _), page in pages.items() if name == experiment), None)
+
+
+def _erratum(key: str | None) -> tuple[Erratum | None, str | None]:
+    if key is None:
+        return None, None
+    try:
+        return find_erratum(key), key
+    except InvalidInput:  # a claim of a user's own experiment may name an erratum the sources do not list
+        return None, key
+
+
+def counts(verdicts: Sequence[Verdict]) -> dict[Verdict, int]:
+    """How often each verdict occurs, in the order of the enumeration, zeros included."""
+    return {verdict: verdicts.count(verdict) for verdict in Verdict}
+
+
+def tables_of(run: RunReport) -> list[Table]:
+    """The tables of a run's summary."""
+    given = (run.summary or {}).get("tables") or {}
+    return [_table(title, rows) for title, rows in given.items() if rows]
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    columns = tuple(dict.fromkeys(name for row in rows for name in row))
+    body = tuple(tuple(row.get(name) for name in columns) for row in rows)
+    present = [[value for value in column if value is not None] for column in zip(*body, strict=True)]
+    return Table(str(title), columns, body, tuple(all(map(is_number, column)) for column in present))
+
+
+def failures_of(run: RunReport) -> list[dict[str, Any]]:
+    """The first failed cells of a run: arguments, seed and error."""
+    cells = {cell.key: cell for cell in run.cells}
+    listed = []
+    for key, error in list(run.failures.items())[:MAX_FAILURES]:
+        cell = cells.get(key)
+        listed.append({"what": {**cell.args, "seed": cell.seed} if cell else key, "error": error})
+    return listed

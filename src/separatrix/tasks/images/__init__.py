@@ -1,0 +1,5 @@
+"""Images: handwritten digits, MNIST and its file format."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

@@ -1,0 +1,5 @@
+"""Data sets as facts and files: registry, location, download, digests."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

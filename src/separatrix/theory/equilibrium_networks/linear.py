@@ -1,0 +1,180 @@
+"""Linear deep equilibrium network z = W z + x: response, moments, critical scales, for every matrix family.
+
+``weight_var`` is V = E tr W^T W with the normalised trace. All results are exact in the limit of infinite width; they
+hold at width N while the distance to the critical scale, delta = 1 - V / V_c, is large against the fluctuation of the
+spectral edge (delta >> N^(-2/3) for symmetric Gaussian matrices, N^(-1/2) for independent entries).
+
+Source: agarwala2022, section 2 and appendices A and C; families beyond its three are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from separatrix.core import InvalidInput, OutsideTheory, as_float64, require_integer
+from separatrix.matrices.ensembles import AbstractEnsemble
+
+from . import moments as moments
+from .families import eigenvalue_sample, excess, gaussian_correlation, is_bi_invariant, unknown_family
+
+Scalar: TypeAlias = float | int | Tensor
+"""A number, or a tensor of them; the result is of the same kind."""
+
+
+def resolvent_moment(
+    ensemble: AbstractEnsemble, weight_var: Scalar, order: int = 1, tied: bool = True
+) -> float | Tensor:
+    """E tr[((1 - W)^{-T} (1 - W)^{-1})^order], the second (order 1) and fourth (order 2) moment of the output.
+
+    Untied means that every iteration draws a new W; then z does not converge but these statistics do.
+
+    Args:
+        ensemble: a square family.
+        weight_var: V, below the scale at which 1 - W becomes singular.
+        order: 1 or 2.
+        tied: the same W at every iteration.
+
+    Raises:
+        OutsideTheory: V at or above the limit, a family that no formula covers, or untied weights with a non-zero
+            mean eigenvalue.
+
+    Example:
+        >>> from separatrix.matrices.ensembles import GOE
+        >>> round(resolvent_moment(GOE(), 0.1), 4)
+        1.455
+    """
+    if order not in (1, 2):
+        raise InvalidInput(f"order must be 1 or 2; got {order!r}.")
+    limit = existence_weight_var(ensemble) if tied else 1.0
+    v, restore = _checked(ensemble, weight_var, limit)
+    return restore(_tied_moment(ensemble, v, order) if tied else _untied_moment(ensemble, v, order))
+
+
+def mean_response(ensemble: AbstractEnsemble, weight_var: Scalar) -> float | Tensor:
+    """chi = tr (1 - W)^{-1}: the mean output is chi times the input (not the input itself, as the document has it)."""
+    v, restore = _checked(ensemble, weight_var, existence_weight_var(ensemble))
+    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    if tau is not None:
+        return restore(moments.elliptic_response(v, tau))
+    if values is not None:
+        return restore((1 / (1 - v.sqrt()[..., None] * values)).real.mean(-1))
+    return restore(torch.ones_like(v))
+
+
+def output_variance(ensemble: AbstractEnsemble, weight_var: Scalar, input_power: Scalar = 1.0) -> float | Tensor:
+    """Variance over matrices of one coordinate of z for a fixed input: (m1 - chi^2) x.x / N.
+
+    Source: Eq. (8) for independent entries; the document's Eq. (11) for symmetric ones is wrong
+    (erratum agarwala2022-eq11).
+    """
+    second, response = resolvent_moment(ensemble, weight_var, 1), mean_response(ensemble, weight_var)
+    return (second - response * response) * input_power
+
+
+def length_variance(
+    ensemble: AbstractEnsemble, weight_var: Scalar, width: int, *, tied: bool = True, input_var: Scalar = 1.0
+) -> float | Tensor:
+    """Variance over Gaussian inputs of z.z / N: (2 / N) input_var^2 E tr[((1 - W)^{-T}(1 - W)^{-1})^2].
+
+    Source: Eq. (13); the prefactor of its definition (12) is an erratum (agarwala2022-eq12).
+    """
+    width = require_integer(width, "width", at_least=1)
+    return (2 / width) * input_var * input_var * resolvent_moment(ensemble, weight_var, 2, tied)
+
+
+def linear_critical_weight_var(ensemble: AbstractEnsemble) -> float:
+    """The largest V at which the iteration z <- W z + x converges: spectral radius 1.
+
+    Example:
+        >>> from separatrix.matrices.ensembles import GOE, Haar
+        >>> linear_critical_weight_var(GOE()), linear_critical_weight_var(Haar())
+        (0.25, 1.0)
+    """
+    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    if tau is not None:
+        return 1 / (1 + abs(tau)) ** 2
+    if values is not None:
+        return 1 / float(values.abs().max()) ** 2
+    if is_bi_invariant(ensemble):
+        return 1.0
+    raise unknown_family(ensemble)
+
+
+def existence_weight_var(ensemble: AbstractEnsemble) -> float:
+    """The least V at which 1 is an eigenvalue of W: below it the equilibrium exists, reached by iteration or not.
+
+    Equal to the critical scale except where the outermost eigenvalues are not positive: infinite for antisymmetric
+    matrices, whose iteration needs damping above 1/4 but whose equilibrium always exists.
+    """
+    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    if tau is not None:
+        return 1 / (1 + tau) ** 2 if tau > -1 else math.inf
+    if values is not None:
+        positive = values.real[(values.imag.abs() < 1e-12) & (values.real > 0)]
+        return 1 / float(positive.max()) ** 2 if len(positive) else math.inf
+    return linear_critical_weight_var(ensemble)
+
+
+def divergence_exponent(ensemble: AbstractEnsemble, order: int = 1, *, tied: bool = True) -> float:
+    """The exponent with which a resolvent moment diverges as delta = 1 - V / V_c goes to zero.
+
+    The slope of the closed form between delta = 1e-9 and 1e-8, rounded to a multiple of 1/8 (it approaches its limit
+    as delta, or its square root, does).
+
+    Example:
+        >>> from separatrix.matrices.ensembles import GOE, Gaussian, Haar
+        >>> [divergence_exponent(family, 2) for family in (Gaussian(), Haar(), GOE())]
+        [4.0, 3.0, 2.5]
+    """
+    limit = existence_weight_var(ensemble) if tied else 1.0
+    if math.isinf(limit):
+        raise OutsideTheory(f"the moments of the {ensemble.name} family do not diverge at any weight_var.")
+    deltas = torch.tensor([1e-8, 1e-9], dtype=torch.float64)
+    values = resolvent_moment(ensemble, limit * (1 - deltas), order, tied)
+    assert isinstance(values, Tensor)
+    return round(8 * float((values[1] / values[0]).log() / math.log(10))) / 8
+
+
+def _tied_moment(ensemble: AbstractEnsemble, v: Tensor, order: int) -> Tensor:
+    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    if is_bi_invariant(ensemble):
+        second = moments.bi_invariant_second_moment(v)
+        return second if order == 1 else moments.bi_invariant_fourth_moment(v, excess(ensemble))
+    if tau == 1:
+        return moments.goe_second_moment(v) if order == 1 else moments.goe_fourth_moment(v)
+    if tau is not None:
+        return moments.elliptic_second_moment(v, tau) if order == 1 else moments.elliptic_fourth_moment(v, tau)
+    if values is not None:
+        return moments.normal_moment(v, values, order)
+    raise unknown_family(ensemble)
+
+
+def _untied_moment(ensemble: AbstractEnsemble, v: Tensor, order: int) -> Tensor:
+    values, tau = eigenvalue_sample(ensemble), gaussian_correlation(ensemble)
+    third = 0.0
+    if values is not None:
+        if abs(complex(values.mean())) > 1e-9:
+            raise OutsideTheory("untied weights need a family with zero mean eigenvalue; subtract the mean.")
+        third = float((values * values.abs().square()).real.mean())
+        tau = float(values.square().real.mean())
+    if order == 1:
+        return moments.untied_second_moment(v)
+    return moments.untied_fourth_moment(v, tau or 0.0, excess(ensemble), third)
+
+
+def _checked(
+    ensemble: AbstractEnsemble, weight_var: Scalar, limit: float
+) -> tuple[Tensor, Callable[[Tensor], float | Tensor]]:
+    """V as float64, and how to give a result back in the caller's kind."""
+    v = as_float64(weight_var, "weight_var")
+    if bool(((v < 0) | (v >= limit)).any()):
+        raise OutsideTheory(
+            f"weight_var must lie in [0, {limit:.6g}) for the {ensemble.name} family, where the fixed point exists; "
+            f"got values in [{float(v.min()):.6g}, {float(v.max()):.6g}]."
+        )
+    return v, (lambda result: result) if isinstance(weight_var, Tensor) else (lambda result: float(result))

@@ -1,0 +1,5 @@
+"""Closed forms of learning in linear networks: balanced flow, kernels, regimes, forgetting."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+
+from attention_cases import clustering_flow, gaussian_flow
+from separatrix.core import InvalidInput, Outcome, ShapeError
+from separatrix.dynamics import AttentionFlow, OjaFlow, classify, find_clusters, integrate, normalise, random_tokens
+from separatrix.dynamics.integration.stepping import Stepper, start_pool
+from separatrix.dynamics.integration.tableau import TABLEAUS
+
+
+def exact(flow: AttentionFlow, x: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+    """Reference states by SciPy's eighth-order method."""
+
+    def field(_: float, y: object) -> object:
+        return flow.velocity(torch.as_tensor(y).reshape(x.shape)).reshape(-1).numpy()
+
+    solution = solve_ivp(
+        field, (0, float(times[-1])), x.reshape(-1).numpy(), "DOP853", times.numpy(), rtol=1e-11, atol=1e-12
+    )
+    return torch.as_tensor(solution.y.T).reshape(len(times), *x.shape)
+
+
+@pytest.mark.parametrize("name", TABLEAUS)
+def test_pairs_have_the_order_they_claim(name: str, generator: torch.Generator) -> None:
+    tableau, flow = TABLEAUS[name], clustering_flow()
+    x = random_tokens(4, 3, 1, generator=generator)
+    target = exact(flow, x[0], torch.tensor([0.0, 0.5]))[-1]
+    errors = []
+    for count in (4, 8, 16):
+        pool = start_pool(flow, x, torch.zeros(1, dtype=torch.int64), torch.zeros(1).double(), torch.ones(1).double())
+        for _ in range(count):
+            pool.h = torch.full((1,), 0.5 / count, dtype=torch.float64)
+            Stepper(tableau, rtol=1e6, atol=1e6).step(
+                flow, pool, torch.full((1,), 9.0).double(), torch.ones(1).double()
+            )
+        errors.append(float((pool.x[0] - target).abs().max()))
+    slopes = [torch.tensor(a / b).log2().item() for a, b in itertools.pairwise(errors)]
+    assert max(slopes) > tableau.order - 0.5, (errors, slopes)
+    assert min(slopes) < tableau.order + 1.5
+
+
+def test_frames_follow_the_exact_motion_and_stay_on_the_sphere(generator: torch.Generator) -> None:
+    flow, x = clustering_flow(), random_tokens(6, 3, 3, generator=generator)
+    times = torch.linspace(0, 3, 31, dtype=torch.float64)
+    run = integrate(flow, x, "reference", times=times, merging=False)
+    assert run.states is not None
+    truth = torch.stack([exact(flow, start, times) for start in x])
+    # Steps are accurate to 1e-5 of their displacement; cubic interpolation between them costs about 1e-3.
+    assert (run.states - truth).abs().max() < 2e-3
+    assert (run.states.norm(dim=-1) - 1).abs().max() < 1e-12
+
+
+def test_end_points_rest_on_the_sphere_and_are_stable(generator: torch.Generator) -> None:
+    run = integrate(clustering_flow(), random_tokens(10, 3, 60, generator=generator))
+    assert run.ok
+    assert (run.final.norm(dim=-1) - 1).abs().max() < 1e-12
+    assert run.residual.max() < 1e-12
+    assert all(end.stable for end in classify(clustering_flow(), run.final))
+
+
+@pytest.mark.parametrize("preset", ["fast", "default"])
+def test_presets_reach_the_same_partition_as_the_reference(preset: str, generator: torch.Generator) -> None:
+    flow, x = clustering_flow(), random_tokens(10, 3, 40, generator=generator)
+    quick, slow = integrate(flow, x, preset), integrate(flow, x, "reference")
+    same = (find_clusters(quick.final).labels == find_clusters(slow.final).labels).all(dim=-1)
+    # A start beside a separatrix may go the other way; in 1000 starts of this flow none did.
+    assert int(same.sum()) >= 39
+    assert quick.evaluations.double().mean() < slow.evaluations.double().mean() / 2
+
+
+def test_one_start_ends_alike_alone_and_in_any_batch(generator: torch.Generator) -> None:
+    flow = gaussian_flow(4, generator, 3, 1)
+    x = random_tokens(12, 4, 3, 8, generator=generator)
+    together = integrate(flow, x, "reference")
+    for i, j in ((0, 0), (1, 3), (2, 7)):
+        single = AttentionFlow.from_coupling(flow.coupling[i, 0], flow.value[i, 0])
+        alone = integrate(single, x[i, j], "reference")
+        torch.testing.assert_close(alone.final, together.final[i, j], rtol=0, atol=1e-9)
+        assert int(alone.steps) == int(together.steps[i, j])
+        assert int(alone.outcome) == int(together.outcome[i, j])
+
+
+def test_merging_changes_the_cost_but_not_the_end(generator: torch.Generator) -> None:
+    # A small gap: tokens come together early and then creep along the Oja flow.
+    value = torch.diag(torch.tensor([1.0, 0.97, -0.5]).double())
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), value)
+    x = normalise(torch.tensor([0.3, 1.0, 0.2]).double() + 0.2 * random_tokens(20, 3, 4, generator=generator))
+    merged, apart = integrate(flow, x, "reference"), integrate(flow, x, "reference", merging=False)
+    torch.testing.assert_close(merged.final, apart.final, rtol=0, atol=1e-8)
+    assert merged.ok
+
+
+def test_merged_rows_move_like_the_tokens_they_stand_for(generator: torch.Generator) -> None:
+    value = torch.diag(torch.tensor([1.0, 0.9, -0.5]).double())
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), value)
+    x = normalise(torch.tensor([0.2, 1.0, 0.2]).double() + 1e-4 * random_tokens(20, 3, generator=generator))
+    times = torch.tensor([0.0, 4.0, 8.0]).double()
+    settings = {"finishing": False, "t_max": 8.0, "times": times}
+    merged = integrate(flow, x, "reference", **settings)  # type: ignore[arg-type]
+    truth = exact(flow, x, times)
+    assert merged.states is not None
+    assert (merged.states - truth).abs().max() < 1e-4  # the tokens were 1e-4 apart when they were merged
+
+
+def test_a_start_on_a_saddle_is_perturbed_and_the_saddle_counted() -> None:
+    flow = clustering_flow()
+    vectors = torch.linalg.eigh(flow.value).eigenvectors
+    x = vectors[:, 1].expand(6, 3).contiguous()
+    run = integrate(flow, x)
+    assert int(run.saddles) >= 1
+    assert int(run.outcome) == Outcome.CONVERGED
+    end = classify(flow, run.final)[0]
+    assert end.stable
+    assert end.eigenvector != 1
+
+
+def test_a_merged_cluster_that_would_split_is_taken_apart() -> None:
+    # All tokens equal on v_2 with lambda_2 < 0: transversally unstable, so that the tokens must part.
+    flow = AttentionFlow.from_coupling(torch.eye(2).double(), torch.diag(torch.tensor([1.0, -0.5]).double()))
+    run = integrate(flow, torch.tensor([[0.0, 1.0]] * 5).double())
+    assert int(run.saddles) == 1
+    assert classify(flow, run.final)[0].stable
+
+
+def test_running_out_of_time_or_steps_is_an_outcome(generator: torch.Generator) -> None:
+    flow, x = clustering_flow(), random_tokens(10, 3, 2, generator=generator)
+    assert integrate(flow, x, t_max=0.01).outcome.tolist() == [Outcome.OUT_OF_STEPS] * 2
+    short = integrate(flow, x, max_steps=3)
+    assert short.outcome.tolist() == [Outcome.OUT_OF_STEPS] * 2
+    assert short.steps.tolist() == [3, 3]
+    assert not short.ok
+
+
+def test_clusters_with_sizes_end_where_their_tokens_end(generator: torch.Generator) -> None:
+    flow, sizes = clustering_flow(), torch.tensor([4, 3, 3])
+    w = random_tokens(3, 3, 10, generator=generator)
+    reduced = integrate(flow.with_sizes(sizes.double()), w, "reference")
+    full = integrate(flow, w.repeat_interleave(sizes, dim=1), "reference")
+    torch.testing.assert_close(reduced.final.repeat_interleave(sizes, dim=1), full.final, rtol=0, atol=1e-8)
+
+
+def test_masked_and_doubly_stochastic_flows_come_to_rest(generator: torch.Generator) -> None:
+    value = torch.diag(torch.tensor([2.0, 0.5, -1.0]).double())
+    x = random_tokens(5, 3, 4, generator=generator)
+    for options in ({"mask": "causal"}, {"normalisation": "sinkhorn"}):
+        flow = AttentionFlow.from_coupling(torch.eye(3).double(), value, **options)  # type: ignore[arg-type]
+        assert integrate(flow, x).ok
+
+
+def test_oja_flow_reaches_the_principal_eigenvector(generator: torch.Generator) -> None:
+    flow = OjaFlow(torch.diag(torch.tensor([1.5, 1.0, -1.0]).double()))
+    run = integrate(flow, random_tokens(6, 3, 30, generator=generator))
+    torch.testing.assert_close(run.final[..., 0].abs(), torch.ones(30, 6).double())
+
+
+def test_global_generator_is_untouched(generator: torch.Generator) -> None:
+    before = torch.random.get_rng_state()
+    integrate(clustering_flow(), random_tokens(4, 3, generator=generator))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset": "fsat"}, r"unknown preset 'fsat'. Did you mean 'fast'"),
+        ({"tol": -1.0}, r"tol must be a number of at least 0; got -1"),
+        ({"t_max": 0.0}, r"t_max must be a positive number"),
+        ({"max_steps": 0}, r"max_steps must be an integer of at least 1"),
+        ({"times": [0.0, 2.0, 1.0]}, r"times must be an increasing list"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        integrate(clustering_flow(), torch.eye(3).double(), **options)  # type: ignore[arg-type]
+
+
+def test_bad_starts_are_refused() -> None:
+    with pytest.raises(ShapeError, match=r"x0 must have tokens of dimension 3; got shape \(2, 2\)"):
+        integrate(clustering_flow(), torch.eye(2))
+    with pytest.raises(InvalidInput, match="Pass normalise=True"):
+        integrate(clustering_flow(), 2 * torch.eye(3))
+    assert integrate(clustering_flow(), 2 * torch.eye(3).double(), normalise=True).ok

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import functools
+import json
+
+import pytest
+from matplotlib.figure import Figure
+
+from separatrix.experiments import find
+from separatrix.lab.experiment.claim import Verdict
+from separatrix.lab.experiment.definition import Experiment
+from separatrix.sources import find_erratum
+
+NAMES = (
+    "agarwala-fig1",
+    "agarwala-fig2",
+    "agarwala-fig3",
+    "agarwala-fig4",
+    "agarwala-theorems",
+    "deq-advisor",
+    "deq-cavity",
+)
+SMALL = {
+    "agarwala-fig1": {"width": 120, "n_scales": 4},
+    "agarwala-fig2": {"width": 100, "n_matrices": 3, "scales": (0.4, 0.6)},
+    "agarwala-fig3": {"width": 100, "n_matrices": 3, "scales": (0.3, 0.5)},
+    "agarwala-fig4": {"width": 80, "n_matrices": 3, "scales": (0.3, 0.6, 2.4)},
+    "agarwala-theorems": {"width": 100, "untied_width": 100},
+    "deq-advisor": {"width": 100, "n_matrices": 1},
+    "deq-cavity": {"width": 100, "n_matrices": 4, "n_matrices_others": 3, "n_cases": 3},
+}
+
+
+@functools.cache
+def compute(name: str) -> tuple[Experiment, dict[str, object]]:
+    experiment = find(name)
+    params = experiment.params("smoke", **SMALL[name])
+    return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in experiment.cells(params)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_small_run_is_judged_drawn_and_plain(name: str) -> None:
+    experiment, summary = compute(name)
+    json.dumps(summary, allow_nan=False)
+    assert all(rows and isinstance(rows[0], dict) for rows in summary["tables"].values())  # type: ignore[attr-defined]
+    for claim in experiment.claims:
+        assert claim.judge(summary).verdict is not Verdict.NOT_RUN
+        assert claim.erratum is None or find_erratum(claim.erratum)
+    assert experiment.draw is not None
+    figures = experiment.draw(summary)
+    assert figures
+    assert all(isinstance(figure, Figure) for figure in figures.values())
+
+
+def test_cells_are_deterministic() -> None:
+    experiment = find("deq-cavity")
+    cell = experiment.cells(experiment.params("smoke", width=60, n_cases=1))[0]
+    assert experiment.run(cell) == experiment.run(cell)
+
+
+def test_symmetric_weights_need_the_correction() -> None:
+    experiment, summary = compute("agarwala-fig2")
+    verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
+    assert verdicts["separatrix-cavity-variance"] is Verdict.CORRECTED
+    assert verdicts["agarwala2022-fig2-goe"] is Verdict.CONFIRMED
+
+
+def test_untied_formula_is_confirmed_with_correction() -> None:
+    experiment, summary = compute("agarwala-theorems")
+    verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
+    assert verdicts["agarwala2022-eq14"] is Verdict.CORRECTED
+    assert verdicts["agarwala2022-exponents-untied"] is Verdict.CORRECTED
+    assert verdicts["agarwala2022-exponents-tied"] is Verdict.CONFIRMED
+
+
+def test_empty_tables_are_not_a_verdict() -> None:
+    for name in ("agarwala-fig2", "agarwala-fig3"):
+        for claim in find(name).claims:
+            assert claim.judge({"width": 100, "tables": {"scales": []}}).verdict is Verdict.NOT_RUN
+
+
+def test_every_scale_expands_without_computing() -> None:
+    for name in NAMES:
+        experiment = find(name)
+        for scale in ("smoke", "laptop", "paper"):
+            keys = [cell.key for cell in experiment.cells(experiment.params(scale))]
+            assert len(set(keys)) == len(keys) > 0

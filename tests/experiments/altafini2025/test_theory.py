@@ -1,0 +1,71 @@
+"""Experiments on the theory of attention: claims are decided, records survive a round trip, figures are drawn."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from matplotlib.figure import Figure
+
+from separatrix.experiments import find
+from separatrix.lab import Verdict
+from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab.experiment.record import decode, encode
+
+SMALL = {
+    "altafini_fig3a": {"n_instances": 40, "n_enumerated": 1, "n_per_ensemble": 60},
+    "altafini_fig3b": {"n_instances": 40},
+    "altafini_theorem2": {"n_points": 60},
+    "altafini_lemmas": {"n_instances": 3},
+    "altafini_propositions": {"n_instances": 3},
+    "altafini_multihead": {"n_instances": 3, "heads": (2, 3)},
+    "altafini_causal": {"n_tokens": 6, "n_instances": 6},
+    "altafini_extensions": {"n_instances": 4, "n_balanced": 1},
+    "attention_criterion": {"n_tokens": 12, "n_instances": 10, "n_betas": 21},
+    "attention_cluster_stability": {"n_cases": 2, "dims": (2, 4), "clusters": (1, 2)},
+}
+EXPECTED = {
+    "altafini2025-theorem2-inequalities": Verdict.CORRECTED,
+    "altafini2025-theorem2-single": Verdict.REFINED,
+    "altafini2025-lemma4": Verdict.REFINED,
+    "altafini2025-lemma5": Verdict.CORRECTED,
+    "altafini2025-lemma7": Verdict.REFINED,
+    "altafini2025-lemma11": Verdict.REFINED,
+    "altafini2025-proposition1": Verdict.REFINED,
+    "altafini2025-multihead-consensus": Verdict.CORRECTED,
+}
+
+
+def run(name: str) -> tuple[Experiment, dict]:
+    experiment = find(name.replace("_", "-"))
+    results = []
+    for cell in experiment.cells(experiment.params("smoke", **SMALL[name])):
+        results.append((cell, decode(json.loads(json.dumps(encode(experiment.run(cell)))))))
+    return experiment, experiment.summarise(results)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_claim_is_decided_as_the_theory_says(name: str) -> None:
+    experiment, summary = run(name)
+    json.dumps(encode(summary))
+    assert summary["tables"]
+    for claim in experiment.claims:
+        if claim.scale != "smoke":
+            continue  # its verdict means something with more instances only
+        judgement = claim.judge(summary)
+        assert judgement.verdict is EXPECTED.get(claim.id, Verdict.CONFIRMED), (claim.id, judgement)
+        assert (claim.erratum is not None) >= (judgement.verdict in (Verdict.CORRECTED, Verdict.REFINED))
+    if experiment.draw is not None:
+        assert all(isinstance(figure, Figure) for figure in experiment.draw(summary).values())
+
+
+def test_a_wrong_count_would_refute_the_claim_of_exactness() -> None:
+    experiment, summary = run("altafini_fig3a")
+    claim = next(claim for claim in experiment.claims if claim.id == "separatrix-exact-count")
+    assert claim.judge({**summary, "mismatches": 1}).verdict is Verdict.REFUTED
+
+
+def test_a_cell_gives_the_same_record_every_time() -> None:
+    experiment = find("altafini-fig3b")
+    cell = experiment.cells(experiment.params("smoke", n_instances=5))[0]
+    assert encode(experiment.run(cell)) == encode(experiment.run(cell))

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from separatrix.experiments import find
+from separatrix.lab import Verdict
+
+
+def run(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
+    experiment = find(name)
+    cells = experiment.cells(experiment.params("smoke", **changes))
+    return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
+
+
+def verdicts(experiment: Any, summary: dict[str, Any]) -> dict[str, Verdict]:
+    return {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
+
+
+def test_conservation_claims_hold_at_smoke_scale() -> None:
+    experiment, summary = run("linear-conservation")
+    assert set(verdicts(experiment, summary).values()) == {Verdict.CONFIRMED}
+    assert len(summary["tables"]["laws"]) > 25
+    assert set(experiment.draw(summary)) == {"conservation"}
+
+
+def test_a_broken_law_refutes_the_table() -> None:
+    experiment, summary = run("linear-conservation", rates=(0.1,), time=0.1)
+    summary["tables"]["laws"][0]["residual"] = 1e-3
+    assert experiment.claims[0].judge(summary).verdict is Verdict.REFUTED
+
+
+def test_figure_4_8_keeps_linear_and_relu_and_lowers_tanh() -> None:
+    experiment, summary = run("anguita-fig4-8")
+    found = verdicts(experiment, summary)
+    assert found["anguita2024-fig4.8-kept"] is Verdict.CONFIRMED
+    assert found["anguita2024-fig4.8-tanh"] is Verdict.CONFIRMED
+    assert found["anguita2024-fig4.8-distance"] in (Verdict.CONFIRMED, Verdict.REFINED)
+    assert found["anguita2024-thm4.5.1"] is Verdict.CORRECTED
+    assert set(experiment.draw(summary)) == {"balance"}
+
+
+def test_padding_with_zeros_does_not_change_a_trial() -> None:
+    import torch
+
+    from separatrix.experiments.anguita2024 import anguita_fig4_8 as module
+
+    args = {"activation": "tanh", "lr": 1e-2, "n_steps": 40, "init_scale": 1.0, "balance": 0.5}
+    sizes = torch.tensor([4])
+    results = []
+    for width in (4, 7):
+        generator = torch.Generator().manual_seed(3)
+        w1, w2 = module._initial_weights(sizes, {**args, "largest": width}, generator)
+        x, y = module._task(sizes, width, generator)
+        w1, w2 = module._train(w1, w2, x, y, sizes, args)
+        results.append((w1[:, :4, :4], w2[:, :4, :4], float(w1.abs().sum())))
+    assert torch.allclose(results[0][0], results[1][0], atol=1e-13)
+    assert torch.allclose(results[0][1], results[1][1], atol=1e-13)
+    assert results[0][2] == pytest.approx(results[1][2])  # nothing leaks into the padding
+
+
+def test_digits_are_compared_at_equal_loss() -> None:
+    pytest.importorskip("sklearn", reason="install scikit-learn for the 8 x 8 digits")
+    experiment, summary = run("linear-digits-regime")
+    found = verdicts(experiment, summary)
+    assert found["separatrix-digits-equal-loss"] is Verdict.CONFIRMED
+    assert found["separatrix-digits-lazy"] is Verdict.CONFIRMED
+    assert found["separatrix-digits-asymmetry"] is Verdict.CONFIRMED
+    assert found["separatrix-digits-accuracy"] is Verdict.NOT_RUN  # one seed says nothing about accuracy
+    assert set(experiment.draw(summary)) == {"regime"}
