@@ -21,10 +21,12 @@ from .errors import (
     SeparatrixError as SeparatrixError,
     ShapeError as ShapeError,
     StoreError as StoreError,
+    UnknownOption as UnknownOption,
     nearest_names as nearest_names,
     unknown_name as unknown_name,
 )
 from .formula import FORMULAS as FORMULAS, Formula as Formula, formula as formula
+from .names import choose as choose, resolve as resolve, suggest_options as suggest_options
 from .outcome import Outcome as Outcome
 from .random import spawn as spawn, spawn_numpy as spawn_numpy, stream_seed as stream_seed
 from .result import Result as Result, brief as brief, plain as plain

@@ -23,6 +23,10 @@ class ShapeError(InvalidInput):
     """An array has the wrong shape."""
 
 
+class UnknownOption(InvalidInput, TypeError):
+    """A constructor was given a keyword it does not have."""
+
+
 class OutsideTheory(InvalidInput):
     """The closed form that was asked for does not hold for these arguments."""
 
@@ -60,22 +64,24 @@ class ConvergenceWarning(UserWarning):
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """The known names closest to ``name``, best first."""
-    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.3)
+    """The known names that ``name`` may have been meant to be, best first; none if none is near."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.6)
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> InvalidInput:
-    """The error for a name nobody knows, with the nearest three.
+def unknown_name(
+    kind: str, name: object, known: Iterable[str], *, error: type[InvalidInput] | None = None
+) -> InvalidInput:
+    """The error for a name nobody knows, with up to three that are near.
 
     Example:
         >>> print(unknown_name("ensemble", "orthgonal", ["gaussian", "orthogonal"]))
         unknown ensemble 'orthgonal'. Did you mean 'orthogonal'? Known: gaussian, orthogonal.
     """
     known = sorted(known)
-    near = nearest_names(name, known)
+    near = nearest_names(name, known) if isinstance(name, str) else []
     hint = f" Did you mean {_either(near)}?" if near else ""
     listing = f" Known: {', '.join(known)}." if 0 < len(known) <= 12 else ""
-    return InvalidInput(f"unknown {kind} {name!r}.{hint}{listing}")
+    return (error or InvalidInput)(f"unknown {kind} {name!r}.{hint}{listing}")
 
 
 def _either(names: list[str]) -> str:

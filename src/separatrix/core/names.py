@@ -1,0 +1,93 @@
+"""From what a user gave to the object that is meant: one way for every argument that takes an object or a name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from .errors import InvalidInput, UnknownOption, unknown_name
+
+Thing = TypeVar("Thing")
+Kind = TypeVar("Kind", bound=type)
+
+
+def resolve(
+    kind: str,
+    given: object,
+    known: Mapping[str, Thing],
+    *,
+    base: type[Thing] | None = None,
+    families: Mapping[str, Callable[[str], Thing]] | None = None,
+) -> Thing:
+    """The object that ``given`` names, or ``given`` itself if it is one.
+
+    Args:
+        kind: what is looked for, as the error says it (``"activation"``).
+        given: an object, a name, or a name with a parameter (``"elliptic:0.5"``).
+        known: objects by name.
+        base: the class of admissible objects; ``None`` if only names are.
+        families: by the part before the colon, what makes an object of the part behind it. An error it raises is
+            passed on: the family is known, its parameter is wrong.
+
+    Example:
+        >>> resolve("activation", "tahn", {"tanh": 1, "relu": 2})
+        Traceback (most recent call last):
+        separatrix.core.errors.InvalidInput: unknown activation 'tahn'. Did you mean 'tanh'? Known: relu, tanh.
+    """
+    if base is not None and isinstance(given, base):
+        return given
+    if not isinstance(given, str):
+        wanted = "a name" if base is None else f"a name or {_article(base.__name__)} object"
+        raise InvalidInput(f"{kind} must be {wanted}; got {given!r} of type {type(given).__name__}.")
+    if given in known:
+        return known[given]
+    head, colon, parameter = given.partition(":")
+    if colon and families and head in families:
+        return families[head](parameter)
+    raise unknown_name(kind, given, [*known, *(f"{name}:..." for name in families or {})])
+
+
+def choose(kind: str, given: object, options: Iterable[str]) -> str:
+    """``given`` if it is one of the options.
+
+    Example:
+        >>> choose("space", "tangent", ("tangent", "ambient"))
+        'tangent'
+    """
+    return resolve(kind, given, {option: option for option in options})
+
+
+def suggest_options(kind: Kind) -> Kind:
+    """Make a constructor name the nearest option when a keyword is misspelt.
+
+    Example:
+        >>> import dataclasses
+        >>> @suggest_options
+        ... @dataclasses.dataclass
+        ... class Solver:
+        ...     max_steps: int = 10
+        >>> Solver(max_step=3)
+        Traceback (most recent call last):
+        separatrix.core.errors.UnknownOption: unknown option of Solver 'max_step'. Did you mean 'max_steps'? ...
+    """
+    build: Any = kind.__init__  # type: ignore[misc]
+    parameters = list(inspect.signature(build).parameters.values())[1:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return kind
+    known = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
+
+    @functools.wraps(build)
+    def checked(self: Any, *args: Any, **options: Any) -> None:
+        for name in options:
+            if name not in known:
+                raise unknown_name(f"option of {type(self).__name__}", name, known, error=UnknownOption)
+        build(self, *args, **options)
+
+    kind.__init__ = checked  # type: ignore[misc]
+    return kind
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
