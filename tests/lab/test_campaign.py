@@ -30,7 +30,7 @@ def test_a_run_reports_summary_verdicts_and_provenance(store: Store) -> None:
     (report,) = run_inline(store, (SHORT, SMOKE, "smoke"))
     assert report.complete
     assert report.summary is not None
-    assert report.summary["n"] == 4
+    assert report.summary.to_dict()["n"] == 4
     assert {name: judged.verdict for name, judged in report.judgements.items()} == {
         "short-zero": Verdict.CONFIRMED,
         "short-one": Verdict.REFUTED,

@@ -23,7 +23,7 @@ SMALLER: dict[str, dict[str, Any]] = {
 }
 
 
-def summary_of(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
+def summary_of(name: str, **changes: Any) -> tuple[Any, Any]:
     experiment = find(name)
     cells = experiment.cells(experiment.params("smoke", **changes))
     return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
@@ -33,7 +33,7 @@ def summary_of(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
 def test_verdicts_follow_from_the_smallest_scale(name: str) -> None:
     experiment, summary = summary_of(name, **SMALLER.get(name, {}))
     assert {claim.id: claim.judge(summary).verdict for claim in experiment.claims} == VERDICTS[name]
-    assert all(isinstance(row, dict) for table in summary["tables"].values() for row in table)
+    assert all(isinstance(row, dict) for table in summary.tables.values() for row in table)
 
 
 def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
@@ -41,7 +41,7 @@ def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
     assert verdicts["altafini2025-example2-one-clustering"] == Verdict.CORRECTED
     assert verdicts["altafini2025-example3-bipartite-ends"] == Verdict.CONFIRMED
-    assert summary["n_runs"] == 18
+    assert summary.n_runs == 18
     assert set(experiment.draw(summary)) == {"census"}
 
 

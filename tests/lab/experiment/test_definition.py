@@ -46,7 +46,7 @@ def test_an_unknown_scale_gets_the_nearest() -> None:
 
 def test_all_three_scales_are_required() -> None:
     with pytest.raises(InvalidInput, match="scales of experiment 'x' must be"):
-        make("x", scales={"smoke": short_experiments.ShortParams()})
+        make("x", scales={"smoke": short_experiments.Settings()})
 
 
 def test_an_entry_leads_back_to_the_experiment() -> None:
