@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core import spawn
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, Verdict, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from separatrix.dynamics import InstanceCensus
+    from separatrix.matrices import AttentionInstance
+    from separatrix.theory import StableWindow
+
+TABLE = "End points by family"
 
 
 class Settings(Params):
@@ -31,7 +38,7 @@ class Measured(Summary):
     stable: int
     not_converged: int
     multistable: int
-    multistable_interval: list[float]
+    multistable_interval: tuple[float, float]
     multilabel: int
     predicted_multistable: int
     unseen: float
@@ -48,29 +55,20 @@ def run(cell: Cell) -> Payload:
     """A census of one instance; every stable bipartite end point must lie in the closed-form window."""
     from separatrix import dynamics, matrices, theory
 
-    args = cell.args
-    weights: dict[int, Any] = {}
-
-    def draw(generator: Any) -> Any:
-        drawn = matrices.attention_instance(args["dim"], generator=generator, ensemble=args["ensemble"])
-        weights[args["instance"]] = drawn
-        return dynamics.AttentionFlow(query=drawn.query, key=drawn.key, value=drawn.value)
-
-    def check(instance: int, k: int, n1: int, n2: int) -> bool:
-        window = theory.stable_window(weights[instance].coupling, weights[instance].value, k, n1 + n2)
-        return _inside(window, n1, n2)
-
+    args, instance = cell.args, cell.args["instance"]
+    drawn = matrices.attention_instance(
+        args["dim"], generator=spawn(cell.seed, "census", "weights", instance), ensemble=args["ensemble"]
+    )
+    flow = dynamics.AttentionFlow(query=drawn.query, key=drawn.key, value=drawn.value)
     census = dynamics.census(
-        draw,
-        [args["instance"]],
+        {instance: flow},
         n_tokens=args["n_tokens"],
         n_starts=args["n_starts"],
         seed=cell.seed,
         preset=args["preset"],
-        check=check,
     )
     found = census.instances[0]
-    drawn = weights[args["instance"]]
+    _require_windows(found, drawn)
     windows = theory.stable_windows(drawn.coupling, drawn.value, args["n_tokens"])
     return {
         "families": found.families,
@@ -87,7 +85,22 @@ def run(cell: Cell) -> Payload:
     }
 
 
-def _inside(window: Any, n1: int, n2: int) -> bool:
+def _require_windows(found: InstanceCensus, drawn: AttentionInstance) -> None:
+    """Every certified stable bipartite end point lies in the closed-form window, or one of the two routes is wrong."""
+    from separatrix import dynamics, theory
+
+    for end in found.ends:
+        if end.kind == "bipartite" and end.eigenvector is not None and end.stable:
+            n1, n2 = (int(size) for size in end.sizes)
+            window = theory.stable_window(drawn.coupling, drawn.value, end.eigenvector, n1 + n2)
+            if not _inside(window, n1, n2):
+                raise dynamics.Contradiction(
+                    f"instance {found.instance} has a certified stable bipartite end point on eigenvector "
+                    f"{end.eigenvector} with sizes {end.sizes} (abscissa {end.abscissa:.3g}) outside its window."
+                )
+
+
+def _inside(window: StableWindow, n1: int, n2: int) -> bool:
     single = bool(window.single) and min(n1, n2) == 1
     return single or int(window.lowest) <= n1 <= int(window.highest)
 
@@ -98,27 +111,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
     payloads = [payload for _, payload in results]
     n = len(payloads)
-    names = sorted({name for payload in payloads for name in payload["families"]})
-    rows = []
-    for name in names:
-        shares = [payload["families"].get(name, 0) / payload["starts"] for payload in payloads]
-        occurs = sum(share > 0 for share in shares)
-        low, high = dynamics.wilson_interval(occurs, n)
-        mean = sum(shares) / n
-        error = (sum((share - mean) ** 2 for share in shares) / max(n - 1, 1) / n) ** 0.5
-        runs = sum(payload["families"].get(name, 0) for payload in payloads)
-        rows.append(
-            {
-                "family": name,
-                "runs": runs,
-                "share": mean,
-                "standard error": error,
-                "instances": occurs,
-                "instances low": low,
-                "instances high": high,
-            }
-        )
-    rows.sort(key=lambda row: -row["instances"])
+    rows = dynamics.family_table([payload["families"] for payload in payloads])
     multistable = sum(payload["multistable"] for payload in payloads)
     return Measured(
         dim=results[0][0].args["dim"],
@@ -127,11 +120,11 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
         stable=sum(payload["stable"] for payload in payloads),
         not_converged=sum(payload["not converged"] for payload in payloads),
         multistable=multistable,
-        multistable_interval=list(dynamics.wilson_interval(multistable, n)),
+        multistable_interval=dynamics.wilson_interval(multistable, n),
         multilabel=sum(payload["multilabel"] for payload in payloads),
         predicted_multistable=sum(payload["predicted multistable"] for payload in payloads),
         unseen=sum(payload["unseen"] for payload in payloads) / n,
-        tables={"End points by family": rows},
+        tables={TABLE: sorted(rows, key=lambda row: (-row["instances"], row["family"]))},
     )
 
 
@@ -140,7 +133,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     from separatrix.report.figures.attention_motion import census_bars
 
     title = f"{summary.n_instances} instances, {summary.n_runs} starts"
-    return {"census": census_bars(summary.table("End points by family"), summary.n_instances, title)}
+    return {"census": census_bars(summary.table(TABLE), summary.n_instances, title)}
 
 
 def judge_multistable(summary: Measured) -> Judgement:
@@ -167,7 +160,7 @@ def judge_multistable(summary: Measured) -> Judgement:
 
 def judge_ends(summary: Measured) -> Judgement:
     """Decide ``altafini2025-example2-one-clustering``."""
-    names = [row["family"] for row in summary.table("End points by family")]
+    names = [row["family"] for row in summary.table(TABLE)]
     single = [name for name in names if name.startswith("1-clustering")]
     settled = summary.n_runs - summary.not_converged
     rows = [
@@ -180,7 +173,7 @@ def judge_ends(summary: Measured) -> Judgement:
 
 def judge_eigenvectors(summary: Measured) -> Judgement:
     """Decide ``altafini2025-example3-bipartite-ends``."""
-    rows = summary.table("End points by family")
+    rows = summary.table(TABLE)
     seen = {row["family"].split(" v")[1] for row in rows if row["family"].startswith("bipartite v")}
     allowed = {"1", str(summary.dim)}
     return judge(

@@ -7,7 +7,7 @@ from typing import Any
 
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, judge
 
-from .statements import PAPER, SMOKE, Measured, Settings, measure_statement, statement_cells, summarise, two_groups
+from .statements import PAPER, SMOKE, Measured, Settings, draw_instances, statement_cells, summarise, two_groups
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -17,7 +17,8 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
 
 def run(cell: Cell) -> Payload:
     """The measured numbers of one statement."""
-    return measure_statement(cell, "altafini-lemmas", _MEASURES)
+    drawn = draw_instances(cell, "altafini-lemmas")
+    return _MEASURES[cell.args["part"]](drawn.coupling, drawn.value)
 
 
 def _lists(flow: Any, points: Any, spectrum: Any) -> dict[str, float]:

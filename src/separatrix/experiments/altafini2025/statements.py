@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Params, Payload, Summary
+
+if TYPE_CHECKING:
+    from separatrix.matrices import AttentionInstance
 
 SMOKE: dict[str, Any] = {"n_instances": 6}
 PAPER: dict[str, Any] = {"n_instances": 50, "seeds": (0, 1)}
@@ -32,15 +35,12 @@ def statement_cells(settings: Settings, parts: Iterable[str]) -> Iterable[Mappin
             yield {"part": part, "seed": seed, "dim": settings.dim, "n_instances": settings.n_instances}
 
 
-def measure_statement(cell: Cell, experiment: str, measures: Mapping[str, Callable[[Any, Any], Payload]]) -> Payload:
-    """Draw the instances of a cell and measure what its statement is about on their couplings and values."""
+def draw_instances(cell: Cell, experiment: str) -> AttentionInstance:
+    """The random instances of a cell, as one batch."""
     from separatrix import matrices
 
-    part = cell.args["part"]
-    drawn = matrices.attention_instance(
-        cell.args["dim"], generator=spawn(cell.seed, experiment, part), batch=(cell.args["n_instances"],)
-    )
-    return measures[part](drawn.coupling, drawn.value)
+    generator = spawn(cell.seed, experiment, cell.args["part"])
+    return matrices.attention_instance(cell.args["dim"], generator=generator, batch=(cell.args["n_instances"],))
 
 
 def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
