@@ -57,9 +57,9 @@ def reading(folder: Path | None) -> Iterator[Store | None]:
 
 def complete_experiment(incomplete: str) -> list[str]:
     """Names for the shell."""
-    from separatrix.experiments import catalogue
+    from separatrix.experiments import modules
 
-    return [name for name in catalogue() if name.startswith(incomplete)]
+    return [name for name in modules() if name.startswith(incomplete)]
 
 
 def complete_document(incomplete: str) -> list[str]:

@@ -53,7 +53,8 @@ def _laws(cell: Cell) -> Payload:
 
     from separatrix.core.random import spawn
     from separatrix.diagnose import conservation_check, find_pairs
-    from separatrix.diagnose.balance.pairs.blocks import BLOCKS, reference_block
+
+    from .conservation_blocks import BLOCKS, reference_block
 
     rows = []
     for name in BLOCKS:
