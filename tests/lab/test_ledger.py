@@ -53,5 +53,10 @@ def test_an_entry_is_plain_json_with_its_rows(tmp_path: Path) -> None:
     store = Store(tmp_path)
     run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
     read = json.loads(json.dumps(ledger([SHORT], store)[1].to_dict(), allow_nan=False))
+    assert list(read) == [
+        "id", "document", "place", "statement", "measures", "test", "erratum", "experiment", "scale",
+        "verdict", "evidence", "rows",
+    ]  # fmt: skip
+    assert (read["id"], read["experiment"], read["scale"]) == ("short-one", "short", "smoke")
     assert read["verdict"] == "refuted"
     assert read["rows"][0]["expected"] == 1.0

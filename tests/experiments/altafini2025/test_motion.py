@@ -45,6 +45,17 @@ def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
     assert set(experiment.draw(summary)) == {"census"}
 
 
+def test_an_end_outside_its_window_is_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    from separatrix import dynamics
+    from separatrix.experiments.altafini2025 import altafini_fig2
+
+    monkeypatch.setattr(altafini_fig2, "_inside", lambda window, n1, n2: False)
+    experiment = find("altafini-fig2")
+    cells = experiment.cells(experiment.params("smoke"))
+    with pytest.raises(dynamics.Contradiction, match="certified stable bipartite end point on eigenvector"):
+        _ = [experiment.run(cell) for cell in cells]
+
+
 def test_a_cell_of_the_census_does_not_depend_on_the_others() -> None:
     experiment = find("altafini-fig2")
     cells = experiment.cells(experiment.params("smoke", n_instances=3, n_starts=4))
