@@ -137,6 +137,8 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     return {"length-variance": deq.length_variance(summary.table("length variance"), summary.width)}
 
 
+_MEASURED = "normalised trace of ((1 - W)^T (1 - W))^-2 of one matrix per family"
+
 EXPERIMENT = Experiment(
     name="agarwala-fig1",
     title="Length variance of linear equilibrium networks near the critical scale",
@@ -157,7 +159,7 @@ EXPERIMENT = Experiment(
             id="agarwala2022-fig1-haar",
             place="Figure 1, Eqs. (18)-(20)",
             statement="orthogonal matrices follow (2 - delta)/delta^3",
-            measures="normalised trace of ((1 - W)^T (1 - W))^-2 of one matrix per family",
+            measures=_MEASURED,
             test="within 25% (log) wherever delta is 5 times the edge fluctuation at this width, or more",
             judge=judge_match("haar", 0.25),
             erratum="agarwala2022-eq18",
@@ -166,7 +168,7 @@ EXPERIMENT = Experiment(
             id="agarwala2022-fig1-goe",
             place="Figure 1, Eqs. (18)-(20)",
             statement="symmetric Gaussian matrices follow delta^(-5/2) until the edge fluctuates",
-            measures="normalised trace of ((1 - W)^T (1 - W))^-2 of one matrix per family",
+            measures=_MEASURED,
             test="within 35% (log) wherever delta is 5 times the edge fluctuation at this width, or more",
             judge=judge_match("goe", 0.35),
             erratum="agarwala2022-eq20",
@@ -175,7 +177,7 @@ EXPERIMENT = Experiment(
             id="agarwala2022-fig1-gaussian",
             place="Figure 1, Eqs. (18)-(20)",
             statement="independent entries follow delta^(-4) until the edge fluctuates",
-            measures="normalised trace of ((1 - W)^T (1 - W))^-2 of one matrix per family",
+            measures=_MEASURED,
             test="within 50% (log) wherever delta is 5 times the edge fluctuation at this width, or more",
             judge=judge_match("gaussian", 0.5),
         ),

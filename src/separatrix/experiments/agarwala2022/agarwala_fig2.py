@@ -82,6 +82,8 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     return {"field-variance": deq.scale_curves(summary.table("scales"), "h_var")}
 
 
+_MEASURED = "h.h / N at the equilibrium, averaged over matrices"
+
 EXPERIMENT = Experiment(
     name="agarwala-fig2",
     title="Variance of the preactivations, three families, simulation and two theories",
@@ -102,14 +104,14 @@ EXPERIMENT = Experiment(
             id="agarwala2022-fig2-independent",
             place="Figure 2, Theorem 3.1",
             statement="Eq. (25) predicts the variance for independent and orthogonal weights",
-            measures="h.h / N at the equilibrium, averaged over matrices",
+            measures=_MEASURED,
             test="within 4 standard errors over matrices and 3%, radius up to 0.95",
             judge=judge_independent,
         ),
         Claim(
             id="agarwala2022-fig2-goe",
             statement="for symmetric weights the variance is larger than Eq. (25) says",
-            measures="h.h / N at the equilibrium, averaged over matrices",
+            measures=_MEASURED,
             test="above the prediction by 3 standard errors at every scale from 0.3",
             judge=judge_symmetric_is_larger,
         ),
@@ -117,7 +119,7 @@ EXPERIMENT = Experiment(
             id="separatrix-cavity-variance",
             place="Eq. (25) for symmetric weights",
             statement="with the reaction of a unit on itself the variance is predicted for symmetric weights too",
-            measures="h.h / N at the equilibrium, averaged over matrices",
+            measures=_MEASURED,
             test="within 4 standard errors over matrices and 3%, radius up to 0.95",
             judge=judge_cavity,
             erratum="agarwala2022-eq25-goe",

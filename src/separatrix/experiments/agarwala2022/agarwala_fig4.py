@@ -85,6 +85,8 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     return {"convergence": deq.convergence(summary.table("scales"), summary.critical_scale, DOCUMENT_GOE_SCALE)}
 
 
+_MEASURED = "|h_{t+1} - h_t| at the last step, averaged over inputs and matrices"
+
 EXPERIMENT = Experiment(
     name="agarwala-fig4",
     title="Loss of convergence of plain iteration, with the thresholds of both theories",
@@ -104,7 +106,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="agarwala2022-fig4-gaussian",
             statement="the loss of convergence of the gaussian family is predicted by the theory of its radius",
-            measures="|h_{t+1} - h_t| at the last step, averaged over inputs and matrices",
+            measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
             judge=judge_transition("gaussian", 0.75, 1.15),
             scale="laptop",
@@ -112,7 +114,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="agarwala2022-fig4-haar",
             statement="the loss of convergence of the haar family is predicted by the theory of its radius",
-            measures="|h_{t+1} - h_t| at the last step, averaged over inputs and matrices",
+            measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
             judge=judge_transition("haar", 0.75, 1.15),
             scale="laptop",
@@ -121,7 +123,7 @@ EXPERIMENT = Experiment(
             id="agarwala2022-fig4-goe",
             document="separatrix",
             statement="the loss of convergence of the goe family is predicted by the theory of its radius",
-            measures="|h_{t+1} - h_t| at the last step, averaged over inputs and matrices",
+            measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.65 of the predicted scale, above it from 1.6 times that scale",
             judge=judge_transition("goe", 0.65, 1.6),
             scale="laptop",

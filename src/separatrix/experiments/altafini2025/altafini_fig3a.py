@@ -237,6 +237,8 @@ def judge_limit(summary: Measured) -> Judgement:
     return judge(f"{strong['on v_1']:.3f}, {strong['on v_d']:.3f} and {strong['some']:.3f} of the instances", rows)
 
 
+_PLACE = "explanation/attention-equilibria"
+
 EXPERIMENT = Experiment(
     name="altafini-fig3a",
     title="Exact number of stable consensus and bipartite points, four dimensions, ten tokens",
@@ -273,7 +275,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-exact-count",
             document="separatrix",
-            place="explanation/attention-equilibria",
+            place=_PLACE,
             statement="The closed-form window counts exactly the points that enumeration of all patterns finds stable.",
             measures="instances with different integers",
             test="zero",
@@ -282,7 +284,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-attention-ensemble",
             document="separatrix",
-            place="explanation/attention-equilibria",
+            place=_PLACE,
             statement="Stable bipartite states are common for weights of unit variance and vanish for variance 1/d.",
             measures="share of instances with a stable bipartite consensus",
             test="0.5 +- 0.1 against at most 0.03 at d = 20",
@@ -291,7 +293,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-attention-strong-logits",
             document="separatrix",
-            place="explanation/attention-equilibria",
+            place=_PLACE,
             statement="For ever larger logits the shares with stable states on v_1, on v_d and on either tend to "
             "1/2, 1/4 and 5/8, by symmetry of the ensemble.",
             measures="share of instances at beta = 100, d = 20, n = 100",

@@ -181,6 +181,8 @@ def judge_lemma11(summary: Measured) -> Judgement:
     )
 
 
+_MEASURED = "dense Jacobians and states at random instances"
+
 EXPERIMENT = Experiment(
     name="altafini-lemmas",
     title="Eigenvalues at consensus, bipartite and polygonal equilibria as the lemmas list them",
@@ -197,7 +199,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-lemma4",
             place="Lemma 4",
             statement="Bipartite consensus of the multiagent Oja flow is unstable; consensus has the stated list.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="list to 1e-9; positive abscissas",
             judge=judge_lemma4,
             erratum="altafini2025-E4",
@@ -206,7 +208,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-lemma9",
             place="Lemma 9",
             statement="Eigenvalues at consensus of the attention flow.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="1e-9",
             judge=judge_lists("lemma 9"),
         ),
@@ -214,7 +216,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-lemma10",
             place="Lemma 10",
             statement="Eigenvalues at bipartite consensus of the attention flow.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="1e-9",
             judge=judge_lists("lemma 10"),
             erratum="altafini2025-E6",
@@ -223,7 +225,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-lemma11",
             place="Lemma 11",
             statement="Polygonal equilibria of the attention flow are unstable.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="positive abscissa at most; exceptions listed",
             judge=judge_lemma11,
             erratum="altafini2025-E14",

@@ -180,6 +180,8 @@ def judge_proposition2(summary: Measured) -> Judgement:
     return judge(f"gaps {', '.join(f'{gap:.1e}' for gap in gaps)} at beta = 1e-2, 1e-4, 1e-6", rows)
 
 
+_MEASURED = "dense Jacobians and states at random instances"
+
 EXPERIMENT = Experiment(
     name="altafini-propositions",
     title="Lyapunov function of the Oja flow, ranks of attention, and the limit of small beta",
@@ -196,7 +198,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-lemma5",
             place="Lemma 5",
             statement="W is a Lyapunov function of the multiagent Oja flow.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="rate never positive",
             judge=judge_lemma5,
             erratum="altafini2025-E7",
@@ -205,7 +207,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-lemma7",
             place="Lemma 7",
             statement="Attention has rank 1, 2 and m at consensus, bipartite and m-clustering states.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="numerical rank",
             judge=judge_lemma7,
             erratum="altafini2025-E11",
@@ -214,7 +216,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-proposition1",
             place="Proposition 1",
             statement="Clustering equilibria exist iff a scaled matrix is singular.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="singular only at equilibria",
             judge=judge_proposition1,
             erratum="altafini2025-E9",
@@ -223,7 +225,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-proposition2",
             place="Proposition 2",
             statement="For beta to zero the flow becomes the multiagent Oja flow.",
-            measures="dense Jacobians and states at random instances",
+            measures=_MEASURED,
             test="gap proportional to beta",
             judge=judge_proposition2,
         ),

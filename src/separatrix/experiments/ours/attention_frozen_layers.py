@@ -232,6 +232,8 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     }
 
 
+_PLACE = "explanation/do-real-layers-collapse"
+
 EXPERIMENT = Experiment(
     name="attention-frozen-layers",
     title="Attention layers of a trained model, each iterated to its end",
@@ -255,7 +257,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-frozen-agreement",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="Tokens that agree under a frozen layer end exactly on the principal eigenvector of the summed "
             "value matrix, or rotate in its plane if the principal pair is complex, and stay there.",
             measures="alignment and stability of every end in one group, layers and controls",
@@ -282,7 +284,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-minilm-spectra",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="The principal eigenvalue of the summed value matrix is real in four of six layers of a "
             "sentence encoder.",
             measures="eigenvalues of W_O W_V",
@@ -293,7 +295,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-minilm-heads",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="39 of 72 heads have a stable consensus, 13 of them a stable balanced bipartite state, and 1 "
             "head has one on its most negative eigenvector.",
             measures="closed-form spectra of every head alone",
@@ -304,7 +306,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-minilm-exceptions",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="Layer 5 ends in a rotating consensus and layer 1 keeps several groups.",
             measures="ends of the two frozen layers with a complex principal pair",
             test="every end as stated",

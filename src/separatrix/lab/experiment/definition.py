@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import pydantic
 
-from separatrix.core.errors import InvalidInput, unknown_name
+from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, resolve, suggest_options
 
 from .cell import Cell
@@ -111,8 +111,7 @@ class Experiment:
         """The parameters of a scale with changes; unknown names and values of the wrong type are refused."""
         base = resolve("scale", scale, {str(name): params for name, params in self.scales.items()})
         for name in changes:
-            if name not in type(base).model_fields:
-                raise unknown_name(f"parameter of {self.name}", name, type(base).model_fields)
+            choose(f"parameter of {self.name}", name, type(base).model_fields)
         if seeds is not None:
             changes = {**changes, "seeds": tuple(seeds)}
         try:
