@@ -13,8 +13,6 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "anguita-fig3-2"
-
 
 class Settings(Params):
     """Balance of the figure; sizes and learning rate are ours (the document gives none)."""
@@ -48,7 +46,7 @@ def run(cell: Cell) -> Payload:
     from separatrix import dynamics, matrices, tasks
 
     args = cell.args
-    generator = spawn(cell.seed, NAME, "init")
+    generator = spawn(cell.seed, "anguita-fig3-2", "init")
     task = tasks.white_regression(args["size"], args["size"], generator=generator)
     w1, w2 = matrices.aligned_balanced_pair(
         args["balance"], task.corr_yx, args["size"], scale=args["scale"], generator=generator
@@ -154,7 +152,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig3-2",
     title="Aligned balanced networks: every mode by itself",
     document="anguita2024",
     place="Figure 3.2, Theorems 3.2.1 and 3.2.2",

@@ -12,7 +12,6 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "anguita-fig3-3"
 QUANTITIES = ("product", "input representation", "output representation", "kernel")
 
 
@@ -48,7 +47,7 @@ def run(cell: Cell) -> Payload:
     from separatrix import dynamics, matrices, tasks
 
     args = cell.args
-    generator = spawn(cell.seed, NAME, "task")
+    generator = spawn(cell.seed, "anguita-fig3-3", "task")
     task = tasks.white_regression(args["size"], args["size"], args["n_samples"], generator=generator)
     w1, w2 = matrices.balanced_pair(args["balance"], *[args["size"]] * 3, scale=args["scale"], generator=generator)
     flow = theory.BalancedFlow(w1, w2, task.corr_yx)
@@ -159,7 +158,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig3-3",
     title="Unaligned networks: exact dynamics of product, representations and kernel",
     document="anguita2024",
     place="Figure 3.3, Theorem 3.3.1",

@@ -13,8 +13,6 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "anguita-fig4-2"
-
 
 class Settings(Params):
     """Standard deviations, learning rate and steps of the figure's public settings.
@@ -61,7 +59,7 @@ def run(cell: Cell) -> Payload:
 
     args = cell.args
     task = tasks.semantic_task()
-    generator = spawn(cell.seed, NAME, args["kind"], str(args["value"]))
+    generator = spawn(cell.seed, "anguita-fig4-2", args["kind"], str(args["value"]))
     times = torch.cat(
         [
             torch.zeros(1, dtype=torch.float64),
@@ -195,7 +193,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig4-2",
     title="Semantic task: representations and loss from five kinds of start",
     document="anguita2024",
     place="Figures 4.2 and 4.3",

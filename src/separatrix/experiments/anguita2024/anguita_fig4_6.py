@@ -12,8 +12,6 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "anguita-fig4-6"
-
 
 class Settings(Params):
     """Sizes, balances, learning rate, batch and steps of the figures."""
@@ -65,7 +63,7 @@ def run(cell: Cell) -> Payload:
     from separatrix import dynamics, matrices, tasks
 
     args = cell.args
-    generator = spawn(cell.seed, NAME, args["figure"])
+    generator = spawn(cell.seed, "anguita-fig4-6", args["figure"])
     drawn = [
         tasks.white_regression(args["size"], args["size"], args["n_samples"], generator=generator)
         for _ in range(args["n_tasks"])
@@ -196,7 +194,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig4-6",
     title="Continual learning: exact losses, rates of loss and of forgetting",
     document="anguita2024",
     place="Figures 4.6 and 4.7, Theorem 4.4.1",

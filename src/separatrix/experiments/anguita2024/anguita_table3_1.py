@@ -12,8 +12,6 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "anguita-table3-1"
-
 
 class Settings(Params):
     """Sizes of Figure 3.1; the number of sampled pairs is ours."""
@@ -53,7 +51,7 @@ def run(cell: Cell) -> Payload:
 
     n_in, n_hidden, n_out = cell.args["sizes"]
     v1, v2 = theory.layer_variances(cell.args["scheme"], n_in, n_hidden, n_out, tuple(cell.args["gains"]))
-    generator = spawn(cell.seed, NAME, cell.args["scheme"], n_hidden)
+    generator = spawn(cell.seed, "anguita-table3-1", cell.args["scheme"], n_hidden)
     diagonal, off, spread, first = [], [], [], None
     mask = ~torch.eye(n_hidden, dtype=torch.bool)
     for _ in range(cell.args["n_samples"]):
@@ -228,7 +226,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-table3-1",
     title="Balance of randomly initialised layers",
     document="anguita2024",
     place="Theorem 3.1.1, Tables 3.1-3.3, Figure 3.1",

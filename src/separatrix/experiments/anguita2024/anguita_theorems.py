@@ -9,8 +9,6 @@ from separatrix import theory
 from separatrix.core import spawn
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
-NAME = "anguita-theorems"
-
 
 class Settings(Params):
     """Sizes and balances of the checks."""
@@ -31,7 +29,7 @@ def run(cell: Cell) -> Payload:
     import torch
 
     args = cell.args
-    generator = spawn(cell.seed, NAME)
+    generator = spawn(cell.seed, "anguita-theorems")
     return {
         **_conservation(args, generator),
         **_spectra(generator),
@@ -105,7 +103,7 @@ def _kernel(args: Mapping[str, Any], generator: Any) -> dict[str, float]:
 
 def _shallow(args: Mapping[str, Any], torch: Any) -> dict[str, float]:
     """Theorem 4.2.1: representations of a converged one-layer network."""
-    generator = spawn(0, NAME, "shallow")
+    generator = spawn(0, "anguita-theorems", "shallow")
     corr = torch.randn(3, args["size"], dtype=torch.float64, generator=generator)
     weight = theory.shallow_product(60.0, torch.zeros_like(corr), corr)
     _, s, vh = torch.linalg.svd(corr, full_matrices=False)
@@ -157,7 +155,7 @@ def judge_extra(summary: Summary) -> Judgement:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-theorems",
     title="Conservation, representations, kernel and best balance",
     document="anguita2024",
     place="Theorems 2.2.1, 4.1.1-4.1.3, 4.2.1, 4.5.1",

@@ -13,8 +13,6 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "linear-regime-map"
-
 
 class Settings(Params):
     """Sizes on both sides of the condition, and balances over three decades."""
@@ -58,7 +56,7 @@ def _map(cell: Cell) -> dict[str, Any]:
 
     args = cell.args
     n_in, n_hidden, n_out, balance = args["n_in"], args["n_hidden"], args["n_out"], args["balance"]
-    generator = spawn(cell.seed, NAME, "task")  # the same task and product for every cell
+    generator = spawn(cell.seed, "linear-regime-map", "task")  # the same task and product for every cell
     corr = torch.randn(n_out, n_in, dtype=torch.float64, generator=generator)
     product = args["scale"] * torch.randn(n_out, n_in, dtype=torch.float64, generator=generator)
     w1, w2 = matrices.balanced_pair(balance, n_in, n_hidden, n_out, product=product, generator=generator)
@@ -85,7 +83,7 @@ def _determinant(cell: Cell) -> dict[str, Any]:
 
     from separatrix import matrices
 
-    generator = spawn(cell.seed, NAME, "determinant")
+    generator = spawn(cell.seed, "linear-regime-map", "determinant")
     n_starts = cell.args["n_starts"]
     corr = torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator)
     product = 0.3 * torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator)
@@ -241,7 +239,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="linear-regime-map",
     title="What balance really does: lazy, or rich after a delay",
     document="separatrix",
     place="regime map",

@@ -9,8 +9,6 @@ from separatrix import theory
 from separatrix.core import spawn
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
-NAME = "linear-unequal-sizes"
-
 
 class Settings(Params):
     """Shapes (n_in, n_hidden, n_out) and balances; illegal pairs are left out. The first three break Theorem 3.4.1."""
@@ -49,7 +47,7 @@ def run(cell: Cell) -> Payload:
 
     args = cell.args
     n_in, n_hidden, n_out = args["shape"]
-    generator = spawn(cell.seed, NAME, *args["shape"])
+    generator = spawn(cell.seed, "linear-unequal-sizes", *args["shape"])
     balances = torch.tensor(args["balances"], dtype=torch.float64)
     corr = torch.randn(len(balances), n_out, n_in, dtype=torch.float64, generator=generator)
     w1, w2 = matrices.balanced_pair(balances, n_in, n_hidden, n_out, scale=args["scale"], generator=generator)
@@ -126,7 +124,7 @@ def judge_sizes(summary: Summary) -> Judgement:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="linear-unequal-sizes",
     title="Exact learning dynamics for all sizes",
     document="separatrix",
     place="all sizes",
