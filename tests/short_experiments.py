@@ -19,10 +19,11 @@ from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
 from separatrix.lab.experiment.definition import Experiment, Params, load
 from separatrix.lab.experiment.provenance import provenance
 from separatrix.lab.experiment.record import Record
+from separatrix.lab.experiment.summary import Summary
 from separatrix.lab.store.records import Store
 
 
-class ShortParams(Params):
+class Settings(Params):
     n_cells: int = 4
     pause: float = 0.0
     fail_at: int = -1
@@ -32,11 +33,16 @@ class ShortParams(Params):
     expected: float = 0.5
 
 
-def expand(params: ShortParams) -> Iterable[Mapping[str, Any]]:
-    settings = params.model_dump(include={"pause", "fail_at", "die_at", "marks"})
-    for seed in params.seeds:
-        for number in range(params.n_cells):
-            yield {"seed": seed, "number": number, **settings}
+class Measured(Summary):
+    mean: float
+    n: int
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    common = settings.model_dump(include={"pause", "fail_at", "die_at", "marks"})
+    for seed in settings.seeds:
+        for number in range(settings.n_cells):
+            yield {"seed": seed, "number": number, **common}
 
 
 def run(cell: Cell) -> dict[str, Any]:
@@ -54,24 +60,29 @@ def run(cell: Cell) -> dict[str, Any]:
     return {"mean": float(draws.mean()), "number": number, "product": (draws @ draws.T)[:3, :3]}
 
 
-def summarise(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> Measured:
     means = [payload["mean"] for _, payload in payloads]
     rows = [{"number": payload["number"], "mean": payload["mean"]} for _, payload in payloads]
-    return {"mean": float(numpy.mean(means)), "n": len(means), "tables": {"means": rows}}
+    return Measured(mean=float(numpy.mean(means)), n=len(means), tables={"means": rows})
 
 
-def near_zero(summary: dict[str, Any]) -> Judgement:
-    return judge(f"mean {summary['mean']:.4f}", [Row("mean", summary["mean"], 0.0, 0.05)])
+def judge_near_zero(summary: Measured) -> Judgement:
+    return judge(f"mean {summary.mean:.4f}", [Row("mean", summary.mean, 0.0, 0.05)])
 
 
-def far_from_zero(summary: dict[str, Any]) -> Judgement:
-    return judge(f"mean {summary['mean']:.4f}", [Row("mean", summary["mean"], 1.0, 0.05)])
+def judge_far_from_zero(summary: Measured) -> Judgement:
+    return judge(f"mean {summary.mean:.4f}", [Row("mean", summary.mean, 1.0, 0.05)])
+
+
+def claim(name: str, statement: str, rule: Any, **changes: Any) -> Claim:
+    given = {"document": "separatrix", "place": "tests", "measures": "mean", "test": "0.05", **changes}
+    return Claim(id=name, statement=statement, judge=rule, **given)
 
 
 CLAIMS = (
-    Claim("short-zero", "separatrix", "tests", "the mean is 0", "mean", "0.05", near_zero),
-    Claim("short-one", "separatrix", "tests", "the mean is 1", "mean", "0.05", far_from_zero),
-    Claim("short-paper", "separatrix", "tests", "the mean is 0", "mean", "0.05", near_zero, scale="paper"),
+    claim("short-zero", "the mean is 0", judge_near_zero),
+    claim("short-one", "the mean is 1", judge_far_from_zero),
+    claim("short-paper", "the mean is 0", judge_near_zero, scale="paper"),
 )
 
 
@@ -82,20 +93,21 @@ def make(name: str, **changes: Any) -> Experiment:
         "place": "Fig. 1",
         "version": 1,
         "scales": {
-            "smoke": ShortParams(),
-            "laptop": ShortParams(n_cells=6),
-            "paper": ShortParams(n_cells=8),
+            "smoke": Settings(),
+            "laptop": Settings(n_cells=6),
+            "paper": Settings(n_cells=8),
         },
         "expand": expand,
         "run": run,
         "summarise": summarise,
+        "summary": Measured,
         "claims": CLAIMS,
     }
     return Experiment(name=name, **{**given, **changes})
 
 
-def summarise_badly(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
-    return {"mean": payloads[0][1]["nothing"]}
+def summarise_badly(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> Measured:
+    return Measured(mean=payloads[0][1]["nothing"], n=1)
 
 
 def return_an_object(cell: Cell) -> dict[str, Any]:

@@ -143,4 +143,5 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 def test_an_unknown_command_is_a_usage_error(cli: Cli) -> None:
-    assert cli("runn").code == 2
+    answer = cli("runn")
+    assert (answer.code, "Did you mean 'run'" in answer.err) == (2, True)

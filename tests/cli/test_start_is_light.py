@@ -36,3 +36,25 @@ def test_commands_that_compute_nothing_import_nothing_heavy(tmp_path: Path) -> N
 def test_completion_imports_nothing_heavy() -> None:
     asked = {"_SEPARATRIX_COMPLETE": "complete_bash", "COMP_WORDS": "separatrix run ", "COMP_CWORD": "2"}
     assert told([[]], **asked) == ["[] 0 []"]
+
+
+def test_running_an_experiment_imports_what_it_needs(tmp_path: Path) -> None:
+    code = "import sys; from separatrix.cli.main import main; from contextlib import suppress\n"
+    code += "with suppress(SystemExit):\n    main()\n"
+    code += "print(*[name for name in sys.modules if name.split('.')[0] == 'separatrix'], file=sys.stderr)"
+    words = ["run", "altafini-theorem2", "--set", "n_points=2", "--set", "splits=[[2,2]]", "--store", str(tmp_path)]
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *words, "--jobs", "1"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = answer.stderr.split()
+    assert "altafini-theorem2 (smoke): 1 of 1 cells" in answer.stdout
+    rooms = {name.split(".")[1] for name in loaded if "." in name}
+    assert rooms == {"cli", "core", "experiments", "lab"}  # no data set is read, nothing is computed in this process
+    assert [name for name in loaded if name.count(".") == 3 and ".experiments." in name] == [
+        "separatrix.experiments.altafini2025.altafini_theorem2"
+    ]
+    assert len(loaded) <= 40  # 38 when written, 111 before experiments and commands were found by name

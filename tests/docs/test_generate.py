@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from separatrix.core import FORMULAS, formula
-from separatrix.lab import Claim, Experiment, Judgement, Params, Verdict
+from separatrix.lab import Claim, Experiment, Judgement, Params, Summary, Verdict
 from separatrix.sources import Document, Erratum
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -41,8 +41,6 @@ def generate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def experiment(version: int = 1) -> Experiment:
     claim = Claim(
         id="a-claim",
-        document="kerg2022",
-        place="Table 5",
         statement="more | is <b>more</b>",
         measures="size",
         test="exact",
@@ -50,7 +48,16 @@ def experiment(version: int = 1) -> Experiment:
     )
     scales = {"smoke": Params(), "laptop": Params(), "paper": Params()}
     return Experiment(
-        "made-up", "t", "kerg2022", "Table 5", version, scales, lambda p: [], lambda c: {}, lambda r: {}, (claim,)
+        name="made-up",
+        title="t",
+        document="kerg2022",
+        place="Table 5",
+        version=version,
+        scales=scales,
+        expand=lambda settings: [],
+        run=lambda cell: {},
+        summarise=lambda results: Summary(),
+        claims=(claim,),
     )
 
 

@@ -10,13 +10,14 @@ from separatrix.lab import (
     ExperimentError,
     Store,
     StoreWarning,
+    Summary,
     Verdict,
     best_run,
     report_from_store,
     stored_runs,
     unfinished_runs,
 )
-from short_experiments import BUGGY, SHORT, InlineEngine, run_inline
+from short_experiments import BUGGY, SHORT, InlineEngine, make, run_inline
 
 SMOKE = SHORT.params("smoke")
 
@@ -30,7 +31,7 @@ def test_a_run_reports_summary_verdicts_and_provenance(store: Store) -> None:
     (report,) = run_inline(store, (SHORT, SMOKE, "smoke"))
     assert report.complete
     assert report.summary is not None
-    assert report.summary["n"] == 4
+    assert report.summary.to_dict()["n"] == 4
     assert {name: judged.verdict for name, judged in report.judgements.items()} == {
         "short-zero": Verdict.CONFIRMED,
         "short-one": Verdict.REFUTED,
@@ -38,6 +39,13 @@ def test_a_run_reports_summary_verdicts_and_provenance(store: Store) -> None:
     assert report.seconds == pytest.approx(2.0)  # the engine of this test says half a second per cell
     assert report.provenance["seeds"] == [0]
     assert report.command == f"separatrix run {SHORT.entry} --scale smoke"
+
+
+def test_a_summary_of_another_class_is_a_bug_of_the_experiment(store: Store) -> None:
+    other = make("short", summarise=lambda results: Summary())  # its cells are those of SHORT, which workers know
+    (report,) = run_inline(store, (other, SMOKE, "smoke"))
+    assert "summarise must return Measured; got Summary" in report.failures["summarise"]
+    assert report.summary is None
 
 
 def test_a_report_is_plain_json(store: Store) -> None:

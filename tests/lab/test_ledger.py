@@ -10,14 +10,14 @@ from short_experiments import BUGGY, SHORT, run_inline
 
 
 def verdicts(entries: list[LedgerEntry]) -> dict[str, tuple[str | None, Verdict]]:
-    return {entry.id: (entry.scale, entry.verdict) for entry in entries}
+    return {entry.claim.id: (entry.scale, entry.judgement.verdict) for entry in entries}
 
 
 def test_without_records_no_claim_has_a_verdict(tmp_path: Path) -> None:
     for store in (None, Store(tmp_path)):
         entries = ledger([SHORT], store)
-        assert [entry.verdict for entry in entries] == [Verdict.NOT_RUN] * 3
-        assert entries[2].evidence == "needs separatrix run short_experiments:short --scale paper"
+        assert [entry.judgement.verdict for entry in entries] == [Verdict.NOT_RUN] * 3
+        assert entries[2].judgement.evidence == "needs separatrix run short_experiments:short --scale paper"
 
 
 def test_a_claim_is_judged_from_its_own_scale_upwards(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_claim_is_judged_from_its_own_scale_upwards(tmp_path: Path) -> None:
 def test_an_incomplete_run_gives_no_verdict(tmp_path: Path) -> None:
     store = Store(tmp_path)
     run_inline(store, (SHORT, SHORT.params("smoke", fail_at=0), "smoke"))
-    assert {entry.verdict for entry in ledger([SHORT], store)} == {Verdict.NOT_RUN}
+    assert {entry.judgement.verdict for entry in ledger([SHORT], store)} == {Verdict.NOT_RUN}
 
 
 def test_a_bug_is_raised_and_never_becomes_a_verdict(tmp_path: Path) -> None:
@@ -53,5 +53,10 @@ def test_an_entry_is_plain_json_with_its_rows(tmp_path: Path) -> None:
     store = Store(tmp_path)
     run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
     read = json.loads(json.dumps(ledger([SHORT], store)[1].to_dict(), allow_nan=False))
+    assert list(read) == [
+        "id", "document", "place", "statement", "measures", "test", "erratum", "experiment", "scale",
+        "verdict", "evidence", "rows",
+    ]  # fmt: skip
+    assert (read["id"], read["experiment"], read["scale"]) == ("short-one", "short", "smoke")
     assert read["verdict"] == "refuted"
     assert read["rows"][0]["expected"] == 1.0

@@ -5,60 +5,72 @@ Command modules import the rooms they need inside their functions, so that help 
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
-from collections.abc import Callable
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 import separatrix
 from separatrix.core.errors import SeparatrixError
 
-from .commands import (
-    advise,
-    attention,
-    cite,
-    claims,
-    data,
-    diagnose,
-    errata,
-    list as list_command,
-    publish,
-    report,
-    run,
-    show,
-    version,
-)
 from .printing import say
+
+COMMANDS = {
+    "list": "list:list_experiments",
+    "run": "run:run",
+    "resume": "run:resume",
+    "claims": "claims:claims",
+    "show": "show:show",
+    "report": "report:report",
+    "publish": "publish:publish",
+    "errata": "errata:errata",
+    "cite": "cite:cite",
+    "version": "version:version",
+    "advise": "advise:app",
+    "attention": "attention:app",
+    "data": "data:app",
+    "diagnose": "diagnose:app",
+}
+"""Every command in the order of the help: its module in ``commands``, and what it is there, a function or (if it has
+commands of its own) a ``typer.Typer``."""
+
+
+class _Commands(TyperGroup):
+    """Imports the module of a command when the command is asked for."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.commands: dict[str, Any] = dict.fromkeys(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _load(cmd_name)
+        return self.commands.get(cmd_name)
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    found = getattr(importlib.import_module(f"{__package__}.commands.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_group(found)
+    else:
+        alone = typer.Typer(add_completion=False)
+        alone.command()(found)
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
+
 
 app = typer.Typer(
     name="separatrix",
+    cls=_Commands,
     help="Simulate, predict, compare, train and diagnose networks that are dynamical systems.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "list": list_command.list_experiments,
-    "run": run.run,
-    "resume": run.resume,
-    "claims": claims.claims,
-    "show": show.show,
-    "report": report.report,
-    "publish": publish.publish,
-    "errata": errata.errata,
-    "cite": cite.cite,
-    "version": version.version,
-}
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
-
-# Commands with commands of their own stand here, one line each: app.add_typer(MODULE.app, name=NAME).
-app.add_typer(advise.app, name="advise")
-app.add_typer(attention.app, name="attention")
-app.add_typer(data.app, name="data")
-app.add_typer(diagnose.app, name="diagnose")
 
 
 def _print_version(wanted: bool) -> bool:

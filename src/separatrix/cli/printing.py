@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from separatrix.lab.campaign import RunReport
+    from separatrix.lab.experiment.claim import Claim, Judgement
 
 VERDICT_STYLES = {
     "confirmed": "green",
@@ -68,8 +69,7 @@ def print_run(report: RunReport) -> None:
     )
     for claim in report.experiment.claims:
         if claim.id in report.judgements:
-            judged = report.judgements[claim.id]
-            print_verdict(judged.verdict.label, claim.id, claim.place, claim.statement, judged.evidence)
+            print_verdict(claim, report.judgements[claim.id])
 
 
 def print_runs(reports: Sequence[RunReport]) -> None:
@@ -82,17 +82,18 @@ def print_runs(reports: Sequence[RunReport]) -> None:
     print_table(("experiment", "cells", "seconds", "verdicts"), rows)
 
 
-def print_verdict(verdict: str, claim: str, place: str, statement: str, evidence: str) -> None:
+def print_verdict(claim: Claim, judgement: Judgement) -> None:
     """One claim: the verdict and where it stands, what it says, what was measured."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
     console = Console()
-    head = Text.assemble((verdict, VERDICT_STYLES[verdict]), f"  {claim} ", (f"({place})", "dim"))
+    verdict = judgement.verdict.label
+    head = Text.assemble((verdict, VERDICT_STYLES[verdict]), f"  {claim.id} ", (f"({claim.place})", "dim"))
     console.print(head, soft_wrap=True)
-    console.print(Padding(Text(statement), (0, 0, 0, 4)))
-    console.print(Padding(Text(f"measured: {evidence}", style="dim"), (0, 0, 0, 4)))
+    console.print(Padding(Text(claim.statement), (0, 0, 0, 4)))
+    console.print(Padding(Text(f"measured: {judgement.evidence}", style="dim"), (0, 0, 0, 4)))
 
 
 def counted(verdicts: Mapping[str, int]) -> str:

@@ -1,34 +1,40 @@
-"""One file per figure, table or theorem of the documents, and ours.
+"""One file per figure, table or theorem of the documents, and ours; a folder per document.
 
-Each module binds its experiment, or several, to names of this package's choosing; ``catalogue`` finds them all.
-Modules import rooms (``from separatrix import matrices``), not torch, so that listing experiments stays fast.
+A module is named as its experiment (``altafini_fig2`` holds ``altafini-fig2``) and binds it to ``EXPERIMENT``; modules
+without that line hold what several experiments share. The modules of experiments import rooms (``from separatrix import
+matrices``), not torch, so that listing experiments stays fast.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
+from pathlib import Path
 
-from separatrix.core.errors import unknown_name
+from separatrix.core.names import resolve
 from separatrix.lab.experiment.definition import Experiment
 
 
 @functools.cache
+def modules() -> dict[str, str]:
+    """The module of every experiment by the name of the experiment, in alphabetical order.
+
+    Cost: reading the files; nothing is imported.
+    """
+    files = Path(__file__).parent.glob("*/*.py")
+    return {
+        file.stem.replace("_", "-"): f"{__name__}.{file.parent.name}.{file.stem}"
+        for file in sorted(files, key=lambda file: file.stem)
+        if "\nEXPERIMENT = " in file.read_text(encoding="utf-8")
+    }
+
+
 def catalogue() -> dict[str, Experiment]:
-    """Every experiment of the package by name, in alphabetical order."""
-    found: dict[str, Experiment] = {}
-    for info in pkgutil.walk_packages(__path__, f"{__name__}."):
-        module = importlib.import_module(info.name)
-        for value in vars(module).values():
-            if isinstance(value, Experiment) and value.module == module.__name__:
-                found[value.name] = value
-    return dict(sorted(found.items()))
+    """Every experiment of the package by name, in alphabetical order. Imports them all."""
+    return {name: find(name) for name in modules()}
 
 
 def find(name: str) -> Experiment:
-    """One experiment by name; an unknown name gets the nearest three."""
-    known = catalogue()
-    if name not in known:
-        raise unknown_name("experiment", name, known)
-    return known[name]
+    """One experiment by name; an unknown name gets the nearest three. Imports the module of that name alone."""
+    experiment: Experiment = importlib.import_module(resolve("experiment", name, modules())).EXPERIMENT
+    return experiment

@@ -13,8 +13,9 @@ from .engines.base import AbstractEngine
 from .engines.progress import RunProgress
 from .experiment.cell import Cell
 from .experiment.claim import Judgement
-from .experiment.definition import SCALES, Experiment, Params, Payload, Summary
+from .experiment.definition import SCALES, Experiment, Params, Payload
 from .experiment.provenance import combined
+from .experiment.summary import Summary
 from .store.records import Store
 from .store.runs import best_run, remember_run, run_command
 
@@ -61,7 +62,7 @@ class RunReport:
             "params": plain(self.params.model_dump()),
             "n_cells": len(self.cells),
             "n_done": self.n_done,
-            "summary": plain(self.summary),
+            "summary": self.summary.to_dict() if self.summary is not None else None,
             "judgements": plain(dict(self.judgements)),
             "seconds": self.seconds,
             "provenance": plain(dict(self.provenance)),
@@ -163,7 +164,10 @@ def _report(
 
 def _summary(experiment: Experiment, payloads: Sequence[tuple[Cell, Payload]]) -> Summary:
     try:
-        return experiment.summarise(payloads)
+        found = experiment.summarise(payloads)
+        if not isinstance(found, experiment.summary):
+            raise TypeError(f"summarise must return {experiment.summary.__name__}; got {type(found).__name__}")
+        return found
     except Exception as error:
         raise ExperimentError(_bug(experiment, "its summary", error)) from error
 

@@ -9,7 +9,7 @@ from typing import Any, final
 from separatrix.core.result import plain
 
 from .campaign import RunReport, best_report
-from .experiment.claim import Claim, Row, Verdict
+from .experiment.claim import Claim, Judgement, Verdict
 from .experiment.definition import Experiment
 from .store.records import Store
 
@@ -17,26 +17,34 @@ from .store.records import Store
 @final
 @dataclasses.dataclass(frozen=True)
 class LedgerEntry:
-    """One claim with its verdict, and the rows of measured and expected numbers behind it."""
+    """One claim of an experiment, the judgement on it, and the run from which that judgement follows."""
 
-    id: str
-    document: str
-    place: str
-    statement: str
-    measures: str
-    test: str
-    erratum: str | None
-    experiment: str
-    """Name of the experiment that measures it."""
-    scale: str | None
-    """Scale of the run that was judged; ``None`` when no run could be."""
-    verdict: Verdict
-    evidence: str
-    rows: tuple[Row, ...] = ()
+    claim: Claim
+    judgement: Judgement
+    experiment: Experiment
+    run: RunReport | None = None
+    """The run that was judged; ``None`` when no run could be."""
+
+    @property
+    def scale(self) -> str | None:
+        """Scale of the run that was judged."""
+        return self.run.scale if self.run is not None else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; the verdict by its label."""
-        return {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        """Plain values for JSON, flat: claim, name of the experiment, scale, and the verdict by its label."""
+        claim = self.claim
+        return {
+            "id": claim.id,
+            "document": claim.document,
+            "place": claim.place,
+            "statement": claim.statement,
+            "measures": claim.measures,
+            "test": claim.test,
+            "erratum": claim.erratum,
+            "experiment": self.experiment.name,
+            "scale": self.scale,
+            **plain(self.judgement),
+        }
 
 
 def ledger(
@@ -63,22 +71,7 @@ def ledger(
 
 def _entry(experiment: Experiment, claim: Claim, report: RunReport | None) -> LedgerEntry:
     judgement = report.judgements.get(claim.id) if report is not None else None
-    if judgement is not None and report is not None:
-        scale, verdict, evidence, rows = report.scale, judgement.verdict, judgement.evidence, judgement.rows
-    else:
-        scale, verdict, rows = None, Verdict.NOT_RUN, ()
-        evidence = f"needs separatrix run {experiment.typed_name} --scale {claim.scale}"
-    return LedgerEntry(
-        id=claim.id,
-        document=claim.document,
-        place=claim.place,
-        statement=claim.statement,
-        measures=claim.measures,
-        test=claim.test,
-        erratum=claim.erratum,
-        experiment=experiment.name,
-        scale=scale,
-        verdict=verdict,
-        evidence=evidence,
-        rows=rows,
-    )
+    if judgement is not None:
+        return LedgerEntry(claim, judgement, experiment, report)
+    needed = f"needs separatrix run {experiment.typed_name} --scale {claim.scale}"
+    return LedgerEntry(claim, Judgement(Verdict.NOT_RUN, needed), experiment)

@@ -8,7 +8,7 @@ from torch import nn
 
 from separatrix.core import InvalidInput
 from separatrix.diagnose import Law, conservation_check, find_pairs
-from separatrix.diagnose.balance.pairs.blocks import BLOCKS, Block, reference_block
+from separatrix.experiments.ours.conservation_blocks import BLOCKS, Block, reference_block
 
 
 def batch_for(block: Block, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,7 +9,7 @@ from torch import nn
 
 from separatrix.core import InvalidInput, NotConverged, OutsideTheory
 from separatrix.diagnose import balance_profile, find_pairs, set_balance
-from separatrix.diagnose.balance.pairs.blocks import BLOCKS, reference_block
+from separatrix.experiments.ours.conservation_blocks import BLOCKS, reference_block
 
 
 def state(model: nn.Module) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ import torch
 
 from attention_cases import clustering_flow, gaussian_flow
 from separatrix.core import InvalidInput
-from separatrix.dynamics import AttentionFlow, Contradiction, census
+from separatrix.dynamics import AttentionFlow, Contradiction, census, family_table
 
 
 def ensemble(generator: torch.Generator) -> AttentionFlow:
@@ -64,3 +64,23 @@ def test_starts_are_added_until_the_interval_is_narrow() -> None:
 def test_an_ensemble_needs_a_number_of_instances() -> None:
     with pytest.raises(InvalidInput, match="n_instances must be given when ensemble draws"):
         census(ensemble, n_tokens=4, n_starts=2, seed=0)
+
+
+def test_flows_by_number_get_the_starts_of_that_number() -> None:
+    flows = [clustering_flow() for _ in range(3)]
+    together = census(flows, n_tokens=6, n_starts=4, seed=1)
+    alone = census({2: flows[2]}, n_tokens=6, n_starts=4, seed=1)
+    assert alone.instances[0].to_dict() == together.instances[2].to_dict()
+
+
+def test_the_table_follows_from_counts_alone() -> None:
+    rows = family_table([{"consensus": 3, "bipartite": 1}, {"consensus": 1}])
+    assert [row["family"] for row in rows] == ["consensus", "bipartite"]
+    assert [row["runs"] for row in rows] == [4, 1]
+    assert [row["share"] for row in rows] == [0.875, 0.125]
+    assert [row["standard error"] for row in rows] == pytest.approx([0.125, 0.125], rel=1e-15)
+    assert [row["instances"] for row in rows] == [2, 1]
+
+
+def test_shares_are_kept_in_double_precision() -> None:
+    assert family_table([{"consensus": 1, "other": 2}])[0]["share"] == 2 / 3

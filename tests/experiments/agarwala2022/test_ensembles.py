@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from separatrix.experiments import find
-from separatrix.lab.experiment.claim import Verdict
-from separatrix.lab.experiment.definition import Experiment
+from separatrix.experiments.agarwala2022.nonlinear import Measured
+from separatrix.lab import Experiment, Summary, Verdict
 from separatrix.sources import find_erratum
 
 NAMES = (
@@ -32,7 +32,7 @@ SMALL = {
 
 
 @functools.cache
-def compute(name: str) -> tuple[Experiment, dict[str, object]]:
+def compute(name: str) -> tuple[Experiment, Summary]:
     experiment = find(name)
     params = experiment.params("smoke", **SMALL[name])
     return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in experiment.cells(params)])
@@ -41,8 +41,8 @@ def compute(name: str) -> tuple[Experiment, dict[str, object]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_small_run_is_judged_drawn_and_plain(name: str) -> None:
     experiment, summary = compute(name)
-    json.dumps(summary, allow_nan=False)
-    assert all(rows and isinstance(rows[0], dict) for rows in summary["tables"].values())  # type: ignore[attr-defined]
+    json.dumps(summary.to_dict(), allow_nan=False)
+    assert all(rows and isinstance(rows[0], dict) for rows in summary.tables.values())
     for claim in experiment.claims:
         assert claim.judge(summary).verdict is not Verdict.NOT_RUN
         assert claim.erratum is None or find_erratum(claim.erratum)
@@ -76,7 +76,7 @@ def test_untied_formula_is_confirmed_with_correction() -> None:
 def test_empty_tables_are_not_a_verdict() -> None:
     for name in ("agarwala-fig2", "agarwala-fig3"):
         for claim in find(name).claims:
-            assert claim.judge({"width": 100, "tables": {"scales": []}}).verdict is Verdict.NOT_RUN
+            assert claim.judge(Measured(width=100, tables={"scales": []})).verdict is Verdict.NOT_RUN
 
 
 def test_every_scale_expands_without_computing() -> None:

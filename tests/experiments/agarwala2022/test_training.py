@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from separatrix.core import DatasetUnavailable, plain
+from separatrix.core import DatasetUnavailable
 from separatrix.experiments import find
 from separatrix.experiments.agarwala2022 import agarwala_fig5, agarwala_fig6, agarwala_table1
-from separatrix.lab import Verdict
+from separatrix.lab import Summary, Table, Verdict
 
 NAMES = ("agarwala-fig5", "agarwala-table1", "agarwala-fig6")
 TINY: dict[str, dict[str, Any]] = {
@@ -22,7 +21,7 @@ TINY: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def summaries() -> dict[str, dict[str, Any]]:
+def summaries() -> dict[str, Summary]:
     found = {}
     for name in NAMES:
         experiment = find(name)
@@ -34,7 +33,7 @@ def summaries() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_summary_is_plain_judged_and_drawn(summaries: dict[str, Any], name: str) -> None:
     summary, experiment = summaries[name], find(name)
-    assert json.loads(json.dumps(plain(summary))) == plain(summary)
+    assert experiment.summary.from_dict(json.loads(json.dumps(summary.to_dict()))) == summary
     for claim in experiment.claims:
         judgement = claim.judge(summary)
         assert judgement.rows
@@ -81,12 +80,13 @@ def test_the_paper_scale_has_the_documents_numbers() -> None:
     assert fig5 | {"lr": 1e-2, "pool": 1, "n_train": 60000, "seeds": tuple(range(10))} == fig5
 
 
-def fig5_summary(*intervals: tuple[float, float, float]) -> dict[str, Any]:
+def fig5_summary(*intervals: tuple[float, float, float]) -> agarwala_fig5.Measured:
     pairs = [
         {"weight_scale": scale, "haar_minus_gaussian": (low + high) / 2, "low": low, "high": high}
         for scale, low, high in intervals
     ]
-    return {"tables": {"Orthogonal minus independent, 95 % interval": pairs}, "full_size": True}
+    tables = {"Orthogonal minus independent, 95 % interval": pairs}
+    return agarwala_fig5.Measured(errors=[], images="mnist", full_size=True, n_steps=1, tables=tables)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,22 @@ def test_orthogonal_wins_only_if_intervals_say_so(
     summary = fig5_summary(*intervals)
     assert agarwala_fig5.judge_orthogonal(summary).verdict is verdict
     if verdict is Verdict.REFUTED:
-        assert agarwala_fig5.judge_orthogonal({**summary, "full_size": False}).verdict is Verdict.UNDECIDED
+        assert (
+            agarwala_fig5.judge_orthogonal(summary.model_copy(update={"full_size": False})).verdict is Verdict.UNDECIDED
+        )
+
+
+def table1_summary(full_size: bool, **tables: Table) -> agarwala_table1.Measured:
+    """A summary with the tables of these names, and nothing else that a claim looks at."""
+    named = {getattr(agarwala_table1, name): rows for name, rows in tables.items()}
+    return agarwala_table1.Measured(
+        perplexities=[], curves=[], text="made-up", n_steps=1, full_size=full_size, first_loss=1.0, tables=named
+    )
+
+
+def fig6_summary(full_size: bool, **tables: Table) -> agarwala_fig6.Measured:
+    named = {getattr(agarwala_fig6, name): rows for name, rows in tables.items()}
+    return agarwala_fig6.Measured(curves=[], text="made-up", full_size=full_size, tables=named)
 
 
 def test_the_printed_table_would_confirm_its_own_claims() -> None:
@@ -113,13 +128,12 @@ def test_the_printed_table_would_confirm_its_own_claims() -> None:
         {"family": family, "weight_scale": scale, "min": least, "mean": mean, "diverged": 0}
         for (family, scale), (least, mean) in agarwala_table1.PRINTED.items()
     ]
-    printed = {"tables": {agarwala_table1.TABLE: rows}, "full_size": True}
+    printed = table1_summary(True, TABLE=rows)
     assert agarwala_table1.judge_unstable(printed).verdict is Verdict.CONFIRMED
     assert agarwala_table1.judge_best(printed).verdict is Verdict.CONFIRMED
-    calm = copy.deepcopy(printed)
-    calm["tables"][agarwala_table1.TABLE][1]["mean"] = 61.0
-    assert agarwala_table1.judge_unstable(calm).verdict is Verdict.REFUTED
-    assert agarwala_table1.judge_unstable({**calm, "full_size": False}).verdict is Verdict.UNDECIDED
+    rows[1]["mean"] = 61.0
+    assert agarwala_table1.judge_unstable(table1_summary(True, TABLE=rows)).verdict is Verdict.REFUTED
+    assert agarwala_table1.judge_unstable(table1_summary(False, TABLE=rows)).verdict is Verdict.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -136,15 +150,14 @@ def test_goe_leads_only_if_intervals_say_so(second: tuple[float, float], full_si
         numbers = {"loss": (low + high) / 2, "loss_low": low, "loss_high": high}
         return {"weight_scale": 1.0, "embedding_std": 0.02, "family": "haar", **numbers}
 
-    for module, rule in ((agarwala_table1, agarwala_table1.judge_mean), (agarwala_fig6, agarwala_fig6.judge_width)):
-        summary = {"tables": {module.GAPS: [gap(0.1, 0.3), gap(*second)]}, "full_size": full_size}
-        assert rule(summary).verdict is verdict
+    gaps = [gap(0.1, 0.3), gap(*second)]
+    assert agarwala_table1.judge_mean(table1_summary(full_size, GAPS=gaps)).verdict is verdict
+    assert agarwala_fig6.judge_width(fig6_summary(full_size, GAPS=gaps)).verdict is verdict
 
 
 def test_no_effect_seen_is_no_refutation() -> None:
     gap = {"weight_scale": 1.0, "family": "gaussian", "residual": 0.1, "residual_low": -0.1, "residual_high": 0.3}
-    summary = {"tables": {agarwala_table1.GAPS: [gap]}, "full_size": False}
-    assert agarwala_table1.judge_residual(summary).verdict is Verdict.UNDECIDED
+    assert agarwala_table1.judge_residual(table1_summary(False, GAPS=[gap])).verdict is Verdict.UNDECIDED
 
 
 def test_controls_have_equal_widths_and_differ_in_what_is_injected() -> None:
@@ -164,4 +177,4 @@ def test_larger_embeddings_train_better_only_if_intervals_say_so(low: float, hig
         {"family": family, "weight_scale": 1.0, "loss": 0.2, "low": bottom, "high": top}
         for family, bottom, top in (("goe", 0.1, 0.3), ("haar", low, high))
     ]
-    assert agarwala_fig6.judge_injection_loss({"tables": {agarwala_fig6.LOSSES: gaps}}).verdict is verdict
+    assert agarwala_fig6.judge_injection_loss(fig6_summary(False, LOSSES=gaps)).verdict is verdict

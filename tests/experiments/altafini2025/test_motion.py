@@ -23,7 +23,7 @@ SMALLER: dict[str, dict[str, Any]] = {
 }
 
 
-def summary_of(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
+def summary_of(name: str, **changes: Any) -> tuple[Any, Any]:
     experiment = find(name)
     cells = experiment.cells(experiment.params("smoke", **changes))
     return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
@@ -33,7 +33,7 @@ def summary_of(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
 def test_verdicts_follow_from_the_smallest_scale(name: str) -> None:
     experiment, summary = summary_of(name, **SMALLER.get(name, {}))
     assert {claim.id: claim.judge(summary).verdict for claim in experiment.claims} == VERDICTS[name]
-    assert all(isinstance(row, dict) for table in summary["tables"].values() for row in table)
+    assert all(isinstance(row, dict) for table in summary.tables.values() for row in table)
 
 
 def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
@@ -41,8 +41,19 @@ def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
     assert verdicts["altafini2025-example2-one-clustering"] == Verdict.CORRECTED
     assert verdicts["altafini2025-example3-bipartite-ends"] == Verdict.CONFIRMED
-    assert summary["n_runs"] == 18
+    assert summary.n_runs == 18
     assert set(experiment.draw(summary)) == {"census"}
+
+
+def test_an_end_outside_its_window_is_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    from separatrix import dynamics
+    from separatrix.experiments.altafini2025 import altafini_fig2
+
+    monkeypatch.setattr(altafini_fig2, "_inside", lambda window, n1, n2: False)
+    experiment = find("altafini-fig2")
+    cells = experiment.cells(experiment.params("smoke"))
+    with pytest.raises(dynamics.Contradiction, match="certified stable bipartite end point on eigenvector"):
+        _ = [experiment.run(cell) for cell in cells]
 
 
 def test_a_cell_of_the_census_does_not_depend_on_the_others() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
 from separatrix.experiments import find
-from separatrix.lab import Verdict
-from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab import Experiment, Verdict
 from separatrix.lab.experiment.record import decode, encode
 
 SMALL = {
@@ -36,7 +36,7 @@ EXPECTED = {
 }
 
 
-def run(name: str) -> tuple[Experiment, dict]:
+def run(name: str) -> tuple[Experiment, Any]:
     experiment = find(name.replace("_", "-"))
     results = []
     for cell in experiment.cells(experiment.params("smoke", **SMALL[name])):
@@ -47,8 +47,8 @@ def run(name: str) -> tuple[Experiment, dict]:
 @pytest.mark.parametrize("name", SMALL)
 def test_every_claim_is_decided_as_the_theory_says(name: str) -> None:
     experiment, summary = run(name)
-    json.dumps(encode(summary))
-    assert summary["tables"]
+    json.dumps(summary.to_dict(), allow_nan=False)
+    assert summary.tables
     for claim in experiment.claims:
         if claim.scale != "smoke":
             continue  # its verdict means something with more instances only
@@ -62,7 +62,7 @@ def test_every_claim_is_decided_as_the_theory_says(name: str) -> None:
 def test_a_wrong_count_would_refute_the_claim_of_exactness() -> None:
     experiment, summary = run("altafini_fig3a")
     claim = next(claim for claim in experiment.claims if claim.id == "separatrix-exact-count")
-    assert claim.judge({**summary, "mismatches": 1}).verdict is Verdict.REFUTED
+    assert claim.judge(summary.model_copy(update={"mismatches": 1})).verdict is Verdict.REFUTED
 
 
 def test_a_cell_gives_the_same_record_every_time() -> None:

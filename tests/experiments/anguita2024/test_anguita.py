@@ -6,18 +6,8 @@ import json
 
 import pytest
 
-from separatrix.experiments.anguita2024 import (
-    anguita_accuracy,
-    anguita_fig3_2,
-    anguita_fig3_3,
-    anguita_fig4_2,
-    anguita_fig4_4,
-    anguita_fig4_6,
-    anguita_tables3,
-    anguita_theorems,
-)
-from separatrix.experiments.ours import linear_regime_map, linear_unequal_sizes
-from separatrix.lab import Experiment, Verdict
+from separatrix.experiments import find
+from separatrix.lab import Verdict
 from separatrix.lab.experiment.record import decode, encode
 
 CORRECTED = {
@@ -36,29 +26,29 @@ CORRECTED = {
 }
 REFINED = {"anguita2024-wide-is-balanced", "anguita2024-large-balance-lazy"}
 
-CASES: dict[str, tuple[Experiment, dict[str, object]]] = {
-    "table3-1": (anguita_tables3.EXPERIMENT, {"n_samples": 20}),
-    "fig3-2": (anguita_fig3_2.EXPERIMENT, {"horizon": 2.0}),
-    "fig3-3": (anguita_fig3_3.EXPERIMENT, {}),
-    "fig3-4": (anguita_accuracy.FIG_3_4, {"n_trials": 6}),
-    "fig3-5": (anguita_accuracy.FIG_3_5, {"n_trials": 4}),
-    "fig3-6": (anguita_accuracy.FIG_3_6, {"n_trials": 4}),
-    "fig4-2": (anguita_fig4_2.EXPERIMENT, {"n_times": 50}),
-    "fig4-4": (anguita_fig4_4.FIG_4_4, {}),
-    "fig4-5": (anguita_fig4_4.FIG_4_5, {}),
-    "fig4-6": (anguita_fig4_6.EXPERIMENT, {"steps": 500, "rate_steps": 200}),
-    "theorems": (anguita_theorems.EXPERIMENT, {}),
-    "regime-map": (linear_regime_map.EXPERIMENT, {}),
-    "unequal": (linear_unequal_sizes.EXPERIMENT, {"shapes": ((2, 2, 3), (4, 2, 4), (2, 3, 5)), "times": (0.3, 1.0)}),
+CASES: dict[str, dict[str, object]] = {
+    "anguita-table3-1": {"n_samples": 20},
+    "anguita-fig3-2": {"horizon": 2.0},
+    "anguita-fig3-3": {},
+    "anguita-fig3-4": {"n_trials": 6},
+    "anguita-fig3-5": {"n_trials": 4},
+    "anguita-fig3-6": {"n_trials": 4},
+    "anguita-fig4-2": {"n_times": 50},
+    "anguita-fig4-4": {},
+    "anguita-fig4-5": {},
+    "anguita-fig4-6": {"steps": 500, "rate_steps": 200},
+    "anguita-theorems": {},
+    "linear-regime-map": {},
+    "linear-unequal-sizes": {"shapes": ((2, 2, 3), (4, 2, 4), (2, 3, 5)), "times": (0.3, 1.0)},
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_smoke_runs_give_the_expected_verdicts(case: str) -> None:
-    experiment, changes = CASES[case]
+@pytest.mark.parametrize("name", CASES)
+def test_smoke_runs_give_the_expected_verdicts(name: str) -> None:
+    experiment, changes = find(name), CASES[name]
     cells = experiment.cells(experiment.params("smoke", **changes))
     summary = experiment.summarise([(cell, decode(encode(experiment.run(cell)))) for cell in cells])
-    json.dumps(summary, allow_nan=False)
+    json.dumps(summary.to_dict(), allow_nan=False)
     for claim in experiment.claims:
         verdict = claim.judge(summary).verdict
         expected = (
@@ -74,12 +64,12 @@ def test_smoke_runs_give_the_expected_verdicts(case: str) -> None:
 
 
 def test_every_scale_expands_into_cells() -> None:
-    for experiment, _ in CASES.values():
+    for experiment in map(find, CASES):
         for scale in ("smoke", "laptop", "paper"):
             assert experiment.cells(experiment.params(scale))
 
 
 def test_a_cell_computes_the_same_bits_twice() -> None:
-    experiment = anguita_theorems.EXPERIMENT
+    experiment = find("anguita-theorems")
     cell = experiment.cells(experiment.params("smoke"))[0]
     assert encode(experiment.run(cell)) == encode(experiment.run(cell))

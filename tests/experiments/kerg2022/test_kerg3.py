@@ -9,23 +9,23 @@ import pytest
 from matplotlib.figure import Figure
 
 from separatrix.experiments import find
-from separatrix.lab import Verdict
+from separatrix.lab import Summary, Verdict
 
 TABLE5, FIG1, BOUNDS = "kerg3-table5", "kerg3-fig1", "kerg3-prop3-4-1"
 
 
-def summary_of(name: str, **changes: Any) -> dict[str, Any]:
+def summary_of(name: str, **changes: Any) -> Summary:
     experiment = find(name)
     cells = experiment.cells(experiment.params("smoke", **changes))
     return experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
 
 
 @pytest.fixture(scope="module")
-def summaries() -> dict[str, dict[str, Any]]:
+def summaries() -> dict[str, Any]:
     return {name: summary_of(name) for name in (TABLE5, FIG1, BOUNDS)}
 
 
-def verdicts(name: str, summary: dict[str, Any]) -> dict[str, Verdict]:
+def verdicts(name: str, summary: Summary) -> dict[str, Verdict]:
     return {claim.id: claim.judge(summary).verdict for claim in find(name).claims}
 
 
@@ -41,8 +41,8 @@ def test_table_5_is_confirmed_without_and_corrected_with_a_diagonal(summaries: d
 
 
 def test_a_wrong_total_refutes_the_claim(summaries: dict[str, Any]) -> None:
-    broken = json.loads(json.dumps(summaries[TABLE5]))
-    broken["tables"]["Total Fisher memory"][0]["total"] += 0.02
+    broken = summaries[TABLE5].model_copy(deep=True)
+    broken.table("Total Fisher memory")[0]["total"] += 0.02
     assert verdicts(TABLE5, broken)["kerg2022-table5-nilpotent"] is Verdict.REFUTED
 
 
@@ -76,21 +76,20 @@ TRANSIENTS = {  # exact root mean square of the norm at t = 10, 25, 50, 75, 90, 
 
 
 def test_transients_have_their_known_sizes(summaries: dict[str, Any]) -> None:
-    rows = summaries[FIG1]["transients"]
+    rows = summaries[FIG1].transients
     for row in rows:
         found = [row["rms_norm"][t] for t in (10, 25, 50, 75, 90, 99)]
         assert found == pytest.approx(TRANSIENTS[row["alpha"], row["beta"]], rel=1e-3)  # three to four given digits
         assert row["rms_norm"][100] == 0
     peaks = {
-        (row["alpha"], row["beta"]): row
-        for row in summaries[FIG1]["tables"]["Exact root mean square of the norm, peak"]
+        (row["alpha"], row["beta"]): row for row in summaries[FIG1].table("Exact root mean square of the norm, peak")
     }
     assert (peaks[1.05, 0.005]["step"], peaks[1.0, 0.005]["step"], peaks[1.05, 0.0]["step"]) == (68, 50, 90)
     assert peaks[1.05, 0.005]["peak"] == pytest.approx(119.4, abs=0.05)
 
 
 def test_memory_curves_pass_through_their_known_points(summaries: dict[str, Any]) -> None:
-    curves = {(row["alpha"], row["beta"], row["d"]): row["curve"] for row in summaries[FIG1]["memory"]}
+    curves = {(row["alpha"], row["beta"], row["d"]): row["curve"] for row in summaries[FIG1].memory}
     lags = (0, 1, 50, 99, 100)
     assert [curves[1.0, 0.0, 0.0][k] for k in lags] == pytest.approx([1, 0.5, 0.019608, 0.01, 0], abs=1e-6)
     assert [curves[1.05, 0.0, 0.0][k] for k in lags] == pytest.approx([1, 0.52438, 0.093616, 0.092976, 0], abs=1e-5)
@@ -109,7 +108,8 @@ def test_bounds_hold_and_their_misprints_show(summaries: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("name", [TABLE5, FIG1, BOUNDS])
 def test_summaries_are_plain_and_can_be_drawn(name: str, summaries: dict[str, Any]) -> None:
-    summary = json.loads(json.dumps(summaries[name], allow_nan=False))
+    written = json.dumps(summaries[name].to_dict(), allow_nan=False)
+    summary = find(name).summary.from_dict(json.loads(written))
     draw = find(name).draw
     assert draw is not None
     figures = draw(summary)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from separatrix.core import DatasetUnavailable
-from separatrix.experiments.ours.attention_frozen_layers import EXPERIMENT
+from separatrix.experiments.ours.attention_frozen_layers import EXPERIMENT, Measured
 from separatrix.lab.experiment.claim import Verdict
 
 
@@ -20,7 +20,7 @@ def claim(name: str) -> Any:
 
 
 def test_generated_layers_need_no_data_and_confirm_what_holds_for_every_layer(summary: Any) -> None:
-    assert summary["source"] == "generated"
+    assert summary.source == "generated"
     assert claim("separatrix-frozen-agreement").judge(summary).verdict is Verdict.CONFIRMED
     smoke = [item.id for item in EXPERIMENT.claims if item.scale == "smoke"]
     assert smoke == ["separatrix-frozen-agreement"]
@@ -30,16 +30,18 @@ def test_generated_layers_need_no_data_and_confirm_what_holds_for_every_layer(su
 def test_an_end_off_the_eigenvector_refutes_and_a_complex_pair_refines(summary: Any) -> None:
     spectrum = {"seed": 0, "control": False, "asymmetry": 0.9}
     end = {"seed": 0, "control": False, "groups": "8", "stable": True}
-    made = {
-        "spectra": [{**spectrum, "layer": i, "imaginary part": imaginary} for i, imaginary in enumerate((0.0, 0.4))],
-        "ends": [
+    made = Measured(
+        source="made up",
+        heads=[],
+        spectra=[{**spectrum, "layer": i, "imaginary part": imaginary} for i, imaginary in enumerate((0.0, 0.4))],
+        ends=[
             {**end, "layer": 0, "kind": "consensus", "alignment": 1.0},
             {**end, "layer": 1, "kind": "clustering", "alignment": 0.1, "groups": "5/3"},
         ],
-    }
+    )
     judge = claim("altafini2025-conjecture-frozen").judge
     assert judge(made).verdict is Verdict.REFINED
-    made["ends"][0]["alignment"] = 0.9
+    made.ends[0]["alignment"] = 0.9
     assert judge(made).verdict is Verdict.REFUTED
     assert claim("altafini2025-symmetric-value").judge(made).verdict is Verdict.REFUTED
 

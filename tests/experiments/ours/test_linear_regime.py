@@ -8,26 +8,26 @@ from separatrix.experiments import find
 from separatrix.lab import Verdict
 
 
-def run(name: str, **changes: Any) -> tuple[Any, dict[str, Any]]:
+def run(name: str, **changes: Any) -> tuple[Any, Any]:
     experiment = find(name)
     cells = experiment.cells(experiment.params("smoke", **changes))
     return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
 
 
-def verdicts(experiment: Any, summary: dict[str, Any]) -> dict[str, Verdict]:
+def verdicts(experiment: Any, summary: Any) -> dict[str, Verdict]:
     return {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
 
 
 def test_conservation_claims_hold_at_smoke_scale() -> None:
     experiment, summary = run("linear-conservation")
     assert set(verdicts(experiment, summary).values()) == {Verdict.CONFIRMED}
-    assert len(summary["tables"]["laws"]) > 25
+    assert len(summary.table("laws")) > 25
     assert set(experiment.draw(summary)) == {"conservation"}
 
 
 def test_a_broken_law_refutes_the_table() -> None:
     experiment, summary = run("linear-conservation", rates=(0.1,), time=0.1)
-    summary["tables"]["laws"][0]["residual"] = 1e-3
+    summary.table("laws")[0]["residual"] = 1e-3
     assert experiment.claims[0].judge(summary).verdict is Verdict.REFUTED
 
 
@@ -37,7 +37,7 @@ def test_figure_4_8_keeps_linear_and_relu_and_lowers_tanh() -> None:
     assert found["anguita2024-fig4.8-kept"] is Verdict.CONFIRMED
     assert found["anguita2024-fig4.8-tanh"] is Verdict.CONFIRMED
     assert found["anguita2024-fig4.8-distance"] in (Verdict.CONFIRMED, Verdict.REFINED)
-    assert found["anguita2024-thm4.5.1"] is Verdict.CORRECTED
+    assert found["anguita2024-thm4.5.1-search"] is Verdict.CORRECTED
     assert set(experiment.draw(summary)) == {"balance"}
 
 

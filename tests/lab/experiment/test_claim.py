@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from separatrix.lab import Row, Verdict, judge
+from separatrix.core.errors import UnknownOption
+from separatrix.lab import Claim, Judgement, Row, Verdict, judge
 
 GOOD, BAD = Row("x", 1.0, 1.0), Row("x", 1.0, 2.0, 0.5)
 
@@ -34,3 +35,22 @@ def test_a_row_of_words_must_say_whether_it_agrees() -> None:
 )
 def test_the_verdict_follows_from_the_rows(rows: list, printed: list, counterexamples: list, verdict: Verdict) -> None:
     assert judge("measured", rows, printed=printed, counterexamples=counterexamples).verdict is verdict
+
+
+def claim(**changes: str) -> Claim:
+    given = {"id": "a", "statement": "s", "measures": "m", "test": "t", **changes}
+    return Claim(judge=lambda summary: Judgement(Verdict.CONFIRMED, ""), **given)  # type: ignore[arg-type]
+
+
+def test_a_claim_takes_over_document_and_place_unless_it_names_its_own() -> None:
+    plain, ours = claim(), claim(document="separatrix", place="Remark 2")
+    assert [plain.within("kerg2022", "Fig. 1").document, plain.within("kerg2022", "Fig. 1").place] == [
+        "kerg2022",
+        "Fig. 1",
+    ]
+    assert ours.within("kerg2022", "Fig. 1") == ours
+
+
+def test_a_misspelt_field_of_a_claim_gets_the_nearest() -> None:
+    with pytest.raises(UnknownOption, match=r"unknown option of Claim 'statment'. Did you mean 'statement'"):
+        claim(statment="s")

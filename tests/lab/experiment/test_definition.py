@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import short_experiments
 from separatrix.core.errors import InvalidInput
-from separatrix.lab import Cell, load
+from separatrix.lab import Cell, Claim, load
 from short_experiments import SHORT, make
 
 
@@ -46,7 +48,24 @@ def test_an_unknown_scale_gets_the_nearest() -> None:
 
 def test_all_three_scales_are_required() -> None:
     with pytest.raises(InvalidInput, match="scales of experiment 'x' must be"):
-        make("x", scales={"smoke": short_experiments.ShortParams()})
+        make("x", scales={"smoke": short_experiments.Settings()})
+
+
+def test_claims_of_an_experiment_have_its_document_and_place() -> None:
+    bare = Claim(id="x", statement="s", measures="m", test="t", judge=short_experiments.judge_near_zero)
+    (taken,) = make("x", claims=(bare,)).claims
+    assert (taken.document, taken.place) == ("altafini2025", "Fig. 1")
+
+
+def test_an_experiment_refuses_a_claim_that_stands_twice() -> None:
+    with pytest.raises(InvalidInput, match="claims of experiment 'x' repeat short-zero"):
+        make("x", claims=(SHORT.claims[0], SHORT.claims[0]))
+
+
+def test_the_scale_of_a_claim_is_one_of_the_three() -> None:
+    claim = dataclasses.replace(SHORT.claims[0], scale="laptops")
+    with pytest.raises(InvalidInput, match=r"unknown scale of claim short-zero 'laptops'. Did you mean 'laptop'"):
+        make("x", claims=(claim,))
 
 
 def test_an_entry_leads_back_to_the_experiment() -> None:

@@ -13,7 +13,8 @@ from separatrix.core import InvalidInput
 from separatrix.lab.campaign import RunReport
 from separatrix.lab.experiment.cell import Cell
 from separatrix.lab.experiment.claim import Claim, Judgement, Row, Verdict, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab.experiment.definition import Experiment, Params, Payload
+from separatrix.lab.experiment.summary import Summary
 from separatrix.lab.ledger import LedgerEntry
 from separatrix.report import single_axes, theme, write_report
 from separatrix.report.figures import style
@@ -28,6 +29,10 @@ class Wide(Params):
     label: str = HOSTILE
 
 
+class Measured(Summary):
+    last: float
+
+
 def expand(params: Wide) -> list[dict[str, Any]]:
     return [{"width": width, "seed": seed} for width in params.widths for seed in params.seeds]
 
@@ -36,33 +41,33 @@ def run_cell(cell: Cell) -> Payload:
     return {"value": cell.args["width"] / 4}
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     rows = [{"width": cell.args["width"], "value": payload["value"]} for cell, payload in results]
-    return {"tables": {f"Values {HOSTILE}": [*rows, {"width": 16, "note": HOSTILE}]}, "last": rows[-1]["value"]}
+    tables = {f"Values {HOSTILE}": [*rows, {"width": 16, "note": HOSTILE}]}
+    return Measured(last=rows[-1]["value"], tables=tables)
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     figure, ax = single_axes()
-    ax.plot([0, 1], [0, summary["last"]], label="line <b>")
+    ax.plot([0, 1], [0, summary.last], label="line <b>")
     ax.set_title(HOSTILE)
     ax.legend()
     return {"lines": figure, f"again {HOSTILE}": figure}
 
 
-def judge_value(summary: Summary) -> Judgement:
-    return judge(f"value 2 {HOSTILE}", [Row(f"value {HOSTILE}", summary["last"], 2.0, 1e-9, spread=0.125)])
+def judge_value(summary: Measured) -> Judgement:
+    return judge(f"value 2 {HOSTILE}", [Row(f"value {HOSTILE}", summary.last, 2.0, 1e-9, spread=0.125)])
 
 
 def claim(id: str, **changes: Any) -> Claim:
     facts: dict[str, Any] = {
-        "document": "altafini2025",
         "place": "Eq. (9)",
         "statement": f"doubling {HOSTILE}",
         "measures": "the value",
         "test": "1e-9 absolute",
         "judge": judge_value,
     }
-    return Claim(id, **{**facts, **changes})
+    return Claim(id=id, **{**facts, **changes})
 
 
 def experiment(**changes: Any) -> Experiment:
@@ -75,9 +80,10 @@ def experiment(**changes: Any) -> Experiment:
         "expand": expand,
         "run": run_cell,
         "summarise": summarise,
+        "summary": Measured,
         "claims": (claim("a-claim", erratum=ERRATUM.key), claim("b-claim", scale="paper")),
     }
-    return Experiment("made-up", **{**facts, **changes})
+    return Experiment(**{"name": "made-up", **facts, **changes})
 
 
 def report_of(subject: Experiment, scale: str = "smoke", **changes: Any) -> RunReport:
@@ -87,7 +93,7 @@ def report_of(subject: Experiment, scale: str = "smoke", **changes: Any) -> RunR
     facts: dict[str, Any] = {
         "n_done": len(cells),
         "summary": summary,
-        "judgements": {"a-claim": subject.claims[0].judge(summary)} if subject.claims else {},
+        "judgements": {subject.claims[0].id: subject.claims[0].judge(summary)} if subject.claims else {},
         "seconds": 75.0,
         "provenance": {
             "package_versions": ["0.1.0"],
@@ -102,21 +108,13 @@ def report_of(subject: Experiment, scale: str = "smoke", **changes: Any) -> RunR
     return RunReport(subject, scale, params, tuple(cells), **{**facts, **changes})
 
 
-def entry(id: str = "a-claim", verdict: Verdict = Verdict.CONFIRMED, **changes: Any) -> LedgerEntry:
-    facts: dict[str, Any] = {
-        "document": "altafini2025",
-        "place": "Eq. (9)",
-        "statement": f"doubling {HOSTILE}",
-        "measures": "the value",
-        "test": "1e-9",
-        "erratum": None,
-        "experiment": "made-up",
-        "scale": "smoke",
-        "verdict": verdict,
-        "evidence": HOSTILE,
-        "rows": (Row("value", 2.0, 2.0),),
-    }
-    return LedgerEntry(id=id, **{**facts, **changes})
+def entry(
+    id: str = "a-claim", verdict: Verdict = Verdict.CONFIRMED, scale: str = "smoke", name: str = "made-up", **said: Any
+) -> LedgerEntry:
+    """An entry of a claim, judged by a run of the named experiment at a scale."""
+    subject = experiment(name=name, claims=(claim(id, **said),))
+    judgement = Judgement(verdict, HOSTILE, (Row("value", 2.0, 2.0),))
+    return LedgerEntry(subject.claims[0], judgement, subject, report_of(subject, scale))
 
 
 class Page(html.parser.HTMLParser):
@@ -264,7 +262,7 @@ def test_claims_are_grouped_by_document_with_ours_last(tmp_path: Path) -> None:
 
 def test_claim_links_to_the_run_that_judged_it(tmp_path: Path) -> None:
     runs = [report_of(experiment()), report_of(experiment(), "laptop")]
-    page = Page(write_report(tmp_path, runs, [entry(scale="laptop"), entry("z", experiment="other")], title="r"))
+    page = Page(write_report(tmp_path, runs, [entry(scale="laptop"), entry("z", name="other")], title="r"))
     assert "experiments/made-up-laptop.html#claim-a-claim" in page.links
     assert not any("other" in link for link in page.links)
 
@@ -321,7 +319,7 @@ def test_drawing_that_fails_costs_only_its_figures(tmp_path: Path) -> None:
 
 
 def test_experiment_without_claims_tables_or_figures_has_a_page(tmp_path: Path) -> None:
-    bare = report_of(experiment(claims=(), draw=None), summary={})
+    bare = report_of(experiment(claims=(), draw=None), summary=Summary())
     write_report(tmp_path, [bare], [], title="r")
     page = run_page(tmp_path)
     assert not {"claims", "figures", "tables"} & set(page.ids)

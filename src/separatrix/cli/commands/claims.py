@@ -30,13 +30,15 @@ def claims(
     if document is not None and document != "separatrix":
         find_document(document)
     with reading(store) as opened:
-        entries = [entry for entry in ledger(find_experiments(names), opened) if document in (None, entry.document)]
+        entries = [
+            entry for entry in ledger(find_experiments(names), opened) if document in (None, entry.claim.document)
+        ]
     if as_json:
         print_json([entry.to_dict() for entry in entries])
         return
     if not summary:
         for entry in entries:
-            print_verdict(entry.verdict.label, entry.id, entry.place, entry.statement, entry.evidence)
+            print_verdict(entry.claim, entry.judgement)
     _print_summary(entries)
 
 
@@ -44,6 +46,6 @@ def _print_summary(entries: Sequence[LedgerEntry]) -> None:
     """How many of each verdict, per document and in all."""
     verdicts: dict[str, Counter[str]] = {}
     for entry in entries:
-        verdicts.setdefault(entry.document, Counter())[entry.verdict.label] += 1
+        verdicts.setdefault(entry.claim.document, Counter())[entry.judgement.verdict.label] += 1
     rows = [(document, sum(counts.values()), counted(counts)) for document, counts in sorted(verdicts.items())]
     print_table(("document", "claims", "verdicts"), rows)

@@ -105,11 +105,14 @@ def _resume_command(experiments: Sequence[Experiment], folder: Path | None) -> s
 
 def _data_digests(requests: Sequence[tuple[Experiment, Params, str]]) -> dict[str, str]:
     """The digest of every data set that is read and found here, for the records; a missing one is the cell's error."""
+    names = sorted({name for experiment, *_ in requests for name in experiment.data})
+    if not names:
+        return {}
     from separatrix.core.errors import MissingData
     from separatrix.tasks.store.location import locate
 
     digests = {}
-    for name in sorted({name for experiment, *_ in requests for name in experiment.data}):
+    for name in names:
         with contextlib.suppress(MissingData):
             digests[name] = locate(name).digest
     return digests

@@ -65,6 +65,6 @@ def _print_result(report: RunReport | None, name: str, scale: str | None) -> Non
         print(f"not run yet; try: separatrix run {name} --scale {scale or 'smoke'}")
         return
     print_run(report)
-    for title, rows in report.summary.get("tables", {}).items():
+    for title, rows in report.summary.tables.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
         print_table(columns, [[row.get(column) for column in columns] for row in rows], title)

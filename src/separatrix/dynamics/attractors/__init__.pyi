@@ -3,6 +3,7 @@ from .censuses import (
     Contradiction as Contradiction,
     InstanceCensus as InstanceCensus,
     census as census,
+    family_table as family_table,
 )
 from .classification import Tolerances as Tolerances, classify as classify
 from .metastability import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 import torch
 from jaxtyping import Float
@@ -26,6 +26,7 @@ from .classification import classify
 from .proportions import unseen_mass, wilson_interval
 
 Ensemble: TypeAlias = Callable[[torch.Generator], AbstractSphereFlow]
+Flows: TypeAlias = Sequence[AbstractSphereFlow] | Mapping[int, AbstractSphereFlow]
 Check: TypeAlias = Callable[[int, int, int, int], bool]
 """Given instance, eigenvector, and the two sizes of a bipartite end point: may it be stable?"""
 
@@ -110,25 +111,9 @@ class Census(Result):
         """Starts of all instances."""
         return sum(instance.n_starts for instance in self.instances)
 
-    def table(self) -> list[dict[str, object]]:
+    def table(self) -> list[dict[str, Any]]:
         """One row per family: runs, mean share stratified by instance with its standard error, instances."""
-        rows: list[dict[str, object]] = []
-        for family, runs in self.families.items():
-            shares = torch.tensor([item.families.get(family, 0) / item.n_starts for item in self.instances]).double()
-            error = float(shares.std() / len(shares) ** 0.5) if len(shares) > 1 else 0.0
-            low, high = wilson_interval(self.occurrence[family], len(self.instances))
-            rows.append(
-                {
-                    "family": family,
-                    "runs": runs,
-                    "share": float(shares.mean()),
-                    "standard error": error,
-                    "instances": self.occurrence[family],
-                    "instances low": low,
-                    "instances high": high,
-                }
-            )
-        return rows
+        return family_table([instance.families for instance in self.instances])
 
     def multistable(self, sense: str = "equilibria") -> tuple[float, float, float]:
         """Share of multistable instances with its 95% interval; sense ``"equilibria"`` (default) or ``"labels"``."""
@@ -138,8 +123,41 @@ class Census(Result):
         return sum(hits) / len(hits), *wilson_interval(sum(hits), len(hits))
 
 
+def family_table(instances: Sequence[Mapping[str, int]]) -> list[dict[str, Any]]:
+    """The table of a census from what it counted, also where only the counts were kept.
+
+    Args:
+        instances: for each weight instance, how many of its starts ended in each family.
+
+    Returns:
+        One row per family, most frequent first: runs, mean share stratified by instance with its standard error, and
+        the number of instances in which it occurs with its 95% interval.
+    """
+    rows: list[dict[str, Any]] = []
+    for family in dict.fromkeys(name for families in instances for name in families):
+        counts = [families.get(family, 0) for families in instances]
+        shares = torch.tensor(
+            [count / sum(families.values()) for count, families in zip(counts, instances, strict=True)],
+            dtype=torch.float64,
+        )
+        occurs = sum(count > 0 for count in counts)
+        low, high = wilson_interval(occurs, len(instances))
+        rows.append(
+            {
+                "family": family,
+                "runs": sum(counts),
+                "share": float(shares.mean()),
+                "standard error": float(shares.std() / len(shares) ** 0.5) if len(shares) > 1 else 0.0,
+                "instances": occurs,
+                "instances low": low,
+                "instances high": high,
+            }
+        )
+    return sorted(rows, key=lambda row: -row["runs"])
+
+
 def census(
-    ensemble: Ensemble | Sequence[AbstractSphereFlow],
+    ensemble: Ensemble | Flows,
     n_instances: int | Iterable[int] | None = None,
     *,
     n_tokens: int,
@@ -153,8 +171,8 @@ def census(
     """Where uniform starts go, for each weight instance.
 
     Args:
-        ensemble: a function that draws a flow from a generator, or a list of flows.
-        n_instances: how many to draw, or which indices; a list of flows is taken whole by default.
+        ensemble: a function that draws a flow from a generator, a list of flows, or flows by their number.
+        n_instances: how many to draw, or which numbers; given flows are taken whole by default.
         n_tokens: tokens of a start, uniform on the sphere.
         n_starts: starts per instance.
         seed: instance i draws its weights and starts from streams of its own.
@@ -251,11 +269,11 @@ def _confront(result: InstanceCensus, check: Check) -> None:
             )
 
 
-def _indices(ensemble: Ensemble | Sequence[AbstractSphereFlow], n_instances: int | Iterable[int] | None) -> list[int]:
+def _indices(ensemble: Ensemble | Flows, n_instances: int | Iterable[int] | None) -> list[int]:
     if n_instances is None:
         if callable(ensemble):
             raise InvalidInput("n_instances must be given when ensemble draws its flows.")
-        return list(range(len(ensemble)))
+        return list(ensemble) if isinstance(ensemble, Mapping) else list(range(len(ensemble)))
     if isinstance(n_instances, int):
         return list(range(require_integer(n_instances, "n_instances", at_least=1)))
     return [require_integer(i, "n_instances", at_least=0) for i in n_instances]

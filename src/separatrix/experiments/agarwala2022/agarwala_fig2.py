@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, judge
 
-from . import nonlinear as shared
+from .nonlinear import Measured, Settings, expand, grid, measure, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,9 +18,9 @@ def _tolerance(row: dict[str, Any]) -> float:
     return 4 * row["h_var_se"] + 0.03 * row["theory_h_var"]
 
 
-def _settled(summary: dict[str, Any], families: tuple[str, ...]) -> list[dict[str, Any]]:
+def _settled(summary: Measured, families: tuple[str, ...]) -> list[dict[str, Any]]:
     """Rows where theory holds and the iteration has settled, radius at most 0.95."""
-    rows = summary["tables"]["scales"]
+    rows = summary.table("scales")
     return [r for r in rows if r["family"] in families and r["valid"] and r["theory_radius"] <= 0.95]
 
 
@@ -39,13 +37,15 @@ def _rows(table: list[dict[str, Any]], theory: str) -> list[Row]:
     ]
 
 
-def _independent(summary: dict[str, Any]) -> Judgement:
+def judge_independent(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-fig2-independent``."""
     table = _settled(summary, ("gaussian", "haar"))
     rows = _rows(table, "theory_h_var")
     return judge(f"{sum(r.agrees for r in rows)} of {len(rows)} scales agree with Eq. (25)", rows)
 
 
-def _symmetric_is_larger(summary: dict[str, Any]) -> Judgement:
+def judge_symmetric_is_larger(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-fig2-goe``."""
     table = [r for r in _settled(summary, ("goe",)) if r["scale"] >= 0.3]
     rows = [
         Row(
@@ -60,7 +60,8 @@ def _symmetric_is_larger(summary: dict[str, Any]) -> Judgement:
     return judge("symmetric matrices exceed the free-independence prediction at every scale from 0.3", rows)
 
 
-def _cavity(summary: dict[str, Any]) -> Judgement:
+def judge_cavity(summary: Measured) -> Judgement:
+    """Decide ``separatrix-cavity-variance``."""
     table = _settled(summary, ("goe",))
     rows, printed = _rows(table, "theory_h_var"), _rows(table, "document_h_var")
     agree, failed = sum(r.agrees for r in rows), sum(not r.agrees for r in printed)
@@ -69,15 +70,19 @@ def _cavity(summary: dict[str, Any]) -> Judgement:
     )
 
 
-def _run(cell: Cell) -> dict[str, Any]:
-    return shared.run(cell)
+def run(cell: Cell) -> Payload:
+    """Simulated networks of one family and scale."""
+    return measure(cell)
 
 
-def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
+    """Variance of the preactivations against the scale."""
     from separatrix.report.figures import deq
 
-    return {"field-variance": deq.scale_curves(summary["tables"]["scales"], "h_var")}
+    return {"field-variance": deq.scale_curves(summary.table("scales"), "h_var")}
 
+
+_MEASURED = "h.h / N at the equilibrium, averaged over matrices"
 
 EXPERIMENT = Experiment(
     name="agarwala-fig2",
@@ -86,44 +91,39 @@ EXPERIMENT = Experiment(
     place="Figure 2",
     version=1,
     scales={
-        "smoke": shared.NonlinearParams(width=200, n_matrices=4, n_inputs=4, steps=200, scales=(0.2, 0.4, 0.6, 1.0)),
-        "laptop": shared.NonlinearParams(
-            width=500, n_matrices=8, n_inputs=16, steps=400, scales=shared.grid(0.05, 1.5, 16)
-        ),
-        "paper": shared.NonlinearParams(scales=shared.grid(0.05, 1.5, 25)),
+        "smoke": Settings(width=200, n_matrices=4, n_inputs=4, steps=200, scales=(0.2, 0.4, 0.6, 1.0)),
+        "laptop": Settings(width=500, n_matrices=8, n_inputs=16, steps=400, scales=grid(0.05, 1.5, 16)),
+        "paper": Settings(scales=grid(0.05, 1.5, 25)),
     },
-    expand=shared.expand,
-    run=_run,
-    summarise=shared.summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="agarwala2022-fig2-independent",
-            document="agarwala2022",
             place="Figure 2, Theorem 3.1",
             statement="Eq. (25) predicts the variance for independent and orthogonal weights",
-            measures="h.h / N at the equilibrium, averaged over matrices",
+            measures=_MEASURED,
             test="within 4 standard errors over matrices and 3%, radius up to 0.95",
-            judge=_independent,
+            judge=judge_independent,
         ),
         Claim(
             id="agarwala2022-fig2-goe",
-            document="agarwala2022",
-            place="Figure 2",
             statement="for symmetric weights the variance is larger than Eq. (25) says",
-            measures="h.h / N at the equilibrium, averaged over matrices",
+            measures=_MEASURED,
             test="above the prediction by 3 standard errors at every scale from 0.3",
-            judge=_symmetric_is_larger,
+            judge=judge_symmetric_is_larger,
         ),
         Claim(
             id="separatrix-cavity-variance",
-            document="agarwala2022",
             place="Eq. (25) for symmetric weights",
             statement="with the reaction of a unit on itself the variance is predicted for symmetric weights too",
-            measures="h.h / N at the equilibrium, averaged over matrices",
+            measures=_MEASURED,
             test="within 4 standard errors over matrices and 3%, radius up to 0.95",
-            judge=_cavity,
+            judge=judge_cavity,
             erratum="agarwala2022-eq25-goe",
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, judge
 
-from . import nonlinear as shared
+from .nonlinear import Measured, Settings, expand, grid, measure, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,10 +19,10 @@ def _tolerance(row: dict[str, Any], width: int) -> float:
     return 4 * row["radius_se"] + 1.5 * shift * row["theory_radius"]
 
 
-def _rows(summary: dict[str, Any], families: tuple[str, ...], theory: str) -> list[Row]:
+def _rows(summary: Measured, families: tuple[str, ...], theory: str) -> list[Row]:
     table = [
         r
-        for r in summary["tables"]["scales"]
+        for r in summary.table("scales")
         if r["family"] in families and r["valid"] and r["theory_radius"] <= 0.9 and r["radius"] is not None
     ]
     return [
@@ -32,19 +30,21 @@ def _rows(summary: dict[str, Any], families: tuple[str, ...], theory: str) -> li
             f"{r['family']} radius at sqrt(V) = {r['scale']:.3g}",
             r["radius"],
             r[theory],
-            _tolerance(r, summary["width"]),
+            _tolerance(r, summary.width),
             spread=r["radius_se"],
         )
         for r in table
     ]
 
 
-def _independent(summary: dict[str, Any]) -> Judgement:
+def judge_independent(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-fig3-independent``."""
     rows = _rows(summary, ("gaussian", "haar"), "theory_radius")
     return judge(f"{sum(r.agrees for r in rows)} of {len(rows)} radii agree with Eq. (30)", rows)
 
 
-def _cavity(summary: dict[str, Any]) -> Judgement:
+def judge_cavity(summary: Measured) -> Judgement:
+    """Decide ``separatrix-cavity-radius``."""
     rows = _rows(summary, ("goe",), "theory_radius")
     printed = _rows(summary, ("goe",), "document_radius")
     agree, failed = sum(r.agrees for r in rows), sum(not r.agrees for r in printed)
@@ -55,14 +55,16 @@ def _cavity(summary: dict[str, Any]) -> Judgement:
     )
 
 
-def _run(cell: Cell) -> dict[str, Any]:
-    return shared.run(cell)
+def run(cell: Cell) -> Payload:
+    """Simulated networks of one family and scale."""
+    return measure(cell)
 
 
-def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
+    """Spectral radius against the scale."""
     from separatrix.report.figures import deq
 
-    return {"spectral-radius": deq.scale_curves(summary["tables"]["scales"], "radius")}
+    return {"spectral-radius": deq.scale_curves(summary.table("scales"), "radius")}
 
 
 EXPERIMENT = Experiment(
@@ -72,37 +74,32 @@ EXPERIMENT = Experiment(
     place="Figure 3",
     version=1,
     scales={
-        "smoke": shared.NonlinearParams(
-            width=200, n_matrices=4, n_inputs=2, steps=200, scales=(0.2, 0.5, 0.9), radius_inputs=1
-        ),
-        "laptop": shared.NonlinearParams(
-            width=500, n_matrices=8, n_inputs=4, steps=400, scales=shared.grid(0.05, 1.5, 16), radius_inputs=1
-        ),
-        "paper": shared.NonlinearParams(scales=shared.grid(0.05, 1.5, 25), n_inputs=4, radius_inputs=2),
+        "smoke": Settings(width=200, n_matrices=4, n_inputs=2, steps=200, scales=(0.2, 0.5, 0.9), radius_inputs=1),
+        "laptop": Settings(width=500, n_matrices=8, n_inputs=4, steps=400, scales=grid(0.05, 1.5, 16), radius_inputs=1),
+        "paper": Settings(scales=grid(0.05, 1.5, 25), n_inputs=4, radius_inputs=2),
     },
-    expand=shared.expand,
-    run=_run,
-    summarise=shared.summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="agarwala2022-fig3-independent",
-            document="agarwala2022",
             place="Figure 3, Theorem 3.2",
             statement="r^2 = V E phi'^2 for independent and orthogonal weights, away from the transition",
             measures="largest |eigenvalue| of the Jacobian, averaged over matrices",
             test="within 4 standard errors and the shift of the edge at this width, radius up to 0.9",
-            judge=_independent,
+            judge=judge_independent,
         ),
         Claim(
             id="separatrix-cavity-radius",
-            document="agarwala2022",
             place="Eq. (30) and Figure 3 for symmetric weights",
             statement="the radius 2 sqrt(V p) holds for symmetric weights with p from the cavity equations",
             measures="largest |eigenvalue| of the Jacobian, averaged over matrices",
             test="within 4 standard errors and the shift of the edge at this width, radius up to 0.9",
-            judge=_cavity,
+            judge=judge_cavity,
             erratum="agarwala2022-eq25-goe",
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
 
-from . import nonlinear as shared
+from .nonlinear import FAMILIES, Settings, expand, grid, measure, rows_by_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DOCUMENT_GOE_SCALE = 0.5257
 """sqrt(V) at which 2 sqrt(V p) with a Gaussian field reaches 1 for unit inputs: the document's threshold."""
+
+
+class Measured(Summary):
+    """Width, and sqrt(V) at the predicted transition of each family."""
+
+    width: int
+    critical_scale: dict[str, float]
 
 
 def _critical(family: str) -> float:
@@ -25,20 +30,24 @@ def _critical(family: str) -> float:
     return critical_weight_var(find_ensemble(family), "hardtanh", input_var=1.0) ** 0.5
 
 
-def _summarise(results: Any) -> dict[str, Any]:
-    summary = shared.summarise(results)
-    summary["critical_scale"] = {family: _critical(family) for family in shared.FAMILIES}
-    return summary
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
+    """Means by family and scale, and the predicted scale at which each family stops to settle."""
+    width, rows = rows_by_scale(results)
+    return Measured(
+        width=width,
+        critical_scale={family: _critical(family) for family in FAMILIES},
+        tables={"scales": rows},
+    )
 
 
-def _transition(family: str, below: float, above: float) -> Any:
+def judge_transition(family: str, below: float, above: float) -> Callable[[Measured], Judgement]:
     """Settled below one multiple of the predicted scale, not settled above another."""
 
-    def judged(summary: dict[str, Any]) -> Judgement:
-        critical, width = summary["critical_scale"][family], summary["width"]
+    def judge_family(summary: Measured) -> Judgement:
+        critical, width = summary.critical_scale[family], summary.width
         small = 1e-3 * width**0.5
         rows = []
-        for r in (row for row in summary["tables"]["scales"] if row["family"] == family):
+        for r in (row for row in summary.table("scales") if row["family"] == family):
             if r["scale"] <= below * critical:
                 rows.append(
                     Row(f"change at {r['scale']:.3g}", r["change"], f"below {small:.2g}", "", r["change"] < small)
@@ -49,15 +58,14 @@ def _transition(family: str, below: float, above: float) -> Any:
                 )
         return judge(f"{family}: predicted transition at sqrt(V) = {critical:.4g}", rows)
 
-    return judged
+    return judge_family
 
 
-def _early(summary: dict[str, Any]) -> Judgement:
-    small = 1e-3 * summary["width"] ** 0.5
+def judge_early(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-fig4-early``."""
+    small = 1e-3 * summary.width**0.5
     table = [
-        r
-        for r in summary["tables"]["scales"]
-        if r["family"] == "goe" and 1.05 * DOCUMENT_GOE_SCALE <= r["scale"] <= 0.65
+        r for r in summary.table("scales") if r["family"] == "goe" and 1.05 * DOCUMENT_GOE_SCALE <= r["scale"] <= 0.65
     ]
     rows = [
         Row(f"change at {r['scale']:.3g}", r["change"], f"below {small:.2g}", "", r["change"] < small) for r in table
@@ -65,28 +73,19 @@ def _early(summary: dict[str, Any]) -> Judgement:
     return judge(f"iteration still settles above the predicted {DOCUMENT_GOE_SCALE}", rows)
 
 
-def _run(cell: Cell) -> dict[str, Any]:
-    return shared.run(cell)
+def run(cell: Cell) -> Payload:
+    """Simulated networks of one family and scale."""
+    return measure(cell)
 
 
-def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
+    """Last change of h against the scale, with both thresholds."""
     from separatrix.report.figures import deq
 
-    return {"convergence": deq.convergence(summary["tables"]["scales"], summary["critical_scale"], DOCUMENT_GOE_SCALE)}
+    return {"convergence": deq.convergence(summary.table("scales"), summary.critical_scale, DOCUMENT_GOE_SCALE)}
 
 
-def _claim(family: str, below: float, above: float) -> Claim:
-    return Claim(
-        id=f"agarwala2022-fig4-{family}",
-        document="agarwala2022" if family != "goe" else "separatrix",
-        place="Figure 4",
-        statement=f"the loss of convergence of the {family} family is predicted by the theory of its radius",
-        measures="|h_{t+1} - h_t| at the last step, averaged over inputs and matrices",
-        test=f"below 1e-3 sqrt(N) up to {below} of the predicted scale, above it from {above} times that scale",
-        judge=_transition(family, below, above),
-        scale="laptop",
-    )
-
+_MEASURED = "|h_{t+1} - h_t| at the last step, averaged over inputs and matrices"
 
 EXPERIMENT = Experiment(
     name="agarwala-fig4",
@@ -95,30 +94,47 @@ EXPERIMENT = Experiment(
     place="Figure 4",
     version=1,
     scales={
-        "smoke": shared.NonlinearParams(
-            width=150, n_matrices=4, n_inputs=4, steps=150, scales=(0.3, 0.6, 0.9, 1.2, 2.0, 2.4)
-        ),
-        "laptop": shared.NonlinearParams(
-            width=400, n_matrices=8, n_inputs=16, steps=300, scales=shared.grid(0.1, 2.4, 24)
-        ),
-        "paper": shared.NonlinearParams(scales=shared.grid(0.1, 2.5, 25)),
+        "smoke": Settings(width=150, n_matrices=4, n_inputs=4, steps=150, scales=(0.3, 0.6, 0.9, 1.2, 2.0, 2.4)),
+        "laptop": Settings(width=400, n_matrices=8, n_inputs=16, steps=300, scales=grid(0.1, 2.4, 24)),
+        "paper": Settings(scales=grid(0.1, 2.5, 25)),
     },
-    expand=shared.expand,
-    run=_run,
-    summarise=_summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim("gaussian", 0.75, 1.15),
-        _claim("haar", 0.75, 1.15),
-        _claim("goe", 0.65, 1.6),
+        Claim(
+            id="agarwala2022-fig4-gaussian",
+            statement="the loss of convergence of the gaussian family is predicted by the theory of its radius",
+            measures=_MEASURED,
+            test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
+            judge=judge_transition("gaussian", 0.75, 1.15),
+            scale="laptop",
+        ),
+        Claim(
+            id="agarwala2022-fig4-haar",
+            statement="the loss of convergence of the haar family is predicted by the theory of its radius",
+            measures=_MEASURED,
+            test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
+            judge=judge_transition("haar", 0.75, 1.15),
+            scale="laptop",
+        ),
+        Claim(
+            id="agarwala2022-fig4-goe",
+            document="separatrix",
+            statement="the loss of convergence of the goe family is predicted by the theory of its radius",
+            measures=_MEASURED,
+            test="below 1e-3 sqrt(N) up to 0.65 of the predicted scale, above it from 1.6 times that scale",
+            judge=judge_transition("goe", 0.65, 1.6),
+            scale="laptop",
+        ),
         Claim(
             id="agarwala2022-fig4-early",
-            document="agarwala2022",
-            place="Figure 4",
             statement="for symmetric weights free independence predicts the transition too early",
             measures="|h_{t+1} - h_t| at the last step between 0.55 and 0.65",
             test="below 1e-3 sqrt(N)",
-            judge=_early,
+            judge=judge_early,
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

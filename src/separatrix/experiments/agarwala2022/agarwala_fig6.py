@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, Verdict, judge
-from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, Verdict, judge
 
 from .transformer import (
     FAMILIES,
     LAPTOP,
     NAMES,
     SMOKE,
-    TransformerParams,
+    TransformerSettings,
     gap_to_goe,
     is_full_size,
     judge_gaps,
@@ -37,30 +35,38 @@ LOSSES = "Loss with the smallest minus loss with the largest embeddings, 95 % in
 EFFECTS = "Largest difference between families, and effect of the embeddings' size"
 
 
-class Fig6Params(TransformerParams):
+class Settings(TransformerSettings):
     """The lines of the figure."""
 
     weight_scales: tuple[float, ...] = (1.0,)  # sqrt(V), where the document's families differ most
     embedding_stds: tuple[float, ...] = (0.02, 1.0)
 
 
-def expand(params: Fig6Params) -> Iterable[Mapping[str, Any]]:
+class Measured(Summary):
+    """Learning curves, and whether the training has the document's size."""
+
+    curves: list[dict[str, Any]]
+    text: str
+    full_size: bool
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per family, scale, size of the embeddings and seed."""
-    common = params.model_dump(exclude={"seeds", "weight_scales", "embedding_stds"})
-    for weight_scale in params.weight_scales:
-        for std in params.embedding_stds:
+    common = settings.model_dump(exclude={"seeds", "weight_scales", "embedding_stds"})
+    for weight_scale in settings.weight_scales:
+        for std in settings.embedding_stds:
             for family in FAMILIES:
-                for seed in params.seeds:
+                for seed in settings.seeds:
                     line = {"family": family, "weight_scale": weight_scale, "embedding_std": std}
                     yield {**common, **line, "square": True, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Train one model."""
     return train_cell(cell)
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """A row and a learning curve for each line, and the differences that the controls ask for."""
     found, first = perplexities(results, "family", "weight_scale", "embedding_std"), results[0][0].args
     rows = [
@@ -73,12 +79,12 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         for scale, std in sorted({key[1:] for key in found})
         for other in ("haar", "gaussian")
     ]
-    return {
-        "tables": {TABLE: rows, GAPS: gaps, EFFECTS: _effects(found), LOSSES: _losses_by_embeddings(found)},
-        "curves": learning_curves(results),
-        "text": first["text"],
-        "full_size": is_full_size(first),
-    }
+    return Measured(
+        tables={TABLE: rows, GAPS: gaps, EFFECTS: _effects(found), LOSSES: _losses_by_embeddings(found)},
+        curves=learning_curves(results),
+        text=first["text"],
+        full_size=is_full_size(first),
+    )
 
 
 def _effects(found: Mapping[tuple[Any, ...], Mapping[int, Any]]) -> list[dict[str, Any]]:
@@ -119,26 +125,26 @@ def _losses_by_embeddings(found: Mapping[tuple[Any, ...], Mapping[int, Any]]) ->
     return rows
 
 
-def judge_width(summary: dict[str, Any]) -> Judgement:
+def judge_width(summary: Measured) -> Judgement:
     """At equal width and the document's embeddings: is GOE still the best in the mean?"""
-    return judge_gaps(_smallest_embeddings(summary), "loss", "nats", summary["full_size"])
+    return judge_gaps(_smallest_embeddings(summary), "loss", "nats", summary.full_size)
 
 
-def judge_residual(summary: dict[str, Any]) -> Judgement:
+def judge_residual(summary: Measured) -> Judgement:
     """At equal width and the document's embeddings: is GOE still closer to equilibria than independent entries?"""
     gaps = [gap for gap in _smallest_embeddings(summary) if gap["family"] == "gaussian"]
     return judge_gaps(gaps, "residual", "decades of residual")
 
 
-def _smallest_embeddings(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    gaps = summary["tables"][GAPS]
+def _smallest_embeddings(summary: Measured) -> list[dict[str, Any]]:
+    gaps = summary.table(GAPS)
     least = min(gap["embedding_std"] for gap in gaps)
     return [gap for gap in gaps if gap["embedding_std"] == least]
 
 
-def judge_injection(summary: dict[str, Any]) -> Judgement:
+def judge_injection(summary: Measured) -> Judgement:
     """Stability of the solve: embeddings' size against family."""
-    gaps = [row for row in summary["tables"][EFFECTS] if row["quantity"] in ("residual", "radius_before")]
+    gaps = [row for row in summary.table(EFFECTS) if row["quantity"] in ("residual", "radius_before")]
     rows = [
         Row(
             f"{row['quantity']}: least effect of the embeddings' size, sqrt(V) = {row['weight_scale']:g}",
@@ -157,9 +163,9 @@ def judge_injection(summary: dict[str, Any]) -> Judgement:
     return judge("; ".join(words), rows)
 
 
-def judge_injection_loss(summary: dict[str, Any]) -> Judgement:
+def judge_injection_loss(summary: Measured) -> Judgement:
     """Test loss: embeddings of the size of the state against the document's."""
-    gaps = summary["tables"][LOSSES]
+    gaps = summary.table(LOSSES)
     rows = [
         Row(
             f"{NAMES[gap['family']]} at sqrt(V) = {gap['weight_scale']:g}: small minus large embeddings, nats",
@@ -177,17 +183,11 @@ def judge_injection_loss(summary: dict[str, Any]) -> Judgement:
     return Judgement(Verdict.UNDECIDED, f"loss with small minus loss with large embeddings: {words}", tuple(rows))
 
 
-def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Learning curves."""
     from separatrix.report.figures.training import draw_learning_curves
 
-    return {"learning-curves": draw_learning_curves(summary["curves"], NAMES, panels="embedding_std")}
-
-
-def _claim(name: str, document: str, statement: str, measures: str, test: str, rule: Any) -> Claim:
-    return Claim(
-        f"{document}-fig6-{name}", document, "section 4.2, Fig. 6", statement, measures, test, rule, scale="laptop"
-    )
+    return {"learning-curves": draw_learning_curves(summary.curves, NAMES, panels="embedding_std")}
 
 
 EXPERIMENT = Experiment(
@@ -197,45 +197,54 @@ EXPERIMENT = Experiment(
     place="section 4.2, Fig. 6",
     version=1,
     scales={
-        "smoke": Fig6Params(**SMOKE),
-        "laptop": Fig6Params(**LAPTOP, seeds=tuple(range(4))),
-        "paper": Fig6Params(),
+        "smoke": Settings(**SMOKE),
+        "laptop": Settings(**LAPTOP, seeds=tuple(range(4))),
+        "paper": Settings(),
     },
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "width",
-            "agarwala2022",
-            "GOE keeps its lead when the dense blocks of all families have the same width",
-            "difference of the test losses with square blocks, seed by seed",
-            "95 % intervals above zero (refined: some; refuted: one below, at the document's size; else undecided)",
-            judge_width,
+        Claim(
+            id="agarwala2022-fig6-width",
+            statement="GOE keeps its lead when the dense blocks of all families have the same width",
+            measures="difference of the test losses with square blocks, seed by seed",
+            test=(
+                "95 % intervals above zero (refined: some; refuted: one below, at the document's size; else undecided)"
+            ),
+            judge=judge_width,
+            scale="laptop",
         ),
-        _claim(
-            "residual",
-            "separatrix",
-            "with square blocks too, GOE layers end closer to an equilibrium than independent ones",
-            "median relative residual of the solver at the end, in decades, seed by seed",
-            "the 95 % interval lies above zero (refuted: below; undecided: it contains zero)",
-            judge_residual,
+        Claim(
+            id="separatrix-fig6-residual",
+            document="separatrix",
+            statement="with square blocks too, GOE layers end closer to an equilibrium than independent ones",
+            measures="median relative residual of the solver at the end, in decades, seed by seed",
+            test="the 95 % interval lies above zero (refuted: below; undecided: it contains zero)",
+            judge=judge_residual,
+            scale="laptop",
         ),
-        _claim(
-            "injection",
-            "separatrix",
-            "the size of the injected embeddings governs the stability of the layer more than the matrix family does",
-            "median residual in decades after training, spectral radius before, both as means over seeds",
-            "the least effect of the size exceeds the largest effect of the family",
-            judge_injection,
+        Claim(
+            id="separatrix-fig6-injection",
+            document="separatrix",
+            statement=(
+                "the size of the injected embeddings governs the stability of the layer more than the "
+                "matrix family does"
+            ),
+            measures="median residual in decades after training, spectral radius before, both as means over seeds",
+            test="the least effect of the size exceeds the largest effect of the family",
+            judge=judge_injection,
+            scale="laptop",
         ),
-        _claim(
-            "injection-loss",
-            "separatrix",
-            "with embeddings of the size of the state every family reaches a lower test loss",
-            "test loss with the document's embeddings minus that with unit ones, seed by seed",
-            "95 % intervals above zero; refuted if one lies below, else undecided",
-            judge_injection_loss,
+        Claim(
+            id="separatrix-fig6-injection-loss",
+            document="separatrix",
+            statement="with embeddings of the size of the state every family reaches a lower test loss",
+            measures="test loss with the document's embeddings minus that with unit ones, seed by seed",
+            test="95 % intervals above zero; refuted if one lies below, else undecided",
+            judge=judge_injection_loss,
+            scale="laptop",
         ),
     ),
     draw=draw,

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
 
 from .transformer import (
     FAMILIES,
     LAPTOP,
     NAMES,
     SMOKE,
-    TransformerParams,
+    TransformerSettings,
     gap_to_goe,
     is_full_size,
     judge_at_size,
@@ -38,29 +36,40 @@ TABLE = "Test perplexity over seeds"
 GAPS = "Loss and decades of residual minus those of GOE, 95 % intervals"
 
 
-class Table1Params(TransformerParams):
+class Settings(TransformerSettings):
     """The grid of the table."""
 
     weight_scales: tuple[float, ...] = (0.1, 0.3, 1.0)  # sqrt(V)
     embedding_std: float = 0.02  # not stated; that of the code the document builds on
 
 
-def expand(params: Table1Params) -> Iterable[Mapping[str, Any]]:
+class Measured(Summary):
+    """Perplexities by family and scale, learning curves, and the size of the training."""
+
+    perplexities: list[dict[str, Any]]
+    curves: list[dict[str, Any]]
+    text: str
+    n_steps: int
+    full_size: bool
+    first_loss: float
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per family, scale and seed. As in the document, the GOE block is square, the others four times wider."""
-    common = params.model_dump(exclude={"seeds", "weight_scales"})
-    for weight_scale in params.weight_scales:
+    common = settings.model_dump(exclude={"seeds", "weight_scales"})
+    for weight_scale in settings.weight_scales:
         for family in FAMILIES:
-            for seed in params.seeds:
+            for seed in settings.seeds:
                 square = family == "goe"
                 yield {**common, "family": family, "square": square, "weight_scale": weight_scale, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Train one model."""
     return train_cell(cell)
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Smallest and mean perplexity for each family and scale, and differences of loss and residual seed by seed."""
     found = perplexities(results, "family", "weight_scale")
     rows = [
@@ -74,97 +83,80 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         for other in ("haar", "gaussian")
     ]
     first = results[0][0].args
-    return {
-        "tables": {TABLE: rows, GAPS: gaps},
-        "perplexities": [
+    return Measured(
+        tables={TABLE: rows, GAPS: gaps},
+        perplexities=[
             {"family": family, "weight_scale": scale, "values": [entry["perplexity"] for entry in entries.values()]}
             for (family, scale), entries in found.items()
         ],
-        "curves": learning_curves(results),
-        "text": first["text"],
-        "n_steps": first["n_steps"],
-        "full_size": is_full_size(first),
-        "first_loss": max(payload["curve"][0] for _, payload in results),
-    }
+        curves=learning_curves(results),
+        text=first["text"],
+        n_steps=first["n_steps"],
+        full_size=is_full_size(first),
+        first_loss=max(payload["curve"][0] for _, payload in results),
+    )
 
 
-def judge_mean(summary: dict[str, Any]) -> Judgement:
+def judge_mean(summary: Measured) -> Judgement:
     """GOE against both others in the mean loss, each at three scales."""
-    return judge_gaps(summary["tables"][GAPS], "loss", "nats", summary["full_size"])
+    return judge_gaps(summary.table(GAPS), "loss", "nats", summary.full_size)
 
 
-def judge_residual(summary: dict[str, Any]) -> Judgement:
+def judge_residual(summary: Measured) -> Judgement:
     """GOE against independent entries: which are closer to an equilibrium after training."""
-    gaps = [gap for gap in summary["tables"][GAPS] if gap["family"] == "gaussian"]
+    gaps = [gap for gap in summary.table(GAPS) if gap["family"] == "gaussian"]
     return judge_gaps(gaps, "residual", "decades of residual")
 
 
-def judge_best(summary: dict[str, Any]) -> Judgement:
+def judge_best(summary: Measured) -> Judgement:
     """The best seed of independent entries against the best of GOE."""
-    table = {(row["family"], row["weight_scale"]): row for row in summary["tables"][TABLE]}
+    table = {(row["family"], row["weight_scale"]): row for row in summary.table(TABLE)}
     rows, words = [], []
     for scale in sorted({scale for _, scale in table}):
         goe, gaussian = table["goe", scale]["min"], table["gaussian", scale]["min"]
         name = f"best independent seed at sqrt(V) = {scale:g}"
         rows.append(Row(name, gaussian, f"below GOE's {goe:.3f}", "", agrees=gaussian < goe))
         words.append(f"{gaussian:.2f} (GOE {goe:.2f})")
-    return judge_at_size(
-        f"smallest perplexities of independent entries: {', '.join(words)}", rows, summary["full_size"]
-    )
+    return judge_at_size(f"smallest perplexities of independent entries: {', '.join(words)}", rows, summary.full_size)
 
 
-def judge_unstable(summary: dict[str, Any]) -> Judgement:
+def judge_unstable(summary: Measured) -> Judgement:
     """Mean over smallest perplexity: far above one where seeds go astray."""
     rows = []
-    for row in summary["tables"][TABLE]:
+    for row in summary.table(TABLE):
         ratio = row["mean"] / row["min"]
         wanted = ratio < 1.1 if row["family"] == "goe" else ratio > 1.5
         text = "below 1.1" if row["family"] == "goe" else "above 1.5"
         name = f"mean over smallest perplexity, {NAMES[row['family']]}, sqrt(V) = {row['weight_scale']:g}"
         rows.append(Row(name, ratio, text, "", agrees=wanted))
     ratios = {
-        family: [row["mean"] / row["min"] for row in summary["tables"][TABLE] if row["family"] == family]
+        family: [row["mean"] / row["min"] for row in summary.table(TABLE) if row["family"] == family]
         for family in FAMILIES
     }
     words = ", ".join(f"{NAMES[family]} {min(own):.2f} to {max(own):.2f}" for family, own in ratios.items() if own)
-    lost = sum(row["diverged"] for row in summary["tables"][TABLE])
-    return judge_at_size(f"ratios: {words}; {lost} runs diverged", rows, summary["full_size"])
+    lost = sum(row["diverged"] for row in summary.table(TABLE))
+    return judge_at_size(f"ratios: {words}; {lost} runs diverged", rows, summary.full_size)
 
 
-def judge_learns(summary: dict[str, Any]) -> Judgement:
+def judge_learns(summary: Measured) -> Judgement:
     """Every setting ends below the loss it began with."""
     rows = [
         Row(f"loss of {NAMES[row['family']]} at {row['weight_scale']:g}", row["mean_loss"],
-            f"at most {summary['first_loss']:.3f}", "", agrees=row["mean_loss"] <= summary["first_loss"])
-        for row in summary["tables"][TABLE]
+            f"at most {summary.first_loss:.3f}", "", agrees=row["mean_loss"] <= summary.first_loss)
+        for row in summary.table(TABLE)
     ]  # fmt: skip
-    losses = [row["mean_loss"] for row in summary["tables"][TABLE]]
+    losses = [row["mean_loss"] for row in summary.table(TABLE)]
     return judge(f"mean test losses end at {min(losses):.3f} to {max(losses):.3f} nats a symbol", rows)
 
 
-def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Perplexity of every seed, and the way there (the document's Fig. 6)."""
     from separatrix.report.figures.training import draw_learning_curves, draw_perplexities
 
     return {
-        "perplexity": draw_perplexities(summary["perplexities"], NAMES),
-        "learning-curves": draw_learning_curves(summary["curves"], NAMES, panels="weight_scale"),
+        "perplexity": draw_perplexities(summary.perplexities, NAMES),
+        "learning-curves": draw_learning_curves(summary.curves, NAMES, panels="weight_scale"),
     }
-
-
-def _claim(
-    name: str,
-    statement: str,
-    measures: str,
-    test: str,
-    rule: Any,
-    *,
-    document: str = "agarwala2022",
-    scale: str = "laptop",
-) -> Claim:
-    return Claim(
-        f"{document}-table1-{name}", document, "section 4.2, Table 1", statement, measures, test, rule, scale=scale
-    )
 
 
 EXPERIMENT = Experiment(
@@ -174,51 +166,64 @@ EXPERIMENT = Experiment(
     place="section 4.2, Table 1",
     version=1,
     scales={
-        "smoke": Table1Params(**SMOKE, weight_scales=(0.3, 1.0)),
-        "laptop": Table1Params(**LAPTOP, seeds=tuple(range(6))),
-        "paper": Table1Params(),
+        "smoke": Settings(**SMOKE, weight_scales=(0.3, 1.0)),
+        "laptop": Settings(**LAPTOP, seeds=tuple(range(6))),
+        "paper": Settings(),
     },
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "mean",
-            "averaged over seeds, GOE has the lowest perplexity at every scale",
-            "difference of the test losses, seed by seed",
-            "95 % intervals above zero (refined: some; refuted: one below, at the document's size; else undecided)",
-            judge_mean,
+        Claim(
+            id="agarwala2022-table1-mean",
+            statement="averaged over seeds, GOE has the lowest perplexity at every scale",
+            measures="difference of the test losses, seed by seed",
+            test=(
+                "95 % intervals above zero (refined: some; refuted: one below, at the document's size; else undecided)"
+            ),
+            judge=judge_mean,
+            scale="laptop",
         ),
-        _claim(
-            "best",
-            "the best seed of independent entries beats the best of GOE (whose dense block is four times narrower)",
-            "smallest perplexity over seeds",
-            "smaller at every scale; undecided if not, below the document's size",
-            judge_best,
+        Claim(
+            id="agarwala2022-table1-best",
+            statement=(
+                "the best seed of independent entries beats the best of GOE (whose dense block is four times narrower)"
+            ),
+            measures="smallest perplexity over seeds",
+            test="smaller at every scale; undecided if not, below the document's size",
+            judge=judge_best,
+            scale="laptop",
         ),
-        _claim(
-            "unstable",
-            "with orthogonal and independent entries some seeds end far above the best, with GOE none",
-            "mean over smallest perplexity",
-            "above 1.5; for GOE below 1.1 (printed: 2.0 to 8.7, and 1.03 to 1.06); undecided if not, below that size",
-            judge_unstable,
+        Claim(
+            id="agarwala2022-table1-unstable",
+            statement="with orthogonal and independent entries some seeds end far above the best, with GOE none",
+            measures="mean over smallest perplexity",
+            test=(
+                "above 1.5; for GOE below 1.1 (printed: 2.0 to 8.7, and 1.03 to 1.06); undecided if not, below "
+                "that size"
+            ),
+            judge=judge_unstable,
+            scale="laptop",
         ),
-        _claim(
-            "residual",
-            "after training that nothing clips, GOE layers are closer to an equilibrium than independent ones",
-            "median relative residual of the solver at the end, in decades, seed by seed",
-            "95 % intervals above zero (refined: at some scales; undecided: all contain zero)",
-            judge_residual,
+        Claim(
+            id="separatrix-table1-residual",
             document="separatrix",
+            statement=(
+                "after training that nothing clips, GOE layers are closer to an equilibrium than independent ones"
+            ),
+            measures="median relative residual of the solver at the end, in decades, seed by seed",
+            test="95 % intervals above zero (refined: at some scales; undecided: all contain zero)",
+            judge=judge_residual,
+            scale="laptop",
         ),
-        _claim(
-            "learns",
-            "every family and scale trains",
-            "mean test loss at the end and the largest first one",
-            "not above it",
-            judge_learns,
+        Claim(
+            id="separatrix-table1-learns",
             document="separatrix",
-            scale="smoke",
+            statement="every family and scale trains",
+            measures="mean test loss at the end and the largest first one",
+            test="not above it",
+            judge=judge_learns,
         ),
     ),
     draw=draw,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +28,7 @@ TIED = (
 UNTIED = (("gaussian", 0.5), ("goe", 0.5), ("haar", 0.5), ("gaussian", 0.7), ("goe", 0.7), ("haar", 0.7))
 
 
-class TheoremParams(Params):
+class Settings(Params):
     """Settings; the theorems are for infinite width."""
 
     width: int = 600
@@ -40,22 +38,24 @@ class TheoremParams(Params):
     untied_steps: int = 60
 
 
-def _expand(params: TheoremParams) -> Iterable[Mapping[str, Any]]:
-    for seed in params.seeds:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell per family, weight variance and seed, tied and untied."""
+    for seed in settings.seeds:
         for family, v in TIED:
             yield {"family": family, "weight_var": v, "tied": True, "seed": seed} | {
-                "width": params.width,
-                "n_matrices": params.n_matrices,
+                "width": settings.width,
+                "n_matrices": settings.n_matrices,
             }
         for family, v in UNTIED:
             yield {"family": family, "weight_var": v, "tied": False, "seed": seed} | {
-                "width": params.untied_width,
-                "n_matrices": params.untied_matrices,
-                "steps": params.untied_steps,
+                "width": settings.untied_width,
+                "n_matrices": settings.untied_matrices,
+                "steps": settings.untied_steps,
             }
 
 
-def _run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
+    """Moments of sampled matrices."""
     import torch
 
     from separatrix.matrices.ensembles import find_ensemble
@@ -78,7 +78,8 @@ def _run(cell: Cell) -> dict[str, Any]:
     return measured
 
 
-def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+    """Moments beside their closed forms, and exponents with which those diverge."""
     from separatrix.matrices.ensembles import GOE, Gaussian, Haar, find_ensemble
     from separatrix.theory.equilibrium_networks import linear as linear_deq
 
@@ -115,7 +116,7 @@ def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]
         for tied in (True, False)
         for order in (1, 2)
     ]
-    return {"tables": {"moments": rows, "divergence exponents": exponents}}
+    return Summary(tables={"moments": rows, "divergence exponents": exponents})
 
 
 def _agree(rows: Iterable[Mapping[str, Any]], expected: Any = None) -> list[Row]:
@@ -136,12 +137,10 @@ def _agree(rows: Iterable[Mapping[str, Any]], expected: Any = None) -> list[Row]
     return compared
 
 
-def _select(
-    summary: dict[str, Any], tied: bool, quantities: tuple[str, ...], families: tuple[str, ...] = ()
-) -> list[Any]:
+def _select(summary: Summary, tied: bool, quantities: tuple[str, ...], families: tuple[str, ...] = ()) -> list[Any]:
     return [
         row
-        for row in summary["tables"]["moments"]
+        for row in summary.table("moments")
         if row["tied"] == tied and row["quantity"] in quantities and (not families or row["family"] in families)
     ]
 
@@ -150,12 +149,14 @@ def _count(rows: list[Row]) -> str:
     return f"{sum(row.agrees for row in rows)} of {len(rows)} moments agree"
 
 
-def _judge_independent(summary: dict[str, Any]) -> Judgement:
+def judge_independent(summary: Summary) -> Judgement:
+    """Decide ``agarwala2022-eq8``."""
     rows = _agree(_select(summary, True, ("chi", "m1", "m2"), ("gaussian", "haar")))
     return judge(_count(rows), rows)
 
 
-def _judge_goe_second(summary: dict[str, Any]) -> Judgement:
+def judge_goe_second(summary: Summary) -> Judgement:
+    """Decide ``agarwala2022-eq66``."""
     table = _select(summary, True, ("m1",), ("goe",))
 
     def printed(row: Mapping[str, Any]) -> float:
@@ -166,7 +167,8 @@ def _judge_goe_second(summary: dict[str, Any]) -> Judgement:
     return judge(_count(rows), rows, printed=_agree(table, printed))
 
 
-def _judge_mean(summary: dict[str, Any]) -> Judgement:
+def judge_mean(summary: Summary) -> Judgement:
+    """Decide ``agarwala2022-eq9``."""
     table = _select(summary, True, ("chi",))
     rows = _agree(table)
     return judge(
@@ -174,7 +176,8 @@ def _judge_mean(summary: dict[str, Any]) -> Judgement:
     )
 
 
-def _judge_goe_fourth(summary: dict[str, Any]) -> Judgement:
+def judge_goe_fourth(summary: Summary) -> Judgement:
+    """Decide ``agarwala2022-eq20``."""
     table = _select(summary, True, ("m2",), ("goe",))
 
     def printed(row: Mapping[str, Any]) -> float:
@@ -185,7 +188,8 @@ def _judge_goe_fourth(summary: dict[str, Any]) -> Judgement:
     return judge(_count(rows), rows, printed=_agree(table, printed))
 
 
-def _judge_untied(summary: dict[str, Any]) -> Judgement:
+def judge_untied(summary: Summary) -> Judgement:
+    """Decide ``agarwala2022-eq14``."""
     table = _select(summary, False, ("m2",))
 
     def printed(row: Mapping[str, Any]) -> float:
@@ -198,44 +202,38 @@ def _judge_untied(summary: dict[str, Any]) -> Judgement:
     return judge(_count(rows), rows, printed=_agree(table, printed))
 
 
-def _judge_exponents(tied: bool, document: Mapping[str, float], ours: Mapping[str, float]) -> Any:
-    def judged(summary: dict[str, Any]) -> Judgement:
-        table = [row for row in summary["tables"]["divergence exponents"] if row["tied"] == tied and row["order"] == 2]
+def judge_exponents(
+    tied: bool, document: Mapping[str, float], ours: Mapping[str, float]
+) -> Callable[[Summary], Judgement]:
+    """Decide ``agarwala2022-exponents-tied`` and ``agarwala2022-exponents-untied``."""
+
+    def judge_families(summary: Summary) -> Judgement:
+        table = [row for row in summary.table("divergence exponents") if row["tied"] == tied and row["order"] == 2]
         rows = [Row(f"exponent {r['family']}", r["exponent"], ours[r["family"]]) for r in table]
         printed = [Row(f"exponent {r['family']} as printed", r["exponent"], document[r["family"]]) for r in table]
         return judge(", ".join(f"{r['family']} {r['exponent']:g}" for r in table), rows, printed=printed)
 
-    return judged
+    return judge_families
 
 
-def _judge_other_families(summary: dict[str, Any]) -> Judgement:
-    families = tuple({r["family"] for r in summary["tables"]["moments"]} - {"gaussian", "haar", "goe"})
+def judge_other_families(summary: Summary) -> Judgement:
+    """Decide ``separatrix-other-families``."""
+    families = tuple({r["family"] for r in summary.table("moments")} - {"gaussian", "haar", "goe"})
     rows = _agree(_select(summary, True, ("chi", "m1", "m2"), families))
     return judge(_count(rows), rows)
 
 
-def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Summary) -> Mapping[str, Figure]:
+    """Measured moments against closed forms."""
     from separatrix.report.figures import deq
 
-    return {"moments": deq.moments([r for r in summary["tables"]["moments"] if r["quantity"] != "chi"])}
-
-
-def _claim(
-    name: str, place: str, statement: str, judged: Any, erratum: str | None = None, document: str = "agarwala2022"
-) -> Claim:
-    return Claim(
-        id=f"{document}-{name}",
-        document=document,
-        place=place,
-        statement=statement,
-        measures="normalised traces of sampled matrices",
-        test="within 4 standard errors over matrices and 2% (10% for a fourth moment above 30)",
-        judge=judged,
-        erratum=erratum,
-    )
+    return {"moments": deq.moments([r for r in summary.table("moments") if r["quantity"] != "chi"])}
 
 
 _TIED_EXPONENTS = {"gaussian": 4.0, "haar": 3.0, "goe": 2.5}
+
+_MEASURED = "normalised traces of sampled matrices"
+_TEST = "within 4 standard errors over matrices and 2% (10% for a fourth moment above 30)"
 
 EXPERIMENT = Experiment(
     name="agarwala-theorems",
@@ -244,39 +242,86 @@ EXPERIMENT = Experiment(
     place="sections 2.1, 2.2 and appendix A",
     version=1,
     scales={
-        "smoke": TheoremParams(width=200, n_matrices=6, untied_width=150, untied_matrices=6, untied_steps=50),
-        "laptop": TheoremParams(),
-        "paper": TheoremParams(width=1200, n_matrices=40, untied_width=600, untied_matrices=64, untied_steps=120),
+        "smoke": Settings(width=200, n_matrices=6, untied_width=150, untied_matrices=6, untied_steps=50),
+        "laptop": Settings(),
+        "paper": Settings(width=1200, n_matrices=40, untied_width=600, untied_matrices=64, untied_steps=120),
     },
-    expand=_expand,
-    run=_run,
-    summarise=_summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
     claims=(
-        _claim("eq8", "Eqs. (8), (18), (19)", "moments of independent and orthogonal weights", _judge_independent),
-        _claim("eq66", "Eqs. (11), (66)", "second moment of symmetric weights", _judge_goe_second, "agarwala2022-eq66"),
-        _claim("eq9", "Eq. (9), A.3", "the mean output is proportional to the input", _judge_mean, "agarwala2022-eq9"),
-        _claim("eq20", "Eq. (20)", "length variance of symmetric weights", _judge_goe_fourth, "agarwala2022-eq20"),
-        _claim("eq14", "Eqs. (14), (15)", "length variance of untied weights", _judge_untied, "agarwala2022-eq14"),
-        _claim(
-            "exponents-tied",
-            "section 2.2.3",
-            "tied length variance diverges with exponents 4, 3 and 5/2",
-            _judge_exponents(True, _TIED_EXPONENTS, _TIED_EXPONENTS),
+        Claim(
+            id="agarwala2022-eq8",
+            place="Eqs. (8), (18), (19)",
+            statement="moments of independent and orthogonal weights",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_independent,
         ),
-        _claim(
-            "exponents-untied",
-            "section 2.2.3",
-            "untied length variance diverges with exponent 2 whatever the family",
-            _judge_exponents(False, dict.fromkeys(_TIED_EXPONENTS, 2.0), {"gaussian": 3.0, "goe": 3.0, "haar": 2.0}),
-            "agarwala2022-sec223-untied",
+        Claim(
+            id="agarwala2022-eq66",
+            place="Eqs. (11), (66)",
+            statement="second moment of symmetric weights",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_goe_second,
+            erratum="agarwala2022-eq66",
         ),
-        _claim(
-            "other-families",
-            "linear moments",
-            "closed forms for elliptic, antisymmetric and symmetric orthogonal weights",
-            _judge_other_families,
+        Claim(
+            id="agarwala2022-eq9",
+            place="Eq. (9), A.3",
+            statement="the mean output is proportional to the input",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_mean,
+            erratum="agarwala2022-eq9",
+        ),
+        Claim(
+            id="agarwala2022-eq20",
+            place="Eq. (20)",
+            statement="length variance of symmetric weights",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_goe_fourth,
+            erratum="agarwala2022-eq20",
+        ),
+        Claim(
+            id="agarwala2022-eq14",
+            place="Eqs. (14), (15)",
+            statement="length variance of untied weights",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_untied,
+            erratum="agarwala2022-eq14",
+        ),
+        Claim(
+            id="agarwala2022-exponents-tied",
+            place="section 2.2.3",
+            statement="tied length variance diverges with exponents 4, 3 and 5/2",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_exponents(True, _TIED_EXPONENTS, _TIED_EXPONENTS),
+        ),
+        Claim(
+            id="agarwala2022-exponents-untied",
+            place="section 2.2.3",
+            statement="untied length variance diverges with exponent 2 whatever the family",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_exponents(
+                False, dict.fromkeys(_TIED_EXPONENTS, 2.0), {"gaussian": 3.0, "goe": 3.0, "haar": 2.0}
+            ),
+            erratum="agarwala2022-sec223-untied",
+        ),
+        Claim(
+            id="separatrix-other-families",
             document="separatrix",
+            place="linear moments",
+            statement="closed forms for elliptic, antisymmetric and symmetric orthogonal weights",
+            measures=_MEASURED,
+            test=_TEST,
+            judge=judge_other_families,
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.definition import Params
+from separatrix.lab import Cell, Params, Payload, Summary, Table
 
 FAMILIES = ("gaussian", "haar", "goe")
 
 
-class NonlinearParams(Params):
+class Settings(Params):
     """Settings of Figures 2 to 4."""
 
     width: int = 1000  # N in the captions
@@ -28,29 +27,35 @@ class NonlinearParams(Params):
     radius_inputs: int = 0  # inputs per matrix whose Jacobian is measured
 
 
+class Measured(Summary):
+    """Width of the networks."""
+
+    width: int
+
+
 def grid(low: float, high: float, count: int) -> tuple[float, ...]:
     """Equally spaced scales."""
     return tuple(round(low + (high - low) * k / (count - 1), 6) for k in range(count))
 
 
-def expand(params: NonlinearParams) -> Iterable[Mapping[str, Any]]:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """A cell for every family, scale and seed."""
-    for seed in params.seeds:
+    for seed in settings.seeds:
         for family in FAMILIES:
-            for scale in params.scales:
+            for scale in settings.scales:
                 yield {
                     "family": family,
                     "scale": scale,
-                    "width": params.width,
-                    "n_matrices": params.n_matrices,
-                    "n_inputs": params.n_inputs,
-                    "steps": params.steps,
-                    "radius_inputs": params.radius_inputs,
+                    "width": settings.width,
+                    "n_matrices": settings.n_matrices,
+                    "n_inputs": settings.n_inputs,
+                    "steps": settings.steps,
+                    "radius_inputs": settings.radius_inputs,
                     "seed": seed,
                 }
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def measure(cell: Cell) -> Payload:
     """Per matrix: mean h.h / N, root mean square of the last change of h, spectral radii."""
     import torch
 
@@ -78,8 +83,14 @@ def run(cell: Cell) -> dict[str, Any]:
     return measured
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
-    """One row per family and scale: means, standard errors over matrices, and both theories."""
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
+    """Means by family and scale."""
+    width, rows = rows_by_scale(results)
+    return Measured(width=width, tables={"scales": rows})
+
+
+def rows_by_scale(results: Sequence[tuple[Cell, Payload]]) -> tuple[int, Table]:
+    """The width, and one row per family and scale: means, standard errors over matrices, and both theories."""
     from separatrix.matrices.ensembles import find_ensemble
     from separatrix.theory import mean_field
 
@@ -101,7 +112,7 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         row |= {"theory_h_var": _plain(theory.h_var), "theory_radius": _plain(theory.radius)}
         row |= {"document_h_var": free[0], "document_radius": free[1]}
         rows.append(row)
-    return {"width": int(results[0][0].args["width"]) if results else 0, "tables": {"scales": rows}}
+    return int(results[0][0].args["width"]) if results else 0, rows
 
 
 def free_independence(weight_var: float, *, symmetric: bool) -> tuple[float, float]:

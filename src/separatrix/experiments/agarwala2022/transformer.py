@@ -6,9 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Judgement, Row, Verdict, judge
-from separatrix.lab.experiment.definition import Params
+from separatrix.lab import Cell, Judgement, Params, Payload, Row, Verdict, judge
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +19,7 @@ _WIDTH, _STEPS = 700, 52000  # of the document
 NAMES = {"goe": "GOE", "haar": "orthogonal", "gaussian": "independent"}
 
 
-class TransformerParams(Params):
+class TransformerSettings(Params):
     """Model, text and training; defaults are the document's, except that WikiText-2 stands in for WikiText-103."""
 
     text: Literal["made-up", "tiny-shakespeare", "wikitext2-reordered"] = "wikitext2-reordered"
@@ -92,7 +90,7 @@ def build(args: Mapping[str, Any], seed: int, n_symbols: int) -> EquilibriumLang
     )
 
 
-def train_cell(cell: Cell) -> dict[str, Any]:
+def train_cell(cell: Cell) -> Payload:
     """Train one model and measure it: losses in nats a symbol, residual of the solver, spectral radius."""
     import torch
     from torch.nn import functional
@@ -219,7 +217,7 @@ def judge_at_size(evidence: str, rows: Sequence[Row], full_size: bool) -> Judgem
     return judged
 
 
-def perplexities(results: Sequence[tuple[Cell, dict[str, Any]]], *keys: str) -> dict[tuple[Any, ...], dict[int, Any]]:
+def perplexities(results: Sequence[tuple[Cell, Payload]], *keys: str) -> dict[tuple[Any, ...], dict[int, Any]]:
     """Payloads by the named arguments and the seed, with the perplexity added."""
     import math
 
@@ -230,7 +228,7 @@ def perplexities(results: Sequence[tuple[Cell, dict[str, Any]]], *keys: str) -> 
     return found
 
 
-def learning_curves(results: Sequence[tuple[Cell, dict[str, Any]]]) -> list[dict[str, Any]]:
+def learning_curves(results: Sequence[tuple[Cell, Payload]]) -> list[dict[str, Any]]:
     """Steps and test losses of every model, with what tells it apart."""
     names = ("family", "weight_scale", "embedding_std")
     return [

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 
 class Settings(Params):
@@ -17,6 +15,16 @@ class Settings(Params):
     dim: int = 3
     n_tokens: int = 7  # all 2^n sequences are enumerated
     n_instances: int = 8
+
+
+class Measured(Summary):
+    """Errors and counts over all instances, and the reference counts."""
+
+    error: float
+    mismatches: int
+    other: int
+    reordered: int
+    reference: dict[str, int]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -82,42 +90,46 @@ def _block_error(dense: Any, predicted: Any, n_tokens: int) -> float:
     return max(float(blocks[..., above, :, :].abs().max()), float(gap.abs().max()))
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Totals over seeds and the reference counts."""
     random = [payload for cell, payload in results if cell.args["part"] == "random"]
     reference = next(payload for cell, payload in results if cell.args["part"] == "reference")
     counts = [count for payload in random for count in payload["counts"]]
-    return {
-        "error": max(payload["error"] for payload in random),
-        **{name: sum(payload[name] for payload in random) for name in ("mismatches", "other", "reordered")},
-        "reference": reference,
-        "tables": {
+    return Measured(
+        error=max(payload["error"] for payload in random),
+        mismatches=sum(payload["mismatches"] for payload in random),
+        other=sum(payload["other"] for payload in random),
+        reordered=sum(payload["reordered"] for payload in random),
+        reference=reference,
+        tables={
             "Stable sequences on v_1": [{"instance": i, "stable": count} for i, count in enumerate(counts)],
             "Reference counts": [{"case": case, "stable": str(count)} for case, count in reference.items()],
         },
-    }
+    )
 
 
-def _judge_spectrum(summary: Summary) -> Judgement:
+def judge_spectrum(summary: Measured) -> Judgement:
+    """Decide ``separatrix-causal-spectrum``."""
     rows = [
-        Row("entries above the diagonal blocks, and errors of eigenvalues of the blocks", summary["error"], 0.0, 1e-10)
+        Row("entries above the diagonal blocks, and errors of eigenvalues of the blocks", summary.error, 0.0, 1e-10)
     ]
-    return judge(f"triangular with the predicted diagonal to {summary['error']:.1e}", rows)
+    return judge(f"triangular with the predicted diagonal to {summary.error:.1e}", rows)
 
 
-def _judge_count(summary: Summary) -> Judgement:
+def judge_count(summary: Measured) -> Judgement:
+    """Decide ``separatrix-causal-count``."""
     rows = [
-        Row("instances where enumeration and dynamic programme differ", summary["mismatches"], 0),
-        Row("stable sequences on eigenvectors other than the first", summary["other"], 0),
+        Row("instances where enumeration and dynamic programme differ", summary.mismatches, 0),
+        Row("stable sequences on eigenvectors other than the first", summary.other, 0),
         Row(
             "splits stable in one order and not in another",
-            summary["reordered"],
+            summary.reordered,
             "some",
-            agrees=summary["reordered"] > 0,
+            agrees=summary.reordered > 0,
         ),
-        Row("12 tokens, rho = 0.5, c = 0.6", summary["reference"]["12 tokens, rho = 0.5, c = 0.6"], 1782),
+        Row("12 tokens, rho = 0.5, c = 0.6", summary.reference["12 tokens, rho = 0.5, c = 0.6"], 1782),
     ]
-    return judge(f"{summary['reordered']} splits depend on the order of the tokens", rows)
+    return judge(f"{summary.reordered} splits depend on the order of the tokens", rows)
 
 
 EXPERIMENT = Experiment(
@@ -134,24 +146,21 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="separatrix-causal-spectrum",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="Under a causal mask the eigenvalues at a sign sequence are lambda_j A_ii - lambda_k delta_i.",
             measures="blocks of the dense Jacobian",
             test="1e-10",
-            judge=_judge_spectrum,
+            judge=judge_spectrum,
         ),
         Claim(
             id="separatrix-causal-count",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="Stable sequences live on v_1 alone, are counted by dynamic programming, and order matters.",
             measures="enumerated sequences",
             test="no mismatch; some split stable in one order only",
-            judge=_judge_count,
+            judge=judge_count,
         ),
     ),
 )

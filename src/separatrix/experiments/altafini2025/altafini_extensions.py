@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 PARTS = ("not symmetric", "cycle", "discrete", "doubly stochastic")
 
@@ -20,6 +18,12 @@ class Settings(Params):
     n_instances: int = 12
     n_balanced: int = 12  # instances with doubly stochastic attention, whose dense derivative is slow
     step: float = 0.2
+
+
+class Measured(Summary):
+    """What was measured for each extension, by quantity."""
+
+    parts: dict[str, dict[str, Any]]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -151,7 +155,7 @@ _MEASURES = {
 }
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Numbers of the first seed by extension, and a table of all."""
     parts: dict[str, Any] = {}
     for cell, payload in results:
@@ -162,11 +166,15 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         for part, found in parts.items()
         for name, value in found.items()
     ]
-    return {"parts": parts, "tables": {"Measured": table}}
+    return Measured(
+        parts=parts,
+        tables={"Measured": table},
+    )
 
 
-def _judge_not_symmetric(summary: Summary) -> Judgement:
-    found = summary["parts"]["not symmetric"]
+def judge_not_symmetric(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-extension-asymmetric``."""
+    found = summary.parts["not symmetric"]
     rows = [
         Row("largest error of an eigenvalue", found["error"], 0.0, 1e-8),
         Row("stable bipartite states", found["stable"], "some", agrees=found["stable"] > 0),
@@ -174,8 +182,9 @@ def _judge_not_symmetric(summary: Summary) -> Judgement:
     return judge(f"{found['stable']} of {found['tested']} bipartite states on real eigenvectors are stable", rows)
 
 
-def _judge_cycle(summary: Summary) -> Judgement:
-    found = summary["parts"]["cycle"]
+def judge_cycle(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-extension-cycle``."""
+    found = summary.parts["cycle"]
     gap = max(abs(a - b) for a, b in zip(found["predicted"], found["measured"], strict=True))
     rows = [
         Row("largest error of a Floquet exponent", gap, 0.0, 1e-4),
@@ -184,8 +193,9 @@ def _judge_cycle(summary: Summary) -> Judgement:
     return judge(f"period {found['period']:.4f}; exponents agree to {gap:.1e}", rows)
 
 
-def _judge_discrete(summary: Summary) -> Judgement:
-    found = summary["parts"]["discrete"]
+def judge_discrete(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-extension-discrete``."""
+    found = summary.parts["discrete"]
     rows = [
         Row("largest error of a multiplier, renormalised Euler step", found["euler"], 0.0, 1e-10),
         Row("largest error of a multiplier, residual layer", found["layer"], 0.0, 1e-10),
@@ -195,8 +205,9 @@ def _judge_discrete(summary: Summary) -> Judgement:
     )
 
 
-def _judge_doubly_stochastic(summary: Summary) -> Judgement:
-    found = summary["parts"]["doubly stochastic"]
+def judge_doubly_stochastic(summary: Measured) -> Judgement:
+    """Decide ``separatrix-doubly-stochastic``."""
+    found = summary.parts["doubly stochastic"]
     # the simulated flow balances rows and columns to 1e-10 only, which its derivative magnifies
     rows = [Row("largest error of an eigenvalue", found["error"], 0.0, 1e-5)]
     return judge(f"{found['sinkhorn']} stable states against {found['softmax']} with softmax", rows)
@@ -216,33 +227,28 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-extension-asymmetric",
-            document="altafini2025",
-            place="section 7",
             statement="Symmetry of the value matrix can be relaxed; bipartite states on real eigenvectors remain.",
             measures="spectra at real eigenvectors of matrices that are not symmetric",
             test="error 1e-8; some are stable",
-            judge=_judge_not_symmetric,
+            judge=judge_not_symmetric,
         ),
         Claim(
             id="altafini2025-extension-cycle",
-            document="altafini2025",
-            place="section 7",
             statement="With a complex principal pair the flow may converge to a stable limit cycle.",
             measures="Floquet exponents of the consensus cycle against the monodromy matrix",
             test="1e-4",
-            judge=_judge_cycle,
+            judge=judge_cycle,
         ),
         Claim(
             id="altafini2025-extension-discrete",
-            document="altafini2025",
-            place="section 7",
             statement="A similar analysis holds in discrete time.",
             measures="multipliers of two maps against automatic differentiation",
             test="1e-10",
-            judge=_judge_discrete,
+            judge=judge_discrete,
         ),
         Claim(
             id="separatrix-doubly-stochastic",
@@ -251,7 +257,7 @@ EXPERIMENT = Experiment(
             statement="Doubly stochastic attention has the same blocks with weights from a quadratic equation.",
             measures="spectra against the dense Jacobian of an iterated normalisation",
             test="error 1e-5",
-            judge=_judge_doubly_stochastic,
+            judge=judge_doubly_stochastic,
         ),
     ),
 )

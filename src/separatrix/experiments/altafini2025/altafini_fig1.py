@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +24,13 @@ class Settings(Params):
     n_starts: int = 8
     n_frames: int = 160
     n_tries: int = 12  # candidates for a panel that are followed at reference accuracy
+
+
+class Measured(Summary):
+    """The path of each panel, and how many starts ended in each family."""
+
+    panels: dict[str, dict[str, Any]]
+    counts: dict[str, int]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -110,7 +115,7 @@ def _path(cell: Cell, instance: int, start: int) -> tuple[Payload, Any]:
     return path, end
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Paths of the first seed that has them, and the counts of all."""
     counts: dict[str, int] = {}
     panels: dict[str, Any] = {}
@@ -127,33 +132,38 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         name: {**path, "states": path["states"].tolist(), "axis": path["axis"].tolist()}
         for name, path in panels.items()
     }
-    return {"panels": plain, "counts": counts, "tables": {"Four trajectories": rows}}
+    return Measured(
+        panels=plain,
+        counts=counts,
+        tables={"Four trajectories": rows},
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """The four panels."""
     from separatrix.report.figures.attention_motion import sphere_trajectories
 
-    names = [name for name in PANELS if name in summary["panels"]]
-    panels = [(name, summary["panels"][name]["states"]) for name in names]
-    return {"spheres": sphere_trajectories(panels, [summary["panels"][name]["axis"] for name in names])}
+    names = [name for name in PANELS if name in summary.panels]
+    panels = [(name, summary.panels[name]["states"]) for name in names]
+    return {"spheres": sphere_trajectories(panels, [summary.panels[name]["axis"] for name in names])}
 
 
-def _judge_panels(summary: Summary) -> Judgement:
+def judge_panels(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-example1``."""
     rows = [
         Row(
             f"panel {name}",
-            "found" if name in summary["panels"] else "missing",
+            "found" if name in summary.panels else "missing",
             "found",
-            agrees=name in summary["panels"],
+            agrees=name in summary.panels,
         )
         for name in PANELS
     ]
-    stable = [path["abscissa"] < 0 for path in summary["panels"].values()]
+    stable = [path["abscissa"] < 0 for path in summary.panels.values()]
     rows.append(Row("ends with negative tangent spectrum", float(sum(stable)), float(len(PANELS))))
-    ends = sorted(summary["counts"].items(), key=lambda item: -item[1])
+    ends = sorted(summary.counts.items(), key=lambda item: -item[1])
     listing = ", ".join(f"{count} {family}" for family, count in ends)
-    return judge(f"{sum(summary['counts'].values())} starts: {listing}", rows)
+    return judge(f"{sum(summary.counts.values())} starts: {listing}", rows)
 
 
 EXPERIMENT = Experiment(
@@ -170,15 +180,15 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-example1",
-            document="altafini2025",
             place="Example 1",
             statement="Random weights with d = 3, n = 10 lead to consensus, bipartite consensus and 3-clusterings.",
             measures="class and tangent spectrum of certified end points",
             test="each panel found, every end stable",
-            judge=_judge_panels,
+            judge=judge_panels,
         ),
     ),
     draw=draw,

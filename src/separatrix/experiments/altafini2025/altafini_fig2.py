@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, Verdict, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.core import spawn
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, Verdict, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from separatrix.dynamics import InstanceCensus
+    from separatrix.matrices import AttentionInstance
+    from separatrix.theory import StableWindow
+
+TABLE = "End points by family"
 
 
 class Settings(Params):
@@ -24,6 +29,21 @@ class Settings(Params):
     preset: str = "default"
 
 
+class Measured(Summary):
+    """Totals over all instances of the census."""
+
+    dim: int
+    n_instances: int
+    n_runs: int
+    stable: int
+    not_converged: int
+    multistable: int
+    multistable_interval: tuple[float, float]
+    multilabel: int
+    predicted_multistable: int
+    unseen: float
+
+
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per weight instance."""
     for seed in settings.seeds:
@@ -35,29 +55,20 @@ def run(cell: Cell) -> Payload:
     """A census of one instance; every stable bipartite end point must lie in the closed-form window."""
     from separatrix import dynamics, matrices, theory
 
-    args = cell.args
-    weights: dict[int, Any] = {}
-
-    def draw(generator: Any) -> Any:
-        drawn = matrices.attention_instance(args["dim"], generator=generator, ensemble=args["ensemble"])
-        weights[args["instance"]] = drawn
-        return dynamics.AttentionFlow(query=drawn.query, key=drawn.key, value=drawn.value)
-
-    def check(instance: int, k: int, n1: int, n2: int) -> bool:
-        window = theory.stable_window(weights[instance].coupling, weights[instance].value, k, n1 + n2)
-        return _inside(window, n1, n2)
-
+    args, instance = cell.args, cell.args["instance"]
+    drawn = matrices.attention_instance(
+        args["dim"], generator=spawn(cell.seed, "census", "weights", instance), ensemble=args["ensemble"]
+    )
+    flow = dynamics.AttentionFlow(query=drawn.query, key=drawn.key, value=drawn.value)
     census = dynamics.census(
-        draw,
-        [args["instance"]],
+        {instance: flow},
         n_tokens=args["n_tokens"],
         n_starts=args["n_starts"],
         seed=cell.seed,
         preset=args["preset"],
-        check=check,
     )
     found = census.instances[0]
-    drawn = weights[args["instance"]]
+    _require_windows(found, drawn)
     windows = theory.stable_windows(drawn.coupling, drawn.value, args["n_tokens"])
     return {
         "families": found.families,
@@ -74,66 +85,62 @@ def run(cell: Cell) -> Payload:
     }
 
 
-def _inside(window: Any, n1: int, n2: int) -> bool:
+def _require_windows(found: InstanceCensus, drawn: AttentionInstance) -> None:
+    """Every certified stable bipartite end point lies in the closed-form window, or one of the two routes is wrong."""
+    from separatrix import dynamics, theory
+
+    for end in found.ends:
+        if end.kind == "bipartite" and end.eigenvector is not None and end.stable:
+            n1, n2 = (int(size) for size in end.sizes)
+            window = theory.stable_window(drawn.coupling, drawn.value, end.eigenvector, n1 + n2)
+            if not _inside(window, n1, n2):
+                raise dynamics.Contradiction(
+                    f"instance {found.instance} has a certified stable bipartite end point on eigenvector "
+                    f"{end.eigenvector} with sizes {end.sizes} (abscissa {end.abscissa:.3g}) outside its window."
+                )
+
+
+def _inside(window: StableWindow, n1: int, n2: int) -> bool:
     single = bool(window.single) and min(n1, n2) == 1
     return single or int(window.lowest) <= n1 <= int(window.highest)
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Families by instance and overall, with intervals."""
     from separatrix import dynamics
 
     payloads = [payload for _, payload in results]
     n = len(payloads)
-    names = sorted({name for payload in payloads for name in payload["families"]})
-    rows = []
-    for name in names:
-        shares = [payload["families"].get(name, 0) / payload["starts"] for payload in payloads]
-        occurs = sum(share > 0 for share in shares)
-        low, high = dynamics.wilson_interval(occurs, n)
-        mean = sum(shares) / n
-        error = (sum((share - mean) ** 2 for share in shares) / max(n - 1, 1) / n) ** 0.5
-        runs = sum(payload["families"].get(name, 0) for payload in payloads)
-        rows.append(
-            {
-                "family": name,
-                "runs": runs,
-                "share": mean,
-                "standard error": error,
-                "instances": occurs,
-                "instances low": low,
-                "instances high": high,
-            }
-        )
-    rows.sort(key=lambda row: -row["instances"])
+    rows = dynamics.family_table([payload["families"] for payload in payloads])
     multistable = sum(payload["multistable"] for payload in payloads)
-    return {
-        "dim": results[0][0].args["dim"],
-        "n_instances": n,
-        "n_runs": sum(payload["starts"] for payload in payloads),
-        "stable": sum(payload["stable"] for payload in payloads),
-        "not converged": sum(payload["not converged"] for payload in payloads),
-        "multistable": multistable,
-        "multistable interval": list(dynamics.wilson_interval(multistable, n)),
-        "multilabel": sum(payload["multilabel"] for payload in payloads),
-        "predicted multistable": sum(payload["predicted multistable"] for payload in payloads),
-        "unseen": sum(payload["unseen"] for payload in payloads) / n,
-        "tables": {"End points by family": rows},
-    }
+    return Measured(
+        dim=results[0][0].args["dim"],
+        n_instances=n,
+        n_runs=sum(payload["starts"] for payload in payloads),
+        stable=sum(payload["stable"] for payload in payloads),
+        not_converged=sum(payload["not converged"] for payload in payloads),
+        multistable=multistable,
+        multistable_interval=dynamics.wilson_interval(multistable, n),
+        multilabel=sum(payload["multilabel"] for payload in payloads),
+        predicted_multistable=sum(payload["predicted multistable"] for payload in payloads),
+        unseen=sum(payload["unseen"] for payload in payloads) / n,
+        tables={TABLE: sorted(rows, key=lambda row: (-row["instances"], row["family"]))},
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """The bar chart of Figure 2."""
     from separatrix.report.figures.attention_motion import census_bars
 
-    title = f"{summary['n_instances']} instances, {summary['n_runs']} starts"
-    return {"census": census_bars(summary["tables"]["End points by family"], summary["n_instances"], title)}
+    title = f"{summary.n_instances} instances, {summary.n_runs} starts"
+    return {"census": census_bars(summary.table(TABLE), summary.n_instances, title)}
 
 
-def _judge_multistable(summary: Summary) -> Judgement:
-    low, high = summary["multistable interval"]
-    share = summary["multistable"] / summary["n_instances"]
-    either = (summary["predicted multistable"]) / summary["n_instances"]
+def judge_multistable(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-example2-multistable``."""
+    low, high = summary.multistable_interval
+    share = summary.multistable / summary.n_instances
+    either = (summary.predicted_multistable) / summary.n_instances
     rows = [
         Row(
             "share of multistable instances, 95% interval against one half",
@@ -143,7 +150,7 @@ def _judge_multistable(summary: Summary) -> Judgement:
         )
     ]
     evidence = (
-        f"{summary['multistable']} of {summary['n_instances']} instances reach a stable state of several clusters; "
+        f"{summary.multistable} of {summary.n_instances} instances reach a stable state of several clusters; "
         f"in closed form {either:.2f} of them have one"
     )
     if low <= 0.5 <= high:
@@ -151,22 +158,24 @@ def _judge_multistable(summary: Summary) -> Judgement:
     return judge(evidence, rows)
 
 
-def _judge_ends(summary: Summary) -> Judgement:
-    names = [row["family"] for row in summary["tables"]["End points by family"]]
+def judge_ends(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-example2-one-clustering``."""
+    names = [row["family"] for row in summary.table(TABLE)]
     single = [name for name in names if name.startswith("1-clustering")]
-    settled = summary["n_runs"] - summary["not converged"]
+    settled = summary.n_runs - summary.not_converged
     rows = [
         Row("end points labelled 1-clustering", float(len(single)), 0.0),
-        Row("settled runs that are certified stable", float(summary["stable"]), float(settled)),
+        Row("settled runs that are certified stable", float(summary.stable), float(settled)),
     ]
     printed = [Row("1-clusterings that rest, as printed", float(len(single)), "some", agrees=bool(single))]
-    return judge(f"{settled} of {summary['n_runs']} runs settled, all certified", rows, printed=printed)
+    return judge(f"{settled} of {summary.n_runs} runs settled, all certified", rows, printed=printed)
 
 
-def _judge_eigenvectors(summary: Summary) -> Judgement:
-    rows = summary["tables"]["End points by family"]
+def judge_eigenvectors(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-example3-bipartite-ends``."""
+    rows = summary.table(TABLE)
     seen = {row["family"].split(" v")[1] for row in rows if row["family"].startswith("bipartite v")}
-    allowed = {"1", str(summary["dim"])}
+    allowed = {"1", str(summary.dim)}
     return judge(
         f"bipartite end points on v{', v'.join(sorted(seen)) or ' none'}",
         [Row("eigenvectors with bipartite ends besides the first and the last", float(len(seen - allowed)), 0.0)],
@@ -187,35 +196,32 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-example2-multistable",
-            document="altafini2025",
             place="Example 2",
             statement="More than half of random instances with d = 20, n = 100 are multistable.",
             measures="instances with more than one certified stable equilibrium modulo antipode",
             test="Wilson 95% interval lies above one half; undecided if it contains one half",
-            judge=_judge_multistable,
+            judge=judge_multistable,
             scale="laptop",
         ),
         Claim(
             id="altafini2025-example2-one-clustering",
-            document="altafini2025",
-            place="Example 2, Figure 2",
             statement="Simulations lead to equilibria, among them 1-clusterings off the eigenvectors.",
             measures="classes of certified end points",
             test="equal tokens at rest lie on an eigenvector in every run",
-            judge=_judge_ends,
+            judge=judge_ends,
             erratum="altafini2025-E10",
         ),
         Claim(
             id="altafini2025-example3-bipartite-ends",
-            document="altafini2025",
             place="Example 3",
             statement="Stable bipartite consensus is aligned with the first or the last eigenvector.",
             measures="eigenvectors of simulated bipartite end points",
             test="no other eigenvector occurs",
-            judge=_judge_eigenvectors,
+            judge=judge_eigenvectors,
         ),
     ),
     draw=draw,

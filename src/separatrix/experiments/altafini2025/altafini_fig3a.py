@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +40,17 @@ class Settings(Params):
         ("uniform", 20, 100, 1.0),
         ("positive", 4, 10, 1.0),
     )
+
+
+class Measured(Summary):
+    """Counts and eigenvalues by instance; how many instances were enumerated, and how many of them differ."""
+
+    dim: int
+    n_tokens: int
+    counts: list[list[int]]
+    eigenvalues: list[list[float]]
+    mismatches: int
+    enumerated: int
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -128,7 +137,7 @@ def _shares_inside(window: Any, n_tokens: int) -> Any:
     return inside + 2 * weights[1] * window.single + 2 * weights[0] * window.consensus
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Counts of all instances and a table of ensembles."""
     counted = [(cell, payload) for cell, payload in results if cell.args["part"] == "count"]
     counts = [row for _, payload in counted for row in payload["counts"]]
@@ -139,36 +148,37 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         for cell, payload in results
         if cell.args["part"] == "ensemble"
     ]
-    return {
-        "dim": first["dim"],
-        "n_tokens": first["n_tokens"],
-        "counts": counts,
-        "eigenvalues": spectra,
-        "mismatches": sum(payload["mismatches"] for _, payload in counted),
-        "enumerated": sum(payload["enumerated"] for _, payload in counted),
-        "tables": {
+    return Measured(
+        dim=first["dim"],
+        n_tokens=first["n_tokens"],
+        counts=counts,
+        eigenvalues=spectra,
+        mismatches=sum(payload["mismatches"] for _, payload in counted),
+        enumerated=sum(payload["enumerated"] for _, payload in counted),
+        tables={
             _TABLE: ensembles,
             "Stable points per instance": [
                 {"instance": index, **{f"v_{k + 1}": count for k, count in enumerate(row)}, "total": sum(row)}
                 for index, row in enumerate(counts)
             ],
         },
-    }
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3(a) with exact counts."""
     from separatrix.report.figures.attention import stable_counts
 
-    points = summary["dim"] * 2 ** summary["n_tokens"]
-    shares = {f"on $v_{{{k + 1}}}$": [row[k] / points for row in summary["counts"]] for k in (0, summary["dim"] - 1)}
-    title = f"Stable among {points} consensus and bipartite points, d = {summary['dim']}, n = {summary['n_tokens']}"
+    points = summary.dim * 2**summary.n_tokens
+    shares = {f"on $v_{{{k + 1}}}$": [row[k] / points for row in summary.counts] for k in (0, summary.dim - 1)}
+    title = f"Stable among {points} consensus and bipartite points, d = {summary.dim}, n = {summary.n_tokens}"
     return {"counts": stable_counts(shares, ylabel="stable share", title=title)}
 
 
-def _judge_half(summary: Summary) -> Judgement:
-    points = summary["dim"] * 2 ** summary["n_tokens"]
-    totals = [sum(row) for row in summary["counts"]]
+def judge_half(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-fig3a-half``."""
+    points = summary.dim * 2**summary.n_tokens
+    totals = [sum(row) for row in summary.counts]
     rows = [
         Row("largest stable share", max(totals) / points, 0.5, 0.1),
         Row("fewest stable points", min(totals), 2, 0),
@@ -176,11 +186,12 @@ def _judge_half(summary: Summary) -> Judgement:
     return judge(f"between {min(totals)} and {max(totals)} of {points} points are stable", rows)
 
 
-def _judge_ends(summary: Summary) -> Judgement:
-    middle = sum(sum(row[1:-1]) for row in summary["counts"])
-    last = [lam for row, lam in zip(summary["counts"], summary["eigenvalues"], strict=True) if row[-1] > 0]
+def judge_ends(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-fig3a-ends``."""
+    middle = sum(sum(row[1:-1]) for row in summary.counts)
+    last = [lam for row, lam in zip(summary.counts, summary.eigenvalues, strict=True) if row[-1] > 0]
     exceptions = sum(abs(lam[-1]) <= lam[0] for lam in last)
-    both = sum(row[0] > 2 and row[-1] > 0 for row in summary["counts"])
+    both = sum(row[0] > 2 and row[-1] > 0 for row in summary.counts)
     rows = [
         Row("stable points on eigenvectors between the first and the last", middle, 0),
         Row("instances stable on the last with |lambda_d| <= lambda_1", exceptions, 0),
@@ -190,19 +201,19 @@ def _judge_ends(summary: Summary) -> Judgement:
     return judge(f"{len(last)} instances are stable on v_d, {both} on both ends, none elsewhere", rows)
 
 
-def _judge_exact(summary: Summary) -> Judgement:
-    rows = [Row("instances where enumeration and closed form differ", summary["mismatches"], 0)]
-    return judge(f"{summary['enumerated']} instances enumerated point by point", rows)
+def judge_exact(summary: Measured) -> Judgement:
+    """Decide ``separatrix-exact-count``."""
+    rows = [Row("instances where enumeration and closed form differ", summary.mismatches, 0)]
+    return judge(f"{summary.enumerated} instances enumerated point by point", rows)
 
 
-def _row(summary: Summary, ensemble: str, beta: float) -> Mapping[str, Any] | None:
-    chosen = (
-        row for row in summary["tables"][_TABLE] if (row["ensemble"], row["d"], row["beta"]) == (ensemble, 20, beta)
-    )
+def _row(summary: Measured, ensemble: str, beta: float) -> Mapping[str, Any] | None:
+    chosen = (row for row in summary.table(_TABLE) if (row["ensemble"], row["d"], row["beta"]) == (ensemble, 20, beta))
     return next(chosen, None)
 
 
-def _judge_scale(summary: Summary) -> Judgement:
+def judge_scale(summary: Measured) -> Judgement:
+    """Decide ``separatrix-attention-ensemble``."""
     unit, small = _row(summary, "gaussian", 1.0), _row(summary, "scaled", 1.0)
     if unit is None or small is None:
         return judge("the two ensembles were not drawn", [])
@@ -213,7 +224,8 @@ def _judge_scale(summary: Summary) -> Judgement:
     return judge(f"{unit['some']:.3f} against {small['some']:.3f} of the instances", rows)
 
 
-def _judge_limit(summary: Summary) -> Judgement:
+def judge_limit(summary: Measured) -> Judgement:
+    """Decide ``separatrix-attention-strong-logits``."""
     strong = _row(summary, "gaussian", 100.0)
     if strong is None:
         return judge("no ensemble with large logits was drawn", [])
@@ -224,6 +236,8 @@ def _judge_limit(summary: Summary) -> Judgement:
     ]
     return judge(f"{strong['on v_1']:.3f}, {strong['on v_d']:.3f} and {strong['some']:.3f} of the instances", rows)
 
+
+_PLACE = "explanation/attention-equilibria"
 
 EXPERIMENT = Experiment(
     name="altafini-fig3a",
@@ -239,53 +253,52 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-fig3a-half",
-            document="altafini2025",
             place="Example 3, Figure 3(a)",
             statement="In some instances nearly half of the consensus and bipartite points are stable, in others two.",
             measures="stable points among d 2^n, per instance",
             test="largest share within 0.1 of one half; fewest equal to two",
-            judge=_judge_half,
+            judge=judge_half,
         ),
         Claim(
             id="altafini2025-fig3a-ends",
-            document="altafini2025",
             place="Example 3",
             statement="Stable bipartite points lie on the first or the last eigenvector, on the last only if its "
             "eigenvalue is larger in modulus, and both can coexist.",
             measures="stable points per eigenvector",
             test="no exception; both kinds seen",
-            judge=_judge_ends,
+            judge=judge_ends,
         ),
         Claim(
             id="separatrix-exact-count",
             document="separatrix",
-            place="explanation/attention-equilibria",
+            place=_PLACE,
             statement="The closed-form window counts exactly the points that enumeration of all patterns finds stable.",
             measures="instances with different integers",
             test="zero",
-            judge=_judge_exact,
+            judge=judge_exact,
         ),
         Claim(
             id="separatrix-attention-ensemble",
             document="separatrix",
-            place="explanation/attention-equilibria",
+            place=_PLACE,
             statement="Stable bipartite states are common for weights of unit variance and vanish for variance 1/d.",
             measures="share of instances with a stable bipartite consensus",
             test="0.5 +- 0.1 against at most 0.03 at d = 20",
-            judge=_judge_scale,
+            judge=judge_scale,
         ),
         Claim(
             id="separatrix-attention-strong-logits",
             document="separatrix",
-            place="explanation/attention-equilibria",
+            place=_PLACE,
             statement="For ever larger logits the shares with stable states on v_1, on v_d and on either tend to "
             "1/2, 1/4 and 5/8, by symmetry of the ensemble.",
             measures="share of instances at beta = 100, d = 20, n = 100",
             test="within 0.06",
-            judge=_judge_limit,
+            judge=judge_limit,
             scale="laptop",
         ),
     ),

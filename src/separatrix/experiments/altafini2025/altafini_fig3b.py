@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +19,18 @@ class Settings(Params):
     n_tokens: int = 100  # Example 3
     n_instances: int = 100
     n_samples: int = 100  # sign vectors per eigenvector, Example 3
+
+
+class Measured(Summary):
+    """Sampled counts and exact shares by instance and eigenvector; ``worst`` is in standard errors."""
+
+    dim: int
+    n_tokens: int
+    n_samples: int
+    sampled: list[list[int]]
+    exact: list[list[float]]
+    fewest: int
+    worst: float
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -60,7 +70,7 @@ def _fewest(exact: list[list[int]]) -> int:
     return min(sum(row) for row in exact)
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Sampled counts and exact shares of all instances, and how far they are apart in standard errors."""
     import math
 
@@ -72,15 +82,15 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         for count, share in zip(counts, shares, strict=True):
             error = math.sqrt(max(share * (1 - share), 1e-3) / args["n_samples"])
             worst = max(worst, abs(count / args["n_samples"] - share) / error)
-    return {
-        "dim": args["dim"],
-        "n_tokens": args["n_tokens"],
-        "n_samples": args["n_samples"],
-        "sampled": sampled,
-        "exact": exact,
-        "fewest": min(payload["fewest"] for _, payload in results),
-        "worst": worst,
-        "tables": {
+    return Measured(
+        dim=args["dim"],
+        n_tokens=args["n_tokens"],
+        n_samples=args["n_samples"],
+        sampled=sampled,
+        exact=exact,
+        fewest=min(payload["fewest"] for _, payload in results),
+        worst=worst,
+        tables={
             "Stable points per instance": [
                 {
                     "instance": index,
@@ -93,41 +103,43 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
                 for index, (counts, shares) in enumerate(zip(sampled, exact, strict=True))
             ]
         },
-    }
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3(b): exact shares as bars, the sampled total as circles."""
     from separatrix.report.figures.attention import stable_counts
 
-    last = summary["dim"] - 1
-    exact = {f"on $v_{{{k + 1}}}$": [row[k] / summary["dim"] for row in summary["exact"]] for k in (0, last)}
-    points = summary["dim"] * summary["n_samples"]
-    sampled = {"all": [sum(row) / points for row in summary["sampled"]]}
-    title = f"Stable share, d = {summary['dim']}, n = {summary['n_tokens']}: exact and {points} sampled points"
+    last = summary.dim - 1
+    exact = {f"on $v_{{{k + 1}}}$": [row[k] / summary.dim for row in summary.exact] for k in (0, last)}
+    points = summary.dim * summary.n_samples
+    sampled = {"all": [sum(row) / points for row in summary.sampled]}
+    title = f"Stable share, d = {summary.dim}, n = {summary.n_tokens}: exact and {points} sampled points"
     return {"counts": stable_counts(exact, ylabel="stable share", title=title, sampled=sampled)}
 
 
-def _judge_range(summary: Summary) -> Judgement:
-    totals = [sum(row) for row in summary["sampled"]]
-    points = summary["dim"] * summary["n_samples"]
-    on_first = sum(row[0] for row in summary["sampled"])
-    on_last = sum(row[-1] for row in summary["sampled"])
-    elsewhere = sum(sum(row[1:-1]) for row in summary["sampled"])
+def judge_range(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-fig3b-range``."""
+    totals = [sum(row) for row in summary.sampled]
+    points = summary.dim * summary.n_samples
+    on_first = sum(row[0] for row in summary.sampled)
+    on_last = sum(row[-1] for row in summary.sampled)
+    elsewhere = sum(sum(row[1:-1]) for row in summary.sampled)
     rows = [
         Row("largest number of stable points sampled", max(totals), 0.2 * points, 0.02 * points),
         Row("stable points sampled on other eigenvectors", elsewhere, 0),
         Row("v_1 dominates v_d", f"{on_first} against {on_last}", "more on v_1", agrees=on_first > on_last > 0),
     ]
-    return judge(f"up to {max(totals)} of {points} sampled points are stable, all on v_1 or v_{summary['dim']}", rows)
+    return judge(f"up to {max(totals)} of {points} sampled points are stable, all on v_1 or v_{summary.dim}", rows)
 
 
-def _judge_sampling(summary: Summary) -> Judgement:
+def judge_sampling(summary: Measured) -> Judgement:
+    """Decide ``separatrix-fig3b-exact``."""
     rows = [
-        Row("largest distance of a sampled from an exact share, in standard errors", summary["worst"], 0.0, 5.5),
-        Row("fewest stable points of an instance, exact", summary["fewest"], 2, 0),
+        Row("largest distance of a sampled from an exact share, in standard errors", summary.worst, 0.0, 5.5),
+        Row("fewest stable points of an instance, exact", summary.fewest, 2, 0),
     ]
-    return judge(f"sampled and exact shares differ by at most {summary['worst']:.1f} standard errors", rows)
+    return judge(f"sampled and exact shares differ by at most {summary.worst:.1f} standard errors", rows)
 
 
 EXPERIMENT = Experiment(
@@ -140,15 +152,15 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-fig3b-range",
-            document="altafini2025",
             place="Example 3, Figure 3(b)",
             statement="Up to 200 of 1000 sampled points are stable, on v_1 most often, then on v_10, never elsewhere.",
             measures="stable points among the sampled ones, per instance",
             test="largest within 20 of 200, none elsewhere, more on v_1 than on v_10",
-            judge=_judge_range,
+            judge=judge_range,
         ),
         Claim(
             id="separatrix-fig3b-exact",
@@ -157,7 +169,7 @@ EXPERIMENT = Experiment(
             statement="The exact share of stable points is what sampling estimates; at least two points are stable.",
             measures="distance of sampled and exact shares",
             test="at most 5.5 standard errors over 1000 comparisons",
-            judge=_judge_sampling,
+            judge=judge_sampling,
         ),
     ),
     draw=draw,

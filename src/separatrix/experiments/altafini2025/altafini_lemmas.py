@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, judge
 
-from .statements import PAPER, SMOKE, StatementParams, measure_statement, statement_cells, statement_tables, two_groups
+from .statements import PAPER, SMOKE, Measured, Settings, draw_instances, statement_cells, summarise, two_groups
 
 
-def expand(params: StatementParams) -> Iterable[Mapping[str, Any]]:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per statement and seed."""
-    return statement_cells(params, _MEASURES)
+    return statement_cells(settings, _MEASURES)
 
 
 def run(cell: Cell) -> Payload:
     """The measured numbers of one statement."""
-    return measure_statement(cell, "altafini-lemmas", _MEASURES)
+    drawn = draw_instances(cell, "altafini-lemmas")
+    return _MEASURES[cell.args["part"]](drawn.coupling, drawn.value)
 
 
 def _lists(flow: Any, points: Any, spectrum: Any) -> dict[str, float]:
@@ -120,20 +119,23 @@ _MEASURES = {
 }
 
 
-def _judge_lists(part: str) -> Any:
-    def decide(summary: Summary) -> Judgement:
-        found = summary["parts"][part]
+def judge_lists(part: str) -> Callable[[Measured], Judgement]:
+    """Decide ``altafini2025-lemma9`` and ``altafini2025-lemma10``."""
+
+    def judge_list(summary: Measured) -> Judgement:
+        found = summary.parts[part]
         rows = [
             Row("largest error of a tangent eigenvalue", found["tangent"], 0.0, 1e-9),
             Row("largest error of an ambient eigenvalue", found["ambient"], 0.0, 1e-9),
         ]
         return judge(f"errors {found['tangent']:.1e} (tangent) and {found['ambient']:.1e} (ambient)", rows)
 
-    return decide
+    return judge_list
 
 
-def _judge_lemma4(summary: Summary) -> Judgement:
-    found = summary["parts"]["lemma 4"]
+def judge_lemma4(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-lemma4``."""
+    found = summary.parts["lemma 4"]
     rows = [
         Row("error of the consensus list, ambient", found["ambient"], 0.0, 1e-9),
         Row(
@@ -156,8 +158,9 @@ def _judge_lemma4(summary: Summary) -> Judgement:
     )
 
 
-def _judge_lemma11(summary: Summary) -> Judgement:
-    found = summary["parts"]["lemma 11"]
+def judge_lemma11(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-lemma11``."""
+    found = summary.parts["lemma 11"]
     marginal = found["found"] - found["unstable"]
     end = found["counterexample end"]
     rows = [
@@ -178,18 +181,7 @@ def _judge_lemma11(summary: Summary) -> Judgement:
     )
 
 
-def _claim(place: str, statement: str, test: str, decide: Any, erratum: str | None = None) -> Claim:
-    return Claim(
-        id=f"altafini2025-{place.lower().replace(' ', '')}",
-        document="altafini2025",
-        place=place,
-        statement=statement,
-        measures="dense Jacobians and states at random instances",
-        test=test,
-        judge=decide,
-        erratum=erratum,
-    )
-
+_MEASURED = "dense Jacobians and states at random instances"
 
 EXPERIMENT = Experiment(
     name="altafini-lemmas",
@@ -197,32 +189,46 @@ EXPERIMENT = Experiment(
     document="altafini2025",
     place="Lemmas 4, 9, 10 and 11",
     version=1,
-    scales={"smoke": StatementParams(**SMOKE), "laptop": StatementParams(), "paper": StatementParams(**PAPER)},
+    scales={"smoke": Settings(**SMOKE), "laptop": Settings(), "paper": Settings(**PAPER)},
     expand=expand,
     run=run,
-    summarise=statement_tables,
+    summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "Lemma 4",
-            "Bipartite consensus of the multiagent Oja flow is unstable; consensus has the stated list.",
-            "list to 1e-9; positive abscissas",
-            _judge_lemma4,
-            "altafini2025-E4",
+        Claim(
+            id="altafini2025-lemma4",
+            place="Lemma 4",
+            statement="Bipartite consensus of the multiagent Oja flow is unstable; consensus has the stated list.",
+            measures=_MEASURED,
+            test="list to 1e-9; positive abscissas",
+            judge=judge_lemma4,
+            erratum="altafini2025-E4",
         ),
-        _claim("Lemma 9", "Eigenvalues at consensus of the attention flow.", "1e-9", _judge_lists("lemma 9")),
-        _claim(
-            "Lemma 10",
-            "Eigenvalues at bipartite consensus of the attention flow.",
-            "1e-9",
-            _judge_lists("lemma 10"),
-            "altafini2025-E6",
+        Claim(
+            id="altafini2025-lemma9",
+            place="Lemma 9",
+            statement="Eigenvalues at consensus of the attention flow.",
+            measures=_MEASURED,
+            test="1e-9",
+            judge=judge_lists("lemma 9"),
         ),
-        _claim(
-            "Lemma 11",
-            "Polygonal equilibria of the attention flow are unstable.",
-            "positive abscissa at most; exceptions listed",
-            _judge_lemma11,
-            "altafini2025-E14",
+        Claim(
+            id="altafini2025-lemma10",
+            place="Lemma 10",
+            statement="Eigenvalues at bipartite consensus of the attention flow.",
+            measures=_MEASURED,
+            test="1e-9",
+            judge=judge_lists("lemma 10"),
+            erratum="altafini2025-E6",
+        ),
+        Claim(
+            id="altafini2025-lemma11",
+            place="Lemma 11",
+            statement="Polygonal equilibria of the attention flow are unstable.",
+            measures=_MEASURED,
+            test="positive abscissa at most; exceptions listed",
+            judge=judge_lemma11,
+            erratum="altafini2025-E14",
         ),
     ),
 )

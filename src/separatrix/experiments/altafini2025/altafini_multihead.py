@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 
 class Settings(Params):
@@ -18,6 +16,12 @@ class Settings(Params):
     heads: tuple[int, ...] = (1, 2, 3, 8)
     n_instances: int = 10
     n_starts: int = 16  # directions from which opposite groups are sought
+
+
+class Measured(Summary):
+    """A row per number of heads."""
+
+    rows: list[dict[str, Any]]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -70,14 +74,18 @@ def run(cell: Cell) -> Payload:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """A row per number of heads."""
     rows = [{"heads": cell.args["heads"], **payload} for cell, payload in results]
-    return {"rows": rows, "tables": {"Several heads": rows}}
+    return Measured(
+        rows=rows,
+        tables={"Several heads": rows},
+    )
 
 
-def _judge_consensus(summary: Summary) -> Judgement:
-    rows = summary["rows"]
+def judge_consensus(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-multihead-consensus``."""
+    rows = summary.rows
     several = [row for row in rows if row["heads"] > 1 and row["off span"] > 0]
     distance = max((row["off span"] for row in several), default=0.0)
     holds = [
@@ -95,8 +103,9 @@ def _judge_consensus(summary: Summary) -> Judgement:
     return judge("consensus sits on eigenvectors of the sum of the value matrices", holds, printed=printed)
 
 
-def _judge_opposite(summary: Summary) -> Judgement:
-    rows = [row for row in summary["rows"] if row["heads"] > 1]
+def judge_opposite(summary: Measured) -> Judgement:
+    """Decide ``separatrix-multihead-opposite``."""
+    rows = [row for row in summary.rows if row["heads"] > 1]
     found, stable = sum(row["opposite"] for row in rows), sum(row["opposite stable"] for row in rows)
     holds = [
         Row("directions found", found, "some", agrees=found > 0),
@@ -116,16 +125,16 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-multihead-consensus",
-            document="altafini2025",
             place="section 7",
             statement="With several heads consensus stays asymptotically stable, on a combination of the heads' "
             "principal eigenvectors.",
             measures="dense spectra at the eigenvectors of the summed value matrix",
             test="eigenvalues to 1e-10; direction in the span of the heads' principal eigenvectors to 1e-6",
-            judge=_judge_consensus,
+            judge=judge_consensus,
             erratum="altafini2025-E15",
         ),
         Claim(
@@ -135,7 +144,7 @@ EXPERIMENT = Experiment(
             statement="Equal opposite groups rest on solutions of a nonlinear eigenproblem, and can be stable.",
             measures="directions found by Newton's method, and their block spectra",
             test="tokens rest to 1e-9; some are stable",
-            judge=_judge_opposite,
+            judge=judge_opposite,
         ),
     ),
 )

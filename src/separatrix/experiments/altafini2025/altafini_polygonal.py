@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 
 class Settings(Params):
@@ -19,6 +17,13 @@ class Settings(Params):
     n_draws: int = 12
     n_starts: int = 8
     n_pairs: int = 200
+
+
+class Measured(Summary):
+    """Share of pairs that end antipodal, and the largest real part there."""
+
+    opposite: float
+    abscissa: float
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -80,7 +85,7 @@ def _pair(cell: Cell) -> Payload:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """How often polygonal states are found, their structure and stability."""
     rows = []
     for key in sorted({(c.args["rank"], c.args["n_tokens"]) for c, _ in results if c.args["part"] == "search"}):
@@ -102,15 +107,16 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     table = [
         {"starts": total, "antipodal ends": opposite, "largest real part there": max(p["abscissa"] for p in pairs)}
     ]
-    return {
-        "opposite": opposite / total,
-        "abscissa": max(p["abscissa"] for p in pairs),
-        "tables": {"Searches": rows, "Pairs under a skew coupling, V = diag(1, -1, -2)": table},
-    }
+    return Measured(
+        opposite=opposite / total,
+        abscissa=max(p["abscissa"] for p in pairs),
+        tables={"Searches": rows, "Pairs under a skew coupling, V = diag(1, -1, -2)": table},
+    )
 
 
-def _judge_unstable(summary: Summary) -> Judgement:
-    searched = [row for row in summary["tables"]["Searches"] if row["rank of V"] > 2 and row["tokens"] > 2]
+def judge_unstable(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-lemma11-polygonal``."""
+    searched = [row for row in summary.table("Searches") if row["rank of V"] > 2 and row["tokens"] > 2]
     rows = [
         Row(
             f"draws with polygonal states that are not antipodal pairs, n = {row['tokens']}",
@@ -119,10 +125,10 @@ def _judge_unstable(summary: Summary) -> Judgement:
         )
         for row in searched
     ]
-    exception = [Row("share of uniform pairs that end polygonal", summary["opposite"], 0.0, 0.02)]
+    exception = [Row("share of uniform pairs that end polygonal", summary.opposite, 0.0, 0.02)]
     evidence = (
-        f"{summary['opposite']:.3f} of uniform pairs under a skew coupling end in a polygonal pair "
-        f"(largest real part {summary['abscissa']:.1e})"
+        f"{summary.opposite:.3f} of uniform pairs under a skew coupling end in a polygonal pair "
+        f"(largest real part {summary.abscissa:.1e})"
     )
     return judge(evidence, rows, counterexamples=exception)
 
@@ -141,15 +147,14 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-lemma11-polygonal",
-            document="altafini2025",
-            place="Lemma 11",
             statement="All polygonal equilibria are unstable.",
             measures="polygonal states found by search, and the share of pairs that end in one",
             test="invertible V: only antipodal pairs; two tokens under a skew coupling: none attract",
-            judge=_judge_unstable,
+            judge=judge_unstable,
             erratum="altafini2025-E14",
         ),
     ),

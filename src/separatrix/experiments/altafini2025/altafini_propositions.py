@@ -6,21 +6,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, judge
 
-from .statements import PAPER, SMOKE, StatementParams, measure_statement, statement_cells, statement_tables, two_groups
+from .statements import PAPER, SMOKE, Measured, Settings, draw_instances, statement_cells, summarise, two_groups
 
 
-def expand(params: StatementParams) -> Iterable[Mapping[str, Any]]:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per statement and seed."""
-    return statement_cells(params, _MEASURES)
+    return statement_cells(settings, _MEASURES)
 
 
 def run(cell: Cell) -> Payload:
     """The measured numbers of one statement."""
-    return measure_statement(cell, "altafini-propositions", _MEASURES)
+    drawn = draw_instances(cell, "altafini-propositions")
+    return _MEASURES[cell.args["part"]](drawn.coupling, drawn.value)
 
 
 def _lemma5(coupling: Any, value: Any) -> Payload:
@@ -107,8 +106,9 @@ _MEASURES = {
 }
 
 
-def _judge_lemma5(summary: Summary) -> Judgement:
-    found = summary["parts"]["lemma 5"]
+def judge_lemma5(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-lemma5``."""
+    found = summary.parts["lemma 5"]
     rows = [
         Row(
             "largest rate of W at random states",
@@ -129,8 +129,9 @@ def _judge_lemma5(summary: Summary) -> Judgement:
     return judge("W = (lambda_1 - m'Vm)/2 falls at every state", rows, printed=printed)
 
 
-def _judge_lemma7(summary: Summary) -> Judgement:
-    found = summary["parts"]["lemma 7"]
+def judge_lemma7(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-lemma7``."""
+    found = summary.parts["lemma 7"]
     rows = [
         Row("distance of attention from 1/n at consensus", found["distance from 1/n"], 0.0, 1e-12),
         Row(
@@ -151,8 +152,9 @@ def _judge_lemma7(summary: Summary) -> Judgement:
     return judge("ranks 1, 2 and m, except where the coupling vanishes", rows, counterexamples=exceptions)
 
 
-def _judge_proposition1(summary: Summary) -> Judgement:
-    found = summary["parts"]["proposition 1"]
+def judge_proposition1(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-proposition1``."""
+    found = summary.parts["proposition 1"]
     regular = found["largest singular value of the last"] > 1e-9
     rows = [
         Row("smallest speed of the states", found["slowest state"], "positive", agrees=found["slowest state"] > 1e-3),
@@ -168,8 +170,9 @@ def _judge_proposition1(summary: Summary) -> Judgement:
     return judge("the matrix is singular at every state, equilibrium or not", rows, counterexamples=exceptions)
 
 
-def _judge_proposition2(summary: Summary) -> Judgement:
-    gaps = summary["parts"]["proposition 2"]["gaps"]
+def judge_proposition2(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-proposition2``."""
+    gaps = summary.parts["proposition 2"]["gaps"]
     rows = [
         Row("gap to the Oja flow shrinks with beta", gaps[1] / gaps[0], 0.01, 0.002),
         Row("gap at beta = 1e-6", gaps[2], 0.0, 1e-4),
@@ -177,18 +180,7 @@ def _judge_proposition2(summary: Summary) -> Judgement:
     return judge(f"gaps {', '.join(f'{gap:.1e}' for gap in gaps)} at beta = 1e-2, 1e-4, 1e-6", rows)
 
 
-def _claim(place: str, statement: str, test: str, decide: Any, erratum: str | None = None) -> Claim:
-    return Claim(
-        id=f"altafini2025-{place.lower().replace(' ', '')}",
-        document="altafini2025",
-        place=place,
-        statement=statement,
-        measures="dense Jacobians and states at random instances",
-        test=test,
-        judge=decide,
-        erratum=erratum,
-    )
-
+_MEASURED = "dense Jacobians and states at random instances"
 
 EXPERIMENT = Experiment(
     name="altafini-propositions",
@@ -196,37 +188,46 @@ EXPERIMENT = Experiment(
     document="altafini2025",
     place="Lemmas 5 and 7; Propositions 1 and 2",
     version=1,
-    scales={"smoke": StatementParams(**SMOKE), "laptop": StatementParams(), "paper": StatementParams(**PAPER)},
+    scales={"smoke": Settings(**SMOKE), "laptop": Settings(), "paper": Settings(**PAPER)},
     expand=expand,
     run=run,
-    summarise=statement_tables,
+    summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "Lemma 5",
-            "W is a Lyapunov function of the multiagent Oja flow.",
-            "rate never positive",
-            _judge_lemma5,
-            "altafini2025-E7",
+        Claim(
+            id="altafini2025-lemma5",
+            place="Lemma 5",
+            statement="W is a Lyapunov function of the multiagent Oja flow.",
+            measures=_MEASURED,
+            test="rate never positive",
+            judge=judge_lemma5,
+            erratum="altafini2025-E7",
         ),
-        _claim(
-            "Lemma 7",
-            "Attention has rank 1, 2 and m at consensus, bipartite and m-clustering states.",
-            "numerical rank",
-            _judge_lemma7,
-            "altafini2025-E11",
+        Claim(
+            id="altafini2025-lemma7",
+            place="Lemma 7",
+            statement="Attention has rank 1, 2 and m at consensus, bipartite and m-clustering states.",
+            measures=_MEASURED,
+            test="numerical rank",
+            judge=judge_lemma7,
+            erratum="altafini2025-E11",
         ),
-        _claim(
-            "Proposition 1",
-            "Clustering equilibria exist iff a scaled matrix is singular.",
-            "singular only at equilibria",
-            _judge_proposition1,
-            "altafini2025-E9",
+        Claim(
+            id="altafini2025-proposition1",
+            place="Proposition 1",
+            statement="Clustering equilibria exist iff a scaled matrix is singular.",
+            measures=_MEASURED,
+            test="singular only at equilibria",
+            judge=judge_proposition1,
+            erratum="altafini2025-E9",
         ),
-        _claim(
-            "Proposition 2",
-            "For beta to zero the flow becomes the multiagent Oja flow.",
-            "gap proportional to beta",
-            _judge_proposition2,
+        Claim(
+            id="altafini2025-proposition2",
+            place="Proposition 2",
+            statement="For beta to zero the flow becomes the multiagent Oja flow.",
+            measures=_MEASURED,
+            test="gap proportional to beta",
+            judge=judge_proposition2,
         ),
     ),
 )

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,14 +68,14 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
             low, high = dynamics.wilson_interval(count, starts)
             row |= {kind: count / starts, f"{kind} low": low, f"{kind} high": high}
         rows.append(row)
-    return {"tables": {"Ends of the Oja flow, V = diag(1, -1, -2)": rows}}
+    return Summary(tables={"Ends of the Oja flow, V = diag(1, -1, -2)": rows})
 
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """Share of antipodal ends against the number of tokens."""
     from separatrix.report.figures.attention_motion import census_bars
 
-    (rows,) = summary["tables"].values()
+    (rows,) = summary.tables.values()
     bars = [
         {
             "family": f"n = {row['tokens']}",
@@ -93,8 +91,9 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
     return {"ends": census_bars(bars, 1, "Ends of the Oja flow, V = diag(1, −1, −2)", labels)}
 
 
-def _judge_consensus(summary: Summary) -> Judgement:
-    (rows,) = summary["tables"].values()
+def judge_consensus(summary: Summary) -> Judgement:
+    """Decide ``altafini2025-theorem1``."""
+    (rows,) = summary.tables.values()
     many = [
         Row(f"share in consensus, n = {row['tokens']}", row["consensus"], 1.0, 0.005)
         for row in rows
@@ -106,8 +105,9 @@ def _judge_consensus(summary: Summary) -> Judgement:
     return judge(evidence, many, counterexamples=two)
 
 
-def _judge_fraction(summary: Summary) -> Judgement:
-    (rows,) = summary["tables"].values()
+def judge_fraction(summary: Summary) -> Judgement:
+    """Decide ``separatrix-oja-pair``."""
+    (rows,) = summary.tables.values()
     pair = [row for row in rows if row["tokens"] == 2]
     found = [Row("share of antipodal ends, n = 2", row["opposite"], 0.135, 0.035) for row in pair]
     return judge("uniform starts of two tokens", found)
@@ -130,12 +130,10 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             id="altafini2025-theorem1",
-            document="altafini2025",
-            place="Theorem 1",
             statement="Almost all starts of the multiagent Oja flow end in consensus on v1.",
             measures="share of uniform starts that end in consensus",
             test="at least 99.5% for n >= 3; n = 2 with lambda_2 < 0 is the exception",
-            judge=_judge_consensus,
+            judge=judge_consensus,
             erratum="altafini2025-E5",
         ),
         Claim(
@@ -145,7 +143,7 @@ EXPERIMENT = Experiment(
             statement="For V = diag(1, -1, -2) about 13% of uniform pairs end antipodal.",
             measures="share of uniform starts of two tokens that end antipodal",
             test="between 0.10 and 0.17",
-            judge=_judge_fraction,
+            judge=judge_fraction,
         ),
     ),
     draw=draw,

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +20,13 @@ class Settings(Params):
     dim: int = 3
     n_points: int = 100  # per split and eigenvector
     splits: tuple[tuple[int, int], ...] = ((2, 2), (2, 3), (3, 3), (2, 6), (4, 5), (1, 1), (1, 3), (1, 6))
+
+
+class Measured(Summary):
+    """Decisions by split, and stable instances of consensus by eigenvector."""
+
+    rows: list[dict[str, int]]
+    consensus: list[dict[str, int]]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -65,7 +70,7 @@ def run(cell: Cell) -> Payload:
     return {**counts, "consensus": consensus}
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Disagreements by split, and consensus by eigenvector."""
     rows = [
         {"n1": cell.args["n1"], "n2": cell.args["n2"]} | {k: v for k, v in payload.items() if k != "consensus"}
@@ -80,19 +85,19 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         }
         for k in range(dim)
     ]
-    return {
-        "rows": rows,
-        "consensus": consensus,
-        "tables": {"Decisions against the dense spectrum": rows, "Consensus by eigenvector": consensus},
-    }
+    return Measured(
+        rows=rows,
+        consensus=consensus,
+        tables={"Decisions against the dense spectrum": rows, "Consensus by eigenvector": consensus},
+    )
 
 
-def _total(summary: Summary, column: str, *, single: bool) -> int:
-    chosen = [row for row in summary["rows"] if (min(row["n1"], row["n2"]) == 1) is single]
+def _total(summary: Measured, column: str, *, single: bool) -> int:
+    chosen = [row for row in summary.rows if (min(row["n1"], row["n2"]) == 1) is single]
     return sum(row[column] for row in chosen)
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Wrong decisions of each criterion."""
     from separatrix.report.figures.attention import disagreements
 
@@ -100,11 +105,12 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
     for name in CRITERIA:
         bars[f"{name}, two or more per group"] = _total(summary, f"{name} wrong", single=False)
         bars[f"{name}, one token alone"] = _total(summary, f"{name} wrong", single=True)
-    points = sum(row["points"] for row in summary["rows"])
+    points = sum(row["points"] for row in summary.rows)
     return {"disagreements": disagreements(bars, points, "Theorem 2 against exact spectra")}
 
 
-def _judge_inequalities(summary: Summary) -> Judgement:
+def judge_inequalities(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-theorem2-inequalities``."""
     points = _total(summary, "points", single=False)
     printed = _total(summary, "printed wrong", single=False)
     rows = [Row("corrected inequalities decided wrongly", _total(summary, "corrected wrong", single=False), 0)]
@@ -116,7 +122,8 @@ def _judge_inequalities(summary: Summary) -> Judgement:
     )
 
 
-def _judge_single(summary: Summary) -> Judgement:
+def judge_single(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-theorem2-single``."""
     wrong = _total(summary, "corrected wrong", single=True)
     points = _total(summary, "points", single=True)
     rows = [
@@ -129,22 +136,24 @@ def _judge_single(summary: Summary) -> Judgement:
     )
 
 
-def _judge_criterion(summary: Summary) -> Judgement:
+def judge_criterion(summary: Measured) -> Judgement:
+    """Decide ``separatrix-criterion-theorem2``."""
     rows = [
         Row(f"wrong, {text}", _total(summary, "one-line criterion wrong", single=single), 0)
         for single, text in ((False, "two or more per group"), (True, "one token alone"))
     ]
-    points = sum(row["points"] for row in summary["rows"])
-    stable = sum(row["stable"] for row in summary["rows"])
+    points = sum(row["points"] for row in summary.rows)
+    stable = sum(row["stable"] for row in summary.rows)
     return judge(f"{points} points, {stable} of them stable", rows)
 
 
-def _judge_consensus(summary: Summary) -> Judgement:
+def judge_consensus(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-theorem2-consensus``."""
     rows = [
         Row(f"consensus stable on v_{row['k']}", row["stable"], row["instances"] if row["k"] == 1 else 0)
-        for row in summary["consensus"]
+        for row in summary.consensus
     ]
-    return judge(f"stable on v_1 in {summary['consensus'][0]['stable']} instances and never elsewhere", rows)
+    return judge(f"stable on v_1 in {summary.consensus[0]['stable']} instances and never elsewhere", rows)
 
 
 EXPERIMENT = Experiment(
@@ -157,34 +166,30 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-theorem2-consensus",
-            document="altafini2025",
-            place="Theorem 2",
             statement="Consensus on the principal eigenvector is always stable, on the others never.",
             measures="dense tangent abscissa at consensus",
             test="no exception",
-            judge=_judge_consensus,
+            judge=judge_consensus,
         ),
         Claim(
             id="altafini2025-theorem2-inequalities",
-            document="altafini2025",
             place="Theorem 2, Eq. (9)",
             statement="A bipartite consensus is stable iff delta_l lambda_k > 0 and inequalities (9) hold.",
             measures="points decided against the dense spectrum, two tokens or more in each group",
             test="zero",
-            judge=_judge_inequalities,
+            judge=judge_inequalities,
             erratum="altafini2025-E12",
         ),
         Claim(
             id="altafini2025-theorem2-single",
-            document="altafini2025",
-            place="Theorem 2",
             statement="delta_l lambda_k > 0 for both groups is necessary for stability.",
             measures="points decided against the dense spectrum by the corrected theorem",
             test="zero; counterexamples with a single token",
-            judge=_judge_single,
+            judge=judge_single,
             erratum="altafini2025-E13",
         ),
         Claim(
@@ -194,7 +199,7 @@ EXPERIMENT = Experiment(
             statement="lambda_k c > 0 and max lambda_j < H |lambda_k| decide every case, single tokens included.",
             measures="points decided against the dense spectrum",
             test="zero",
-            judge=_judge_criterion,
+            judge=judge_criterion,
         ),
     ),
     draw=draw,

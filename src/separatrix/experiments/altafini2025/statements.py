@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.definition import Params, Payload, Summary
+from separatrix.lab import Cell, Params, Payload, Summary
+
+if TYPE_CHECKING:
+    from separatrix.matrices import AttentionInstance
 
 SMOKE: dict[str, Any] = {"n_instances": 6}
 PAPER: dict[str, Any] = {"n_instances": 50, "seeds": (0, 1)}
 
 
-class StatementParams(Params):
+class Settings(Params):
     """Random instances for each statement."""
 
     dim: int = 3
     n_instances: int = 20
 
 
-def statement_cells(params: StatementParams, parts: Iterable[str]) -> Iterable[Mapping[str, Any]]:
+class Measured(Summary):
+    """What was measured for each statement, by quantity."""
+
+    parts: dict[str, dict[str, Any]]
+
+
+def statement_cells(settings: Settings, parts: Iterable[str]) -> Iterable[Mapping[str, Any]]:
     """One cell per statement and seed."""
-    for seed in params.seeds:
+    for seed in settings.seeds:
         for part in parts:
-            yield {"part": part, "seed": seed, "dim": params.dim, "n_instances": params.n_instances}
+            yield {"part": part, "seed": seed, "dim": settings.dim, "n_instances": settings.n_instances}
 
 
-def measure_statement(cell: Cell, experiment: str, measures: Mapping[str, Callable[[Any, Any], Payload]]) -> Payload:
-    """Draw the instances of a cell and measure what its statement is about on their couplings and values."""
+def draw_instances(cell: Cell, experiment: str) -> AttentionInstance:
+    """The random instances of a cell, as one batch."""
     from separatrix import matrices
 
-    part = cell.args["part"]
-    drawn = matrices.attention_instance(
-        cell.args["dim"], generator=spawn(cell.seed, experiment, part), batch=(cell.args["n_instances"],)
-    )
-    return measures[part](drawn.coupling, drawn.value)
+    generator = spawn(cell.seed, experiment, cell.args["part"])
+    return matrices.attention_instance(cell.args["dim"], generator=generator, batch=(cell.args["n_instances"],))
 
 
-def statement_tables(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """The numbers of the first seed in full, and a table of all."""
     parts: dict[str, Any] = {}
     for cell, payload in results:
@@ -48,7 +53,7 @@ def statement_tables(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         for cell, payload in results
         for name, value in payload.items()
     ]
-    return {"parts": parts, "tables": {"Measured": table}}
+    return Measured(parts=parts, tables={"Measured": table})
 
 
 def two_groups(value: Any, k: int, n1: int, n2: int) -> Any:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-NAME = "anguita-fig3-2"
 
 
 class Settings(Params):
@@ -27,22 +25,28 @@ class Settings(Params):
     n_shown: int = 60
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+class Measured(Summary):
+    """Curves of the first seed, by balance."""
+
+    panels: dict[str, dict[str, Any]]
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per balance and seed."""
-    common = params.model_dump(include={"size", "scale", "lr", "horizon", "n_shown"})
-    for seed in params.seeds:
-        for balance in params.balances:
+    common = settings.model_dump(include={"size", "scale", "lr", "horizon", "n_shown"})
+    for seed in settings.seeds:
+        for balance in settings.balances:
             yield {"balance": balance, **common, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Gradient descent from an aligned start; strength of every mode beside the closed form, corrected and printed."""
     import torch
 
     from separatrix import dynamics, matrices, tasks
 
     args = cell.args
-    generator = spawn(cell.seed, NAME, "init")
+    generator = spawn(cell.seed, "anguita-fig3-2", "init")
     task = tasks.white_regression(args["size"], args["size"], generator=generator)
     w1, w2 = matrices.aligned_balanced_pair(
         args["balance"], task.corr_yx, args["size"], scale=args["scale"], generator=generator
@@ -84,7 +88,7 @@ def _printed(t: float, start: float, s: float, lam: float) -> float:
     return lam * half / (1 - half**2)
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Worst errors per balance, and the curves of the first seed."""
     table, panels = [], {}
     for cell, payload in results:
@@ -93,7 +97,10 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         table.append({"balance": balance, "seed": cell.seed, **{name: payload[name] for name in names}})
         if f"balance {balance:g}" not in panels:
             panels[f"balance {balance:g}"] = _panel(payload)
-    return {"tables": {"errors": table}, "panels": panels}
+    return Measured(
+        tables={"errors": table},
+        panels=panels,
+    )
 
 
 def _panel(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,9 +114,9 @@ def _panel(payload: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def judge_formula(summary: Mapping[str, Any]) -> Judgement:
+def judge_formula(summary: Measured) -> Judgement:
     """Theorem 3.2.1: corrected formula for both signs, printed one for positive balance only."""
-    table = summary["tables"]["errors"]
+    table = summary.table("errors")
     rows = [Row(f"error at balance {row['balance']:g}", row["exact_error"], 0.0, 1e-8) for row in table]
     printed = [
         Row(f"error as printed, balance {row['balance']:g}", row["printed_error"], 0.0, 1e-8)
@@ -125,27 +132,27 @@ def judge_formula(summary: Mapping[str, Any]) -> Judgement:
     )
 
 
-def judge_figure(summary: Mapping[str, Any]) -> Judgement:
+def judge_figure(summary: Measured) -> Judgement:
     """Figure 3.2: every mode of descent follows its own closed form, and modes do not mix."""
-    table = summary["tables"]["errors"]
+    table = summary.table("errors")
     rows = [Row(f"descent off the curve, balance {row['balance']:g}", row["descent_error"], 0.0, 0.03) for row in table]
     rows += [Row(f"leak between modes, balance {row['balance']:g}", row["leak"], 0.0, 1e-9) for row in table]
     return judge(f"largest deviation {max(row['descent_error'] for row in table):.2g} of the largest mode", rows)
 
 
-def draw(summary: Mapping[str, Any]) -> dict[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.2 for several balances."""
     from separatrix.report.figures import linear
 
     return {
         "fig3-2": linear.curve_panels(
-            summary["panels"], x_label="time", y_label="strength of a mode", dots_label="gradient descent"
+            summary.panels, x_label="time", y_label="strength of a mode", dots_label="gradient descent"
         )
     }
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig3-2",
     title="Aligned balanced networks: every mode by itself",
     document="anguita2024",
     place="Figure 3.2, Theorems 3.2.1 and 3.2.2",
@@ -158,25 +165,24 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
-            "anguita2024-thm3.2.1",
-            "anguita2024",
-            "Theorem 3.2.1",
-            "aligned modes follow a closed form for any balance",
-            "largest error against integration at rtol 1e-11",
-            "1e-8",
-            judge_formula,
-            "anguita2024-3.2",
+            id="anguita2024-thm3.2.1",
+            place="Theorem 3.2.1",
+            statement="aligned modes follow a closed form for any balance",
+            measures="largest error against integration at rtol 1e-11",
+            test="1e-8",
+            judge=judge_formula,
+            erratum="anguita2024-3.2",
         ),
         Claim(
-            "anguita2024-fig3.2",
-            "anguita2024",
-            "Figure 3.2",
-            "gradient descent from an aligned start follows the closed form mode by mode",
-            "largest deviation relative to the largest mode",
-            "3 percent; no leak between modes",
-            judge_figure,
+            id="anguita2024-fig3.2",
+            place="Figure 3.2",
+            statement="gradient descent from an aligned start follows the closed form mode by mode",
+            measures="largest deviation relative to the largest mode",
+            test="3 percent; no leak between modes",
+            judge=judge_figure,
         ),
     ),
     draw=draw,

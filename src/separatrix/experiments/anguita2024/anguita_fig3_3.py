@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "anguita-fig3-3"
 QUANTITIES = ("product", "input representation", "output representation", "kernel")
 
 
@@ -27,22 +26,28 @@ class Settings(Params):
     scale: float = 1.0
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+class Measured(Summary):
+    """Curves of the first seed, by quantity and balance."""
+
+    panels: dict[str, dict[str, Any]]
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per balance and seed."""
-    common = params.model_dump(include={"size", "n_samples", "lr", "steps", "scale"})
-    for seed in params.seeds:
-        for balance in params.balances:
+    common = settings.model_dump(include={"size", "n_samples", "lr", "steps", "scale"})
+    for seed in settings.seeds:
+        for balance in settings.balances:
             yield {"balance": balance, **common, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Descent beside the exact solution: product, representations, kernel; and the document's formula both ways."""
     import torch
 
     from separatrix import dynamics, matrices, tasks
 
     args = cell.args
-    generator = spawn(cell.seed, NAME, "task")
+    generator = spawn(cell.seed, "anguita-fig3-3", "task")
     task = tasks.white_regression(args["size"], args["size"], args["n_samples"], generator=generator)
     w1, w2 = matrices.balanced_pair(args["balance"], *[args["size"]] * 3, scale=args["scale"], generator=generator)
     flow = theory.BalancedFlow(w1, w2, task.corr_yx)
@@ -77,7 +82,7 @@ def run(cell: Cell) -> dict[str, Any]:
     return payload
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Errors and changes per balance; the curves of the first seed."""
     table: list[dict[str, Any]] = []
     panels: dict[str, dict[str, Any]] = {}
@@ -90,7 +95,10 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
             label = f"balance {cell.args['balance']:g}"
             if label not in panel:
                 panel[label] = _curve(payload, name)
-    return {"tables": {"exact against descent": table}, "panels": panels}
+    return Measured(
+        tables={"exact against descent": table},
+        panels=panels,
+    )
 
 
 def _curve(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -102,9 +110,9 @@ def _curve(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def judge_figure(summary: Mapping[str, Any]) -> Judgement:
+def judge_figure(summary: Measured) -> Judgement:
     """Exact solution against descent for every quantity of the figure."""
-    table = summary["tables"]["exact against descent"]
+    table = summary.table("exact against descent")
     rows = [
         Row(f"{name}, balance {row['balance']:g}", row[f"{name} error"], 0.0, 0.05)
         for row in table
@@ -113,10 +121,10 @@ def judge_figure(summary: Mapping[str, Any]) -> Judgement:
     return judge(f"largest relative deviation {max(float(row.measured) for row in rows):.2g}", rows)
 
 
-def judge_lazy(summary: Mapping[str, Any]) -> Judgement:
+def judge_lazy(summary: Measured) -> Judgement:
     """Large balance: the heavy representation and the kernel barely move, the light one is small."""
     rows = []
-    for row in summary["tables"]["exact against descent"]:
+    for row in summary.table("exact against descent"):
         if abs(row["balance"]) >= 10:
             heavy, light = QUANTITIES[2:0:-1] if row["balance"] > 0 else QUANTITIES[1:3]
             rows.append(Row(f"change of the {heavy}, balance {row['balance']:g}", row[f"{heavy} change"], 0.0, 0.05))
@@ -126,9 +134,9 @@ def judge_lazy(summary: Mapping[str, Any]) -> Judgement:
     return judge("square network: kernel and heavy representation change by a few percent at most", rows)
 
 
-def judge_theorem(summary: Mapping[str, Any]) -> Judgement:
+def judge_theorem(summary: Measured) -> Judgement:
     """Theorem 3.3.1, item 3, with and without the inverse, against integration."""
-    table = summary["tables"]["exact against descent"]
+    table = summary.table("exact against descent")
     rows = [Row(f"ours, balance {row['balance']:g}", row["exact_error"], 0.0, 1e-10) for row in table]
     rows += [Row(f"corrected, balance {row['balance']:g}", row["corrected_error"], 0.0, 1e-6) for row in table]
     printed = [Row(f"printed, balance {row['balance']:g}", row["printed_error"], 0.0, 1e-6) for row in table]
@@ -138,19 +146,19 @@ def judge_theorem(summary: Mapping[str, Any]) -> Judgement:
     )
 
 
-def draw(summary: Mapping[str, Any]) -> dict[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.3: one entry of each quantity."""
     from separatrix.report.figures import linear
 
     return {
         "fig3-3": linear.curve_panels(
-            summary["panels"], x_label="time", y_label="entry (1, 2)", dots_label="gradient descent"
+            summary.panels, x_label="time", y_label="entry (1, 2)", dots_label="gradient descent"
         )
     }
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig3-3",
     title="Unaligned networks: exact dynamics of product, representations and kernel",
     document="anguita2024",
     place="Figure 3.3, Theorem 3.3.1",
@@ -159,34 +167,32 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
-            "anguita2024-fig3.3",
-            "anguita2024",
-            "Figure 3.3",
-            "the exact solution matches descent for product, representations and kernel",
-            "largest relative deviation",
-            "5 percent",
-            judge_figure,
+            id="anguita2024-fig3.3",
+            place="Figure 3.3",
+            statement="the exact solution matches descent for product, representations and kernel",
+            measures="largest relative deviation",
+            test="5 percent",
+            judge=judge_figure,
         ),
         Claim(
-            "anguita2024-fig3.3-lazy",
-            "anguita2024",
-            "Figure 3.3",
-            "at large balance of either sign the kernel stays almost constant (equal sizes)",
-            "relative change over training",
-            "5 percent",
-            judge_lazy,
+            id="anguita2024-fig3.3-lazy",
+            place="Figure 3.3",
+            statement="at large balance of either sign the kernel stays almost constant (equal sizes)",
+            measures="relative change over training",
+            test="5 percent",
+            judge=judge_lazy,
         ),
         Claim(
-            "anguita2024-thm3.3.1",
-            "anguita2024",
-            "Theorem 3.3.1",
-            "closed form of the Gram matrix for equal sizes",
-            "relative error against integration at rtol 1e-12",
-            "1e-10 ours, 1e-6 the document's",
-            judge_theorem,
-            "anguita2024-3.3.1-item3",
+            id="anguita2024-thm3.3.1",
+            place="Theorem 3.3.1",
+            statement="closed form of the Gram matrix for equal sizes",
+            measures="relative error against integration at rtol 1e-12",
+            test="1e-10 ours, 1e-6 the document's",
+            judge=judge_theorem,
+            erratum="anguita2024-3.3.1-item3",
         ),
     ),
     draw=draw,

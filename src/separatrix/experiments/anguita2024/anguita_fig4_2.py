@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-NAME = "anguita-fig4-2"
 
 
 class Settings(Params):
@@ -30,23 +28,30 @@ class Settings(Params):
     n_times: int = 120
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+class Measured(Summary):
+    """Heat maps and curves of the first seed, by start."""
+
+    maps: dict[str, list[list[float]]]
+    series: dict[str, dict[str, Any]]
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per kind of start and seed."""
-    horizon = params.lr * params.steps
-    starts = [("gaussian", params.small), ("gaussian", params.large)] + [("balanced", b) for b in params.balances]
-    for seed in params.seeds:
+    horizon = settings.lr * settings.steps
+    starts = [("gaussian", settings.small), ("gaussian", settings.large)] + [("balanced", b) for b in settings.balances]
+    for seed in settings.seeds:
         for kind, value in starts:
             yield {
                 "kind": kind,
                 "value": value,
-                "scale": params.large,
+                "scale": settings.large,
                 "horizon": horizon,
-                "n_times": params.n_times,
+                "n_times": settings.n_times,
                 "seed": seed,
             }
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Loss over time and the Gram matrix at the end: exact for balanced starts, integrated for Gaussian ones."""
     import torch
 
@@ -54,7 +59,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
     args = cell.args
     task = tasks.semantic_task()
-    generator = spawn(cell.seed, NAME, args["kind"], str(args["value"]))
+    generator = spawn(cell.seed, "anguita-fig4-2", args["kind"], str(args["value"]))
     times = torch.cat(
         [
             torch.zeros(1, dtype=torch.float64),
@@ -82,7 +87,7 @@ def _label(args: Mapping[str, Any]) -> str:
     return f"Gaussian {args['value']:g}" if args["kind"] == "gaussian" else f"balance {args['value']:g}"
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Scores, final error, exponential rate of the loss; heat maps and curves of the first seed."""
     import numpy
 
@@ -99,7 +104,11 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
             maps[label] = (payload["gram"] / 8).tolist()
             shown = (loss > 1e-12) & (times > 0)
             series[label] = {"x": times[shown].tolist(), "y": numpy.asarray(loss)[shown].tolist()}
-    return {"tables": {"semantic task": table}, "maps": maps, "series": series}
+    return Measured(
+        tables={"semantic task": table},
+        maps=maps,
+        series=series,
+    )
 
 
 def _rate(times: Any, loss: Any) -> float:
@@ -123,11 +132,11 @@ def _heavy_error(args: Mapping[str, Any], gram: Any) -> float:
     return float(numpy.linalg.norm(heavy - size * numpy.eye(8)) / (size * math.sqrt(8)))
 
 
-def _table(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return summary["tables"]["semantic task"]
+def _table(summary: Measured) -> list[dict[str, Any]]:
+    return summary.table("semantic task")
 
 
-def judge_specific(summary: Mapping[str, Any]) -> Judgement:
+def judge_specific(summary: Measured) -> Judgement:
     """Small Gaussian and zero-balanced starts end with representations that mirror the task; a large one does not."""
     rows = []
     for row in _table(summary):
@@ -140,7 +149,7 @@ def judge_specific(summary: Mapping[str, Any]) -> Judgement:
     return judge("rich starts end with a score of 1 on both sides, the large Gaussian start does not", rows)
 
 
-def judge_heavy(summary: Mapping[str, Any]) -> Judgement:
+def judge_heavy(summary: Measured) -> Judgement:
     """At large balance the heavy representation is nearly a multiple of the identity."""
     rows = [
         Row(f"distance from |balance| I, {row['start']}", row["heavy_error"], 0.0, 0.1)
@@ -150,7 +159,7 @@ def judge_heavy(summary: Mapping[str, Any]) -> Judgement:
     return judge("within 10 percent of |balance| I at balance 10, closer at 100", rows)
 
 
-def judge_rate(summary: Mapping[str, Any]) -> Judgement:
+def judge_rate(summary: Measured) -> Judgement:
     """Figure 4.3: the loss falls at a rate of twice |balance|, where the printed rate of learning gives |balance|."""
     rows, printed = [], []
     for row in _table(summary):
@@ -160,7 +169,7 @@ def judge_rate(summary: Mapping[str, Any]) -> Judgement:
     return judge("slope of the log loss at |balance| = 100 is 2 |balance|", rows, printed=printed)
 
 
-def judge_faster(summary: Mapping[str, Any]) -> Judgement:
+def judge_faster(summary: Measured) -> Judgement:
     """Higher |balance| converges faster in this square network."""
     rates = {row["start"]: row["rate"] for row in _table(summary)}
     order = [rates[name] for name in ("balance 0", "balance 10", "balance 100")]
@@ -175,16 +184,16 @@ def judge_faster(summary: Mapping[str, Any]) -> Judgement:
     return judge("the rate of the loss rises with |balance|", rows)
 
 
-def draw(summary: Mapping[str, Any]) -> dict[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 4.2 (Gram matrices over 8, colour range 0.5) and Figure 4.3 (loss)."""
     from separatrix.report.figures import linear
 
-    curves = linear.curves(summary["series"], x_label="time", y_label="loss", x_log=True, y_log=True)
-    return {"fig4-2": linear.heat_maps(summary["maps"], limit=0.5, label="Q Q' / 8", split=8), "fig4-3": curves}
+    curves = linear.curves(summary.series, x_label="time", y_label="loss", x_log=True, y_log=True)
+    return {"fig4-2": linear.heat_maps(summary.maps, limit=0.5, label="Q Q' / 8", split=8), "fig4-3": curves}
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig4-2",
     title="Semantic task: representations and loss from five kinds of start",
     document="anguita2024",
     place="Figures 4.2 and 4.3",
@@ -197,43 +206,40 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
-            "anguita2024-fig4.2-specific",
-            "anguita2024",
-            "Figure 4.2",
-            "small or zero-balanced starts give task-specific representations, large Gaussian ones do not",
-            "task-specific score at convergence",
-            "1e-3",
-            judge_specific,
+            id="anguita2024-fig4.2-specific",
+            place="Figure 4.2",
+            statement="small or zero-balanced starts give task-specific representations, large Gaussian ones do not",
+            measures="task-specific score at convergence",
+            test="1e-3",
+            judge=judge_specific,
         ),
         Claim(
-            "anguita2024-fig4.2-heavy",
-            "anguita2024",
-            "Figure 4.2",
-            "at balance 10 the heavy representation resembles |balance| I",
-            "relative distance",
-            "10 percent",
-            judge_heavy,
+            id="anguita2024-fig4.2-heavy",
+            place="Figure 4.2",
+            statement="at balance 10 the heavy representation resembles |balance| I",
+            measures="relative distance",
+            test="10 percent",
+            judge=judge_heavy,
         ),
         Claim(
-            "anguita2024-fig4.3-rate",
-            "anguita2024",
-            "Figure 4.3",
-            "for large |balance| the loss falls exponentially at a rate set by |balance|",
-            "slope of the log loss in units of the input variance",
-            "5 percent",
-            judge_rate,
-            "anguita2024-fig4.3-rate",
+            id="anguita2024-fig4.3-rate",
+            place="Figure 4.3",
+            statement="for large |balance| the loss falls exponentially at a rate set by |balance|",
+            measures="slope of the log loss in units of the input variance",
+            test="5 percent",
+            judge=judge_rate,
+            erratum="anguita2024-fig4.3-rate",
         ),
         Claim(
-            "anguita2024-fig4.3-faster",
-            "anguita2024",
-            "Figure 4.3",
-            "higher |balance| converges faster (square network)",
-            "slope of the log loss",
-            "ordering",
-            judge_faster,
+            id="anguita2024-fig4.3-faster",
+            place="Figure 4.3",
+            statement="higher |balance| converges faster (square network)",
+            measures="slope of the log loss",
+            test="ordering",
+            judge=judge_faster,
         ),
     ),
     draw=draw,

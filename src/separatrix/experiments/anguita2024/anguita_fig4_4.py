@@ -1,22 +1,22 @@
-"""anguita2024, Figures 4.4 and 4.5: steps to convergence, and how task-specific the representations are."""
+"""anguita2024, Figure 4.4: steps to convergence over the balance."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 from separatrix.sources.anguita2024 import PRINTED_STEPS_LAW
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class StepSettings(Params):
+class Settings(Params):
     """Balances, threshold and learning rate of Figure 4.4; balances beyond 20 are ours."""
 
     balances: tuple[float, ...] = tuple(20 ** (index / 29) for index in range(30))
@@ -27,15 +27,15 @@ class StepSettings(Params):
     check: tuple[float, ...] = (5.0, 20.0)
 
 
-def expand_steps(params: StepSettings) -> Iterator[dict[str, Any]]:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per seed: all balances run as one batch."""
-    common = params.model_dump(include={"threshold", "lr", "scale", "check"})
-    positive = sorted({*params.balances, *params.beyond, *params.check})
-    for seed in params.seeds:
+    common = settings.model_dump(include={"threshold", "lr", "scale", "check"})
+    positive = sorted({*settings.balances, *settings.beyond, *settings.check})
+    for seed in settings.seeds:
         yield {"balances": [*(-b for b in reversed(positive)), *positive], **common, "seed": seed}
 
 
-def run_steps(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Steps until the mean square error falls below the threshold: from the exact flow, and by descent for a few."""
     import torch
 
@@ -70,7 +70,7 @@ def _crossing(times: Any, values: Any, goal: float) -> float:
     return float(times[k - 1]) * (float(times[k]) / float(times[k - 1])) ** part
 
 
-def summarise_steps(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     """Mean steps per balance over seeds; steps times |balance|; descent against the exact count."""
     balances = results[0][0].args["balances"]
     table = []
@@ -83,12 +83,12 @@ def summarise_steps(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str,
         for cell, payload in results
         for balance, exact, descent in zip(cell.args["check"], payload["checked"], payload["descent"], strict=True)
     ]
-    return {"tables": {"steps to convergence": table, "descent": checks}}
+    return Summary(tables={"steps to convergence": table, "descent": checks})
 
 
-def judge_law(summary: Mapping[str, Any]) -> Judgement:
+def judge_law(summary: Summary) -> Judgement:
     """Steps fall like 1 / |balance|; the printed exponential fails beyond the balances it was fitted to."""
-    table = {row["balance"]: row for row in summary["tables"]["steps to convergence"]}
+    table = {row["balance"]: row for row in summary.table("steps to convergence")}
     far = sorted(b for b in table if b >= 50)
     first, last = table[far[0]]["steps_times_balance"], table[far[-1]]["steps_times_balance"]
     rows = [Row(f"steps * balance at {far[-1]:g} over that at {far[0]:g}", last / first, 1.0, 0.1)]
@@ -101,7 +101,7 @@ def judge_law(summary: Mapping[str, Any]) -> Judgement:
     return judge(text, rows, printed=printed)
 
 
-def judge_flow(summary: Mapping[str, Any]) -> Judgement:
+def judge_flow(summary: Summary) -> Judgement:
     """Steps from the exact flow agree with descent."""
     rows = [
         Row(
@@ -110,14 +110,14 @@ def judge_flow(summary: Mapping[str, Any]) -> Judgement:
             row["exact"],
             0.03 * row["exact"] + 1,
         )
-        for row in summary["tables"]["descent"]
+        for row in summary.table("descent")
     ]
     return judge("the exact flow predicts the steps of descent to 3 percent", rows)
 
 
-def judge_fewer(summary: Mapping[str, Any]) -> Judgement:
+def judge_fewer(summary: Summary) -> Judgement:
     """More |balance|, fewer steps, on both sides alike."""
-    table = summary["tables"]["steps to convergence"]
+    table = summary.table("steps to convergence")
     steps = [row["steps"] for row in sorted(table, key=lambda row: row["balance"]) if row["balance"] > 0]
     rows = [
         Row(
@@ -132,11 +132,11 @@ def judge_fewer(summary: Mapping[str, Any]) -> Judgement:
     return judge("steps fall with |balance| and do not depend on its sign (square network)", rows)
 
 
-def draw_steps(summary: Mapping[str, Any]) -> dict[str, Figure]:
+def draw(summary: Summary) -> Mapping[str, Figure]:
     """Figure 4.4 with the printed law and ours."""
     from separatrix.report.figures import linear
 
-    table = [row for row in summary["tables"]["steps to convergence"] if row["balance"] > 0]
+    table = [row for row in summary.table("steps to convergence") if row["balance"] > 0]
     x = [row["balance"] for row in table]
     height, rate = PRINTED_STEPS_LAW
     constant = table[-1]["steps_times_balance"]
@@ -151,146 +151,44 @@ def draw_steps(summary: Mapping[str, Any]) -> dict[str, Figure]:
     return {"fig4-4": linear.curves(series, x_label="balance", y_label="steps to convergence", x_log=True, y_log=True)}
 
 
-class ScoreSettings(Params):
-    """Balances of Figure 4.5 in units of the target map (inputs scaled to be white)."""
-
-    balances: tuple[float, ...] = tuple(
-        sign * 100 ** (index / 40) * 0.1 ** (1 - index / 40) for sign in (-1, 1) for index in range(41)
-    )
-    printed: tuple[float, ...] = (0.0, 1.0, 2.0, 2.169, 5.0, 10.0, 20.0, 100.0)
-
-
-def expand_scores(params: ScoreSettings) -> Iterator[dict[str, Any]]:
-    """One cell: everything is closed form."""
-    yield {"balances": sorted({*params.balances, *params.printed, *(-b for b in params.printed)})}
-
-
-def run_scores(cell: Cell) -> dict[str, Any]:
-    """Scores of the converged representations, in closed form and from the exact flow at infinite time."""
-    import torch
-
-    from separatrix import matrices, tasks
-
-    target = 8 * tasks.semantic_task().corr_yx
-    balances = torch.tensor(cell.args["balances"], dtype=torch.float64)
-    many = target.expand(len(balances), 8, 8)
-    score_in, score_out = theory.task_specific_score(*theory.square_representations(many, balances), many)
-    w1, w2 = matrices.balanced_pair(balances, 8, 8, 8, product=0.5 * target, generator=spawn(0, "anguita-fig4-5"))
-    gram = theory.BalancedFlow(w1, w2, target).gram_limit()
-    flow_in, flow_out = theory.task_specific_score(gram[:, :8, :8], gram[:, 8:, 8:], many)
-    gap = torch.maximum((score_in - flow_in).abs(), (score_out - flow_out).abs()).max()
-    return {"score_in": score_in, "score_out": score_out, "gap": float(gap)}
-
-
-def summarise_scores(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
-    """The two scores over the balance."""
-    cell, payload = results[0]
-    table = [
-        {"balance": b, "score_in": float(i), "score_out": float(o)}
-        for b, i, o in zip(cell.args["balances"], payload["score_in"], payload["score_out"], strict=True)
-    ]
-    return {"tables": {"task-specific score": table}, "gap": payload["gap"]}
-
-
-def judge_scores(summary: Mapping[str, Any]) -> Judgement:
-    """Peak at zero; then one side returns to 1 and the other falls to the score of the identity."""
-    table = {row["balance"]: row for row in summary["tables"]["task-specific score"]}
-    rows = [
-        Row("input score at 0", table[0.0]["score_in"], 1.0, 1e-9),
-        Row("output score at 0", table[0.0]["score_out"], 1.0, 1e-9),
-        Row("input score at 100", table[100.0]["score_in"], 1.0, 1e-6),
-        Row("output score at 100", table[100.0]["score_out"], 0.957107, 1e-3),
-        Row("input score at -100", table[-100.0]["score_in"], table[100.0]["score_out"], 1e-9),
-        Row("closed form against the exact flow at infinite time", summary["gap"], 0.0, 1e-9),
-    ]
-    low = min((row for b, row in table.items() if b > 0), key=lambda row: row["score_in"])
-    rows.append(Row("the input score dips near the task's singular values", low["score_in"], 0.991635, 2e-5))
-    return judge(
-        f"both scores are 1 at balance 0; the input score dips to {low['score_in']:.4f} at {low['balance']:.2f}", rows
-    )
-
-
-def draw_scores(summary: Mapping[str, Any]) -> dict[str, Figure]:
-    """Figure 4.5."""
-    from separatrix.report.figures import linear
-
-    table = summary["tables"]["task-specific score"]
-    x = [math.asinh(row["balance"]) for row in table]
-    series = {
-        "input representation": {"x": x, "y": [row["score_in"] for row in table]},
-        "output representation": {"x": x, "y": [row["score_out"] for row in table]},
-    }
-    return {"fig4-5": linear.curves(series, x_label="asinh(balance)", y_label="task-specific score")}
-
-
-FIG_4_4 = Experiment(
+EXPERIMENT = Experiment(
     name="anguita-fig4-4",
     title="Steps to convergence over the balance",
     document="anguita2024",
     place="Figure 4.4",
     version=1,
     scales={
-        "smoke": StepSettings(balances=(1.0, 2.0, 5.0, 10.0, 20.0)),
-        "laptop": StepSettings(seeds=(0, 1, 2, 3, 4)),
-        "paper": StepSettings(seeds=tuple(range(20))),
+        "smoke": Settings(balances=(1.0, 2.0, 5.0, 10.0, 20.0)),
+        "laptop": Settings(seeds=(0, 1, 2, 3, 4)),
+        "paper": Settings(seeds=tuple(range(20))),
     },
-    expand=expand_steps,
-    run=run_steps,
-    summarise=summarise_steps,
+    expand=expand,
+    run=run,
+    summarise=summarise,
     claims=(
         Claim(
-            "anguita2024-fig4.4-fewer",
-            "anguita2024",
-            "Figure 4.4",
-            "a larger |balance| needs fewer steps (square network)",
-            "steps to mean square error 1e-3",
-            "ordering; symmetric in the sign",
-            judge_fewer,
+            id="anguita2024-fig4.4-fewer",
+            statement="a larger |balance| needs fewer steps (square network)",
+            measures="steps to mean square error 1e-3",
+            test="ordering; symmetric in the sign",
+            judge=judge_fewer,
         ),
         Claim(
-            "anguita2024-fig4.4-law",
-            "anguita2024",
-            "Figure 4.4",
-            "the steps fall with |balance| by a simple law",
-            "steps times |balance| at large balance",
-            "constant within 10 percent",
-            judge_law,
-            "anguita2024-fig4.3-rate",
+            id="anguita2024-fig4.4-law",
+            statement="the steps fall with |balance| by a simple law",
+            measures="steps times |balance| at large balance",
+            test="constant within 10 percent",
+            judge=judge_law,
+            erratum="anguita2024-fig4.3-rate",
         ),
         Claim(
-            "anguita2024-fig4.4-flow",
-            "separatrix",
-            "Figure 4.4",
-            "the exact flow predicts the steps of gradient descent",
-            "steps",
-            "3 percent",
-            judge_flow,
+            id="anguita2024-fig4.4-flow",
+            document="separatrix",
+            statement="the exact flow predicts the steps of gradient descent",
+            measures="steps",
+            test="3 percent",
+            judge=judge_flow,
         ),
     ),
-    draw=draw_steps,
-)
-
-FIG_4_5 = Experiment(
-    name="anguita-fig4-5",
-    title="Task-specific score of the representations over the balance",
-    document="anguita2024",
-    place="Figure 4.5",
-    version=1,
-    scales={"smoke": ScoreSettings(), "laptop": ScoreSettings(), "paper": ScoreSettings()},
-    expand=expand_scores,
-    run=run_scores,
-    summarise=summarise_scores,
-    claims=(
-        Claim(
-            "anguita2024-fig4.5",
-            "anguita2024",
-            "Figure 4.5",
-            "both scores peak at balance zero; at large balance one returns to 1 and the other falls to its floor",
-            "task-specific score at convergence",
-            "1e-3 and tighter",
-            judge_scores,
-            "anguita2024-4.34",
-        ),
-    ),
-    draw=draw_scores,
+    draw=draw,
 )

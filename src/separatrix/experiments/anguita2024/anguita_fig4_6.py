@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-NAME = "anguita-fig4-6"
 
 
 class Settings(Params):
@@ -29,36 +27,43 @@ class Settings(Params):
     scale: float = 0.5
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+class Measured(Summary):
+    """Curves of the first seed, by task."""
+
+    losses: dict[str, dict[str, Any]]
+    rate: dict[str, dict[str, Any]]
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per figure and seed."""
-    common = params.model_dump(include={"size", "n_samples", "lr", "scale"})
-    for seed in params.seeds:
+    common = settings.model_dump(include={"size", "n_samples", "lr", "scale"})
+    for seed in settings.seeds:
         yield {
             "figure": "4.6",
-            "balance": params.balance,
-            "n_tasks": params.n_tasks,
-            "steps": params.steps,
+            "balance": settings.balance,
+            "n_tasks": settings.n_tasks,
+            "steps": settings.steps,
             **common,
             "seed": seed,
         }
         yield {
             "figure": "4.7",
-            "balance": params.rate_balance,
+            "balance": settings.rate_balance,
             "n_tasks": 2,
-            "steps": params.rate_steps,
+            "steps": settings.rate_steps,
             **common,
             "seed": seed,
         }
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Train on the tasks in turn by descent; losses on all tasks and their rates beside the exact chain."""
     import torch
 
     from separatrix import dynamics, matrices, tasks
 
     args = cell.args
-    generator = spawn(cell.seed, NAME, args["figure"])
+    generator = spawn(cell.seed, "anguita-fig4-6", args["figure"])
     drawn = [
         tasks.white_regression(args["size"], args["size"], args["n_samples"], generator=generator)
         for _ in range(args["n_tasks"])
@@ -105,10 +110,11 @@ def _rates(sequence: theory.TaskSequence, first: Any, args: Mapping[str, Any]) -
     }  # fmt: skip
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Errors per figure; curves of the first seed."""
     table: list[dict[str, Any]] = []
-    series: dict[str, Any] = {}
+    losses: dict[str, Any] = {}
+    rate: dict[str, Any] = {}
     for cell, payload in results:
         gap = abs(payload["exact"] - payload["descent"]).max() / payload["scale"]
         rates, differences = payload["rate"], payload["rate_difference"]
@@ -121,17 +127,17 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
                 **{key: payload[key] for key in ("sampled_loss", "corrected_loss", "printed_loss")},
             }
         )  # fmt: skip
-        if cell.args["figure"] == "4.6" and "losses" not in series:
-            series["losses"] = {
+        if cell.args["figure"] == "4.6" and not losses:
+            losses = {
                 f"task {k + 1}": {
                     "x": payload["times"].tolist(), "y": payload["exact"][k].tolist(),
                     "dots_x": payload["times"][::8].tolist(), "dots_y": payload["descent"][k, ::8].tolist(),
                 }
                 for k in range(payload["exact"].shape[0])
             }  # fmt: skip
-        elif cell.args["figure"] == "4.7" and "rate" not in series:
+        elif cell.args["figure"] == "4.7" and not rate:
             x = payload["rate_times"].tolist()
-            series["rate"] = {
+            rate = {
                 "rate of the old task's loss": {
                     "x": x,
                     "y": rates.tolist(),
@@ -139,12 +145,16 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
                     "dots_y": differences[::3].tolist(),
                 }
             }
-    return {"tables": {"continual learning": table}, **series}
+    return Measured(
+        tables={"continual learning": table},
+        losses=losses,
+        rate=rate,
+    )
 
 
-def judge_chain(summary: Mapping[str, Any]) -> Judgement:
+def judge_chain(summary: Measured) -> Judgement:
     """Figure 4.6: exact solutions chain over tasks."""
-    table = [row for row in summary["tables"]["continual learning"] if row["figure"] == "4.6"]
+    table = [row for row in summary.table("continual learning") if row["figure"] == "4.6"]
     rows = [Row(f"deviation of the losses, seed {row['seed']}", row["deviation"], 0.0, 0.05) for row in table]
     rows += [
         Row(f"balance after the last task, seed {row['seed']}", row["mean"], row["balance"], 0.05) for row in table
@@ -155,16 +165,16 @@ def judge_chain(summary: Mapping[str, Any]) -> Judgement:
     )
 
 
-def judge_rate(summary: Mapping[str, Any]) -> Judgement:
+def judge_rate(summary: Measured) -> Judgement:
     """Theorem 4.4.1 and Figure 4.7: the rate of loss and of forgetting in closed form."""
-    table = summary["tables"]["continual learning"]
+    table = summary.table("continual learning")
     rows = [Row(f"rate, balance {row['balance']:g}", row["rate_error"], 0.0, 1e-6) for row in table]
     return judge(f"closed form off by {max(row['rate_error'] for row in table):.1g} of the largest rate", rows)
 
 
-def judge_loss(summary: Mapping[str, Any]) -> Judgement:
+def judge_loss(summary: Measured) -> Judgement:
     """Eq. (4.40): the loss of the samples, corrected and printed."""
-    table = summary["tables"]["continual learning"]
+    table = summary.table("continual learning")
     rows = [Row("loss", row["sampled_loss"], row["corrected_loss"], 1e-9) for row in table]
     printed = [Row("loss as printed", row["sampled_loss"], row["printed_loss"], 1e-9) for row in table]
     first = table[0]
@@ -173,20 +183,18 @@ def judge_loss(summary: Mapping[str, Any]) -> Judgement:
     return judge(text, rows, printed=printed)
 
 
-def draw(summary: Mapping[str, Any]) -> dict[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figures 4.6 and 4.7."""
     from separatrix.report.figures import linear
 
     return {
-        "fig4-6": linear.curves(
-            summary["losses"], x_label="time", y_label="excess loss", dots_label="gradient descent"
-        ),
-        "fig4-7": linear.curves(summary["rate"], x_label="time", y_label="rate of loss", dots_label="differences"),
+        "fig4-6": linear.curves(summary.losses, x_label="time", y_label="excess loss", dots_label="gradient descent"),
+        "fig4-7": linear.curves(summary.rate, x_label="time", y_label="rate of loss", dots_label="differences"),
     }
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-fig4-6",
     title="Continual learning: exact losses, rates of loss and of forgetting",
     document="anguita2024",
     place="Figures 4.6 and 4.7, Theorem 4.4.1",
@@ -199,35 +207,33 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
-            "anguita2024-fig4.6",
-            "anguita2024",
-            "Figure 4.6",
-            "the network stays balanced over tasks, so the exact solution chains",
-            "losses on all tasks against descent; fitted balance",
-            "5 percent",
-            judge_chain,
+            id="anguita2024-fig4.6",
+            place="Figure 4.6",
+            statement="the network stays balanced over tasks, so the exact solution chains",
+            measures="losses on all tasks against descent; fitted balance",
+            test="5 percent",
+            judge=judge_chain,
         ),
         Claim(
-            "anguita2024-thm4.4.1",
-            "anguita2024",
-            "Theorem 4.4.1, Figure 4.7",
-            "rate of loss and of forgetting in closed form",
-            "closed form against central differences",
-            "1e-6",
-            judge_rate,
-            "anguita2024-4.34",
+            id="anguita2024-thm4.4.1",
+            place="Theorem 4.4.1, Figure 4.7",
+            statement="rate of loss and of forgetting in closed form",
+            measures="closed form against central differences",
+            test="1e-6",
+            judge=judge_rate,
+            erratum="anguita2024-4.34",
         ),
         Claim(
-            "anguita2024-eq4.40",
-            "anguita2024",
-            "Eq. (4.40)",
-            "loss on a task from correlations",
-            "against the loss of the samples",
-            "1e-9",
-            judge_loss,
-            "anguita2024-4.40",
+            id="anguita2024-eq4.40",
+            place="Eq. (4.40)",
+            statement="loss on a task from correlations",
+            measures="against the loss of the samples",
+            test="1e-9",
+            judge=judge_loss,
+            erratum="anguita2024-4.40",
         ),
     ),
     draw=draw,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,15 +27,16 @@ class Settings(Params):
     init_scale: float = 1.0
 
 
-def _expand(params: Settings) -> Iterator[Mapping[str, Any]]:
-    for seed in params.seeds:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell per activation, balance and seed."""
+    for seed in settings.seeds:
         for activation in ACTIVATIONS:
-            for balance in params.balances:
-                kept = params.model_dump(exclude={"seeds", "balances"})
+            for balance in settings.balances:
+                kept = settings.model_dump(exclude={"seeds", "balances"})
                 yield {**kept, "activation": activation, "balance": balance, "seed": seed}
 
 
-def _run(cell: Cell) -> Payload:
+def run(cell: Cell) -> Payload:
     """Train all trials of one activation and balance at once, padded with zeros to the largest size.
 
     Padding is exact: units without incoming and outgoing weight get no gradient and stay at zero.
@@ -131,7 +130,8 @@ def _best_multiple(w1: Tensor, w2: Tensor, sizes: Tensor) -> float:
     return float(grid[int(gaps.argmin())])
 
 
-def _summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+    """Balance and distance to the nearest balanced state at each stage, and the bound of the theorem."""
     rows, theorem = [], []
     for cell, payload in results:
         for index, stage in enumerate(_STAGES):
@@ -152,7 +152,7 @@ def _summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         size = int(payload["sizes"][0])
         mean = float(payload["balance"][-1][0])
         theorem.append({"grid minimum": payload["best_multiple"], "trace": mean * size, "trace over n": mean})
-    return {"tables": {"balance under training": rows, "nearest multiple of the identity": theorem}}
+    return Summary(tables={"balance under training": rows, "nearest multiple of the identity": theorem})
 
 
 def _growth(distances: Any, index: int) -> dict[str, float]:
@@ -165,7 +165,7 @@ def _growth(distances: Any, index: int) -> dict[str, float]:
 
 
 def _at(summary: Summary, activation: str, stage: str, what: str) -> dict[float, float]:
-    rows = summary["tables"]["balance under training"]
+    rows = summary.table("balance under training")
     found: dict[float, list[float]] = {}
     for row in rows:
         if row["activation"] == activation and row["stage"] == stage:
@@ -173,7 +173,8 @@ def _at(summary: Summary, activation: str, stage: str, what: str) -> dict[float,
     return {balance: sum(values) / len(values) for balance, values in found.items()}
 
 
-def _judge_kept(summary: Summary) -> Judgement:
+def judge_kept(summary: Summary) -> Judgement:
+    """Decide ``anguita2024-fig4.8-kept``."""
     rows = [
         Row(
             f"{activation}, balance {balance:g}: fitted balance after two tasks",
@@ -188,7 +189,8 @@ def _judge_kept(summary: Summary) -> Judgement:
     return judge(f"the fitted balance of linear and ReLU networks moved by at most {worst:.2g}", rows)
 
 
-def _judge_tanh(summary: Summary) -> Judgement:
+def judge_tanh(summary: Summary) -> Judgement:
+    """Decide ``anguita2024-fig4.8-tanh``."""
     start, end = (_at(summary, "tanh", stage, "fitted") for stage in ("start", "task 2"))
     rows = [
         Row(
@@ -204,7 +206,8 @@ def _judge_tanh(summary: Summary) -> Judgement:
     return judge(f"fitted balance of tanh networks: {moved}", rows)
 
 
-def _judge_distance(summary: Summary) -> Judgement:
+def judge_distance(summary: Summary) -> Judgement:
+    """Decide ``anguita2024-fig4.8-distance``."""
     linear = _at(summary, "linear", "task 2", "distance")
     rows = [Row(f"linear, balance {b:g}: distance from balanced", value, 0.0, 0.5) for b, value in linear.items()]
     for activation in ("relu", "tanh"):
@@ -241,8 +244,9 @@ def _judge_distance(summary: Summary) -> Judgement:
     return judge(evidence, rows)
 
 
-def _judge_theorem(summary: Summary) -> Judgement:
-    table = summary["tables"]["nearest multiple of the identity"]
+def judge_theorem(summary: Summary) -> Judgement:
+    """Decide ``anguita2024-thm4.5.1-search``."""
+    table = summary.table("nearest multiple of the identity")
     right = [
         Row("nearest multiple: trace over n", row["grid minimum"], row["trace over n"], _grid(row)) for row in table
     ]
@@ -256,65 +260,57 @@ def _grid(row: Mapping[str, float]) -> float:
     return 0.002 * (1 + abs(row["trace"]))
 
 
-def _draw(summary: Summary) -> dict[str, Figure]:
+def draw(summary: Summary) -> Mapping[str, Figure]:
+    """The figure: balance under training."""
     from separatrix.report.figures.regime import draw_balance_under_training
 
-    return {"balance": draw_balance_under_training(summary["tables"]["balance under training"])}
+    return {"balance": draw_balance_under_training(summary.table("balance under training"))}
 
 
-_PLACE = "Figure 4.8"
-
-experiment = Experiment(
+EXPERIMENT = Experiment(
     name="anguita-fig4-8",
     title="balance of linear, ReLU and tanh networks through two tasks",
     document="anguita2024",
-    place=_PLACE,
+    place="Figure 4.8",
     version=1,
     scales={
         "smoke": Settings(n_trials=6, largest=9, n_steps=600, lr=4e-3),
         "laptop": Settings(n_trials=20, n_steps=6000),
         "paper": Settings(),
     },
-    expand=_expand,
-    run=_run,
-    summarise=_summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
     claims=(
         Claim(
             id="anguita2024-fig4.8-kept",
-            document="anguita2024",
-            place=_PLACE,
             statement="Training keeps the fitted balance of linear and of ReLU networks.",
             measures="lambda* = Tr(D)/n after two tasks",
             test="within 2 % of 1 + |balance| (the drift of finite steps)",
-            judge=_judge_kept,
+            judge=judge_kept,
         ),
         Claim(
             id="anguita2024-fig4.8-tanh",
-            document="anguita2024",
-            place=_PLACE,
             statement="In tanh networks the fitted balance falls during training.",
             measures="change of lambda* over two tasks",
             test="negative for every balance",
-            judge=_judge_tanh,
+            judge=judge_tanh,
         ),
         Claim(
             id="anguita2024-fig4.8-distance",
-            document="anguita2024",
-            place=_PLACE,
             statement="Linear networks stay balanced; ReLU and tanh networks leave it with each task, ReLU less far.",
             measures="|D - lambda* I| after each task",
             test="below 0.5 (linear), above 1 (others), growth in task 2 not below zero by two standard errors",
-            judge=_judge_distance,
+            judge=judge_distance,
         ),
         Claim(
-            id="anguita2024-thm4.5.1",
-            document="anguita2024",
+            id="anguita2024-thm4.5.1-search",
             place="Theorem 4.5.1",
             statement="The multiple of the identity nearest to D is its trace (printed) over n (correct).",
             measures="grid search over multiples",
             test="within the grid's spacing",
-            judge=_judge_theorem,
+            judge=judge_theorem,
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

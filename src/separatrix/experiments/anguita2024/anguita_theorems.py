@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
-
-NAME = "anguita-theorems"
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 
 class Settings(Params):
@@ -20,18 +18,18 @@ class Settings(Params):
     size: int = 4
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per seed."""
-    for seed in params.seeds:
-        yield {"balances": params.balances, "large": params.large, "size": params.size, "seed": seed}
+    for seed in settings.seeds:
+        yield {"balances": settings.balances, "large": settings.large, "size": settings.size, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """All quantities of the theorems for one draw."""
     import torch
 
     args = cell.args
-    generator = spawn(cell.seed, NAME)
+    generator = spawn(cell.seed, "anguita-theorems")
     return {
         **_conservation(args, generator),
         **_spectra(generator),
@@ -105,7 +103,7 @@ def _kernel(args: Mapping[str, Any], generator: Any) -> dict[str, float]:
 
 def _shallow(args: Mapping[str, Any], torch: Any) -> dict[str, float]:
     """Theorem 4.2.1: representations of a converged one-layer network."""
-    generator = spawn(0, NAME, "shallow")
+    generator = spawn(0, "anguita-theorems", "shallow")
     corr = torch.randn(3, args["size"], dtype=torch.float64, generator=generator)
     weight = theory.shallow_product(60.0, torch.zeros_like(corr), corr)
     _, s, vh = torch.linalg.svd(corr, full_matrices=False)
@@ -114,35 +112,37 @@ def _shallow(args: Mapping[str, Any], torch: Any) -> dict[str, float]:
     return {"shallow_square": float((found - square).abs().max()), "shallow_plain": float((found - plain).abs().max())}
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     """One row per seed."""
-    return {"tables": {"theorems": [{"seed": cell.seed, **payload} for cell, payload in results]}}
+    return Summary(tables={"theorems": [{"seed": cell.seed, **payload} for cell, payload in results]})
 
 
-def _judged(text: str, right: Mapping[str, tuple[str, float]], printed: Mapping[str, tuple[str, float]]) -> Any:
+def judge_columns(
+    text: str, right: Mapping[str, tuple[str, float]], printed: Mapping[str, tuple[str, float]]
+) -> Callable[[Summary], Judgement]:
     """A rule from columns that must be near zero, and columns that would be if the print were right."""
 
-    def rule(summary: Mapping[str, Any]) -> Judgement:
-        table = summary["tables"]["theorems"]
+    def judge_all(summary: Summary) -> Judgement:
+        table = summary.table("theorems")
         rows = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in right.items()]
         wrong = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in printed.items()]
         values = ", ".join(f"{key} {max(row[key] for row in table):.2g}" for key in (*right, *printed))
         return judge(f"{text}: {values}", rows, printed=wrong)
 
-    return rule
+    return judge_all
 
 
-def judge_best(summary: Mapping[str, Any]) -> Judgement:
+def judge_best(summary: Summary) -> Judgement:
     """Theorem 4.5.1: trace over width."""
-    table = summary["tables"]["theorems"]
+    table = summary.table("theorems")
     rows = [Row("best multiple of the identity by search", row["best"], row["mean"], 1e-3) for row in table]
     printed = [Row("the trace, as printed", row["best"], row["trace"], 1e-3) for row in table]
     return judge("the search finds the trace divided by the width", rows, printed=printed)
 
 
-def judge_extra(summary: Mapping[str, Any]) -> Judgement:
+def judge_extra(summary: Summary) -> Judgement:
     """Theorem 4.1.1: which eigenvalues the representations have."""
-    table = summary["tables"]["theorems"]
+    table = summary.table("theorems")
     rows = [Row("largest error of an eigenvalue", row["spectrum_error"], 0.0, 1e-9) for row in table]
     rows += [Row("eigenvalues equal to the balance (n_hidden - rank)", row["extra_count"], 1.0, 0.0) for row in table]
     printed = [
@@ -155,7 +155,7 @@ def judge_extra(summary: Mapping[str, Any]) -> Judgement:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-theorems",
     title="Conservation, representations, kernel and best balance",
     document="anguita2024",
     place="Theorems 2.2.1, 4.1.1-4.1.3, 4.2.1, 4.5.1",
@@ -166,54 +166,53 @@ EXPERIMENT = Experiment(
     summarise=summarise,
     claims=(
         Claim(
-            "anguita2024-thm2.2.1",
-            "anguita2024",
-            "Theorem 2.2.1",
-            "gradient flow conserves the balance matrix, for any inputs",
-            "drift along integration",
-            "1e-8",
-            _judged("drift", {"drift": ("drift of the balance", 1e-8)}, {}),
-            "anguita2024-2.2.1",
+            id="anguita2024-thm2.2.1",
+            place="Theorem 2.2.1",
+            statement="gradient flow conserves the balance matrix, for any inputs",
+            measures="drift along integration",
+            test="1e-8",
+            judge=judge_columns("drift", {"drift": ("drift of the balance", 1e-8)}, {}),
+            erratum="anguita2024-2.2.1",
         ),
         Claim(
-            "anguita2024-thm4.1.1",
-            "anguita2024",
-            "Theorems 4.1.1, 4.1.2",
-            "eigenvalues of the representations follow from the product and the balance",
-            "eigenvalues at convergence",
-            "1e-9",
-            judge_extra,
-            "anguita2024-4.1-extra-block",
+            id="anguita2024-thm4.1.1",
+            place="Theorems 4.1.1, 4.1.2",
+            statement="eigenvalues of the representations follow from the product and the balance",
+            measures="eigenvalues at convergence",
+            test="1e-9",
+            judge=judge_extra,
+            erratum="anguita2024-4.1-extra-block",
         ),
         Claim(
-            "anguita2024-thm4.1.3",
-            "anguita2024",
-            "Theorem 4.1.3",
-            "at large balance the kernel of a square network moves by order 1 / balance",
-            "relative error of the predicted change",
-            "1e-3",
-            _judged("relative error", {"two_terms": ("two terms", 1e-3)}, {"one_term": ("one term, as printed", 1e-3)}),
-            "anguita2024-4.18",
+            id="anguita2024-thm4.1.3",
+            place="Theorem 4.1.3",
+            statement="at large balance the kernel of a square network moves by order 1 / balance",
+            measures="relative error of the predicted change",
+            test="1e-3",
+            judge=judge_columns(
+                "relative error", {"two_terms": ("two terms", 1e-3)}, {"one_term": ("one term, as printed", 1e-3)}
+            ),
+            erratum="anguita2024-4.18",
         ),
         Claim(
-            "anguita2024-thm4.2.1",
-            "anguita2024",
-            "Theorem 4.2.1",
-            "representations of a converged shallow network",
-            "distance from the powers of the task",
-            "1e-9",
-            _judged("distance", {"shallow_square": ("square of S", 1e-9)}, {"shallow_plain": ("S, as printed", 1e-9)}),
-            "anguita2024-4.2.1",
+            id="anguita2024-thm4.2.1",
+            place="Theorem 4.2.1",
+            statement="representations of a converged shallow network",
+            measures="distance from the powers of the task",
+            test="1e-9",
+            judge=judge_columns(
+                "distance", {"shallow_square": ("square of S", 1e-9)}, {"shallow_plain": ("S, as printed", 1e-9)}
+            ),
+            erratum="anguita2024-4.2.1",
         ),
         Claim(
-            "anguita2024-thm4.5.1",
-            "anguita2024",
-            "Theorem 4.5.1",
-            "the best multiple of the identity is given by the trace",
-            "search over a grid",
-            "1e-3",
-            judge_best,
-            "anguita2024-4.5.1",
+            id="anguita2024-thm4.5.1",
+            place="Theorem 4.5.1",
+            statement="the best multiple of the identity is given by the trace",
+            measures="search over a grid",
+            test="1e-3",
+            judge=judge_best,
+            erratum="anguita2024-4.5.1",
         ),
     ),
 )

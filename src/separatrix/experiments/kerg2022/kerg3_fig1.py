@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +15,7 @@ NILPOTENT: Lines = tuple((sub, rest, 0.0) for rest in (0.0, 0.005) for sub in (0
 DIAGONAL: Lines = tuple((sub, rest, 0.2) for sub, rest, _ in NILPOTENT)
 
 
-class Fig1Params(Params):
+class Settings(Params):
     """Matrices, sizes and number of starts."""
 
     n_units: int = 100  # N = 100 (caption)
@@ -27,18 +25,26 @@ class Fig1Params(Params):
     with_diagonal: Lines = DIAGONAL  # d = 0.2 (caption)
 
 
-def expand(params: Fig1Params) -> Iterable[Mapping[str, Any]]:
+class Measured(Summary):
+    """Curves of both panels."""
+
+    transients: list[dict[str, Any]]
+    memory: list[dict[str, Any]]
+    n_units: int
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per transient and seed, one per memory curve."""
-    for seed in params.seeds:
+    for seed in settings.seeds:
         for sub, rest, _ in NILPOTENT:
-            line = {"panel": "b", "sub": sub, "rest": rest, "diagonal": 0.0, "n_units": params.n_units}
-            yield {**line, "n_starts": params.n_starts, "n_times": params.n_times, "seed": seed}
-    for sub, rest, diagonal in NILPOTENT + params.with_diagonal:
-        line = {"panel": "c", "sub": sub, "rest": rest, "diagonal": diagonal, "n_units": params.n_units}
-        yield {**line, "n_lags": params.n_lags}
+            line = {"panel": "b", "sub": sub, "rest": rest, "diagonal": 0.0, "n_units": settings.n_units}
+            yield {**line, "n_starts": settings.n_starts, "n_times": settings.n_times, "seed": seed}
+    for sub, rest, diagonal in NILPOTENT + settings.with_diagonal:
+        line = {"panel": "c", "sub": sub, "rest": rest, "diagonal": diagonal, "n_units": settings.n_units}
+        yield {**line, "n_lags": settings.n_lags}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """A transient or a memory curve."""
     return _transient(cell) if cell.args["panel"] == "b" else _memory(cell)
 
@@ -89,7 +95,7 @@ def _memory(cell: Cell) -> dict[str, Any]:
     return payload
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Curves as lists, with the matrix they belong to."""
     from separatrix.core import plain
 
@@ -113,7 +119,12 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         for row in panels["c"]
     ]
     tables = {"Exact root mean square of the norm, peak": peaks, "Fisher memory": points}
-    return {"tables": tables, "transients": panels["b"], "memory": panels["c"], "n_units": n_units}
+    return Measured(
+        tables=tables,
+        transients=panels["b"],
+        memory=panels["c"],
+        n_units=n_units,
+    )
 
 
 def _argmax(values: list[float]) -> int:
@@ -124,9 +135,9 @@ def _name(row: dict[str, Any]) -> str:
     return f"alpha={row['alpha']}, beta={row['beta']}, d={row['d']}"
 
 
-def judge_growth(summary: dict[str, Any]) -> Judgement:
+def judge_growth(summary: Measured) -> Judgement:
     """Each step of alpha and of beta makes every transient larger, until the rest of the triangle no longer acts."""
-    exact = {(row["alpha"], row["beta"]): row["rms_norm"] for row in summary["transients"]}
+    exact = {(row["alpha"], row["beta"]): row["rms_norm"] for row in summary.transients}
     steps = [
         (("alpha", low, beta), (low, beta), (high, beta))
         for low, high in ((0.95, 1.0), (1.0, 1.05))
@@ -136,38 +147,38 @@ def judge_growth(summary: dict[str, Any]) -> Judgement:
     rows = []
     for (name, first, second), low, high in steps:
         if low in exact and high in exact:
-            times = range(2, summary["n_units"] - 1)
+            times = range(2, summary.n_units - 1)
             least = min(exact[high][t] / exact[low][t] for t in times)
             rows.append(Row(f"least growth by {name} from ({first}, {second})", least, "above 1", "", agrees=least > 1))
     ratio = min((float(row.measured) for row in rows), default=0.0)
     return judge(f"the smaller of two neighbours is exceeded by a factor of at least {ratio:.4f} at every step", rows)
 
 
-def judge_end(summary: dict[str, Any]) -> Judgement:
+def judge_end(summary: Measured) -> Judgement:
     """The state is exactly zero from step N on, and not one step before."""
-    size = summary["n_units"]
+    size = summary.n_units
     rows = []
-    for row in summary["transients"]:
+    for row in summary.transients:
         last, after = row["rms_norm"][size - 1], max(row["mean_norm"][size:])
         rows.append(Row(f"norm at N-1, {_name(row)}", last, "above 0", "", agrees=last > 0))
         rows.append(Row(f"norm from N on, {_name(row)}", after, 0.0, 0.0))
     return judge(f"{len(rows) // 2} transients end at t = {size}", rows)
 
 
-def judge_sampling(summary: dict[str, Any]) -> Judgement:
+def judge_sampling(summary: Measured) -> Judgement:
     """Sampled mean squares against the exact ones, in standard errors."""
     rows = []
-    for row in summary["transients"]:
+    for row in summary.transients:
         pairs = zip(row["mean_square"], row["rms_norm"], row["error_square"], strict=True)
-        worst = max(abs(mean - rms**2) / error for mean, rms, error in list(pairs)[1 : summary["n_units"]])
+        worst = max(abs(mean - rms**2) / error for mean, rms, error in list(pairs)[1 : summary.n_units])
         rows.append(Row(f"largest deviation in standard errors, {_name(row)}", worst, 0.0, 5.0))
     worst = max((float(row.measured) for row in rows), default=0.0)
     return judge(f"largest deviation {worst:.2f} standard errors", rows)
 
 
-def judge_normalisation(summary: dict[str, Any]) -> Judgement:
+def judge_normalisation(summary: Measured) -> Judgement:
     """Closed form of the delay line at the squared entry, and at the entry as the text has it."""
-    lines = [row for row in summary["memory"] if "formula_squared" in row]
+    lines = [row for row in summary.memory if "formula_squared" in row]
 
     def gap(row: dict[str, Any], name: str) -> float:
         return max(abs(a - b) for a, b in zip(row["curve"], row[name], strict=True))
@@ -182,10 +193,10 @@ def judge_normalisation(summary: dict[str, Any]) -> Judgement:
     )
 
 
-def judge_most(summary: dict[str, Any]) -> Judgement:
+def judge_most(summary: Measured) -> Judgement:
     """Memory of the first N lags: the strongest delay line against all others."""
-    size = summary["n_units"]
-    sums = {(row["alpha"], row["beta"], row["d"]): sum(row["curve"][:size]) for row in summary["memory"]}
+    size = summary.n_units
+    sums = {(row["alpha"], row["beta"], row["d"]): sum(row["curve"][:size]) for row in summary.memory}
     best = sums.get((1.05, 0.0, 0.0))
     if best is None:
         return judge("", [])
@@ -202,43 +213,28 @@ def judge_most(summary: dict[str, Any]) -> Judgement:
     return judge(evidence, plain_lines, counterexamples=others)
 
 
-def judge_beyond(summary: dict[str, Any]) -> Judgement:
+def judge_beyond(summary: Measured) -> Judgement:
     """A diagonal keeps memory past lag N, where nilpotent matrices have none."""
-    size = summary["n_units"]
+    size = summary.n_units
     rows = []
-    for row in summary["memory"]:
+    for row in summary.memory:
         value = row["curve"][size]
         wanted = "above 0.001" if row["d"] > 0 else "zero"
         agrees = value > 1e-3 if row["d"] > 0 else value == 0
         rows.append(Row(f"J(N), {_name(row)}", value, wanted, "", agrees=agrees))
-    kept = [row["curve"][size] for row in summary["memory"] if row["d"] > 0]
+    kept = [row["curve"][size] for row in summary.memory if row["d"] > 0]
     return judge(f"J(N) = {min(kept, default=0):.4f} to {max(kept, default=0):.4f} with a diagonal, 0 without", rows)
 
 
-def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Panels (b) and (c)."""
     from separatrix.report.figures.memory import draw_memory_curves, draw_transients
 
-    first = [row for row in summary["transients"] if row["seed"] == summary["transients"][0]["seed"]]
+    first = [row for row in summary.transients if row["seed"] == summary.transients[0]["seed"]]
     return {
-        "transients": draw_transients(first, summary["n_units"]),
-        "memory": draw_memory_curves(summary["memory"], summary["n_units"]),
+        "transients": draw_transients(first, summary.n_units),
+        "memory": draw_memory_curves(summary.memory, summary.n_units),
     }
-
-
-def _claim(
-    name: str,
-    statement: str,
-    measures: str,
-    test: str,
-    rule: Any,
-    *,
-    document: str = "kerg2022",
-    erratum: str | None = None,
-) -> Claim:
-    return Claim(
-        f"{document}-ch3-fig1-{name}", document, "section 3.4, Fig. 1", statement, measures, test, rule, erratum
-    )
 
 
 EXPERIMENT = Experiment(
@@ -248,47 +244,66 @@ EXPERIMENT = Experiment(
     place="chapter 3, Fig. 1(b) and 1(c)",
     version=1,
     scales={
-        "smoke": Fig1Params(n_starts=200, with_diagonal=((1.05, 0.0, 0.2),)),
-        "laptop": Fig1Params(),
-        "paper": Fig1Params(),
+        "smoke": Settings(n_starts=200, with_diagonal=((1.05, 0.0, 0.2),)),
+        "laptop": Settings(),
+        "paper": Settings(),
     },
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "growth",
-            "transients grow with alpha and with beta",
-            "exact root mean square of the norm at steps 2 to N-2",
-            "larger at every step",
-            judge_growth,
+        Claim(
+            id="kerg2022-ch3-fig1-growth",
+            place="section 3.4, Fig. 1",
+            statement="transients grow with alpha and with beta",
+            measures="exact root mean square of the norm at steps 2 to N-2",
+            test="larger at every step",
+            judge=judge_growth,
         ),
-        _claim("end", "transients end abruptly at step N", "norm at N-1 and from N on", "exactly zero", judge_end),
-        _claim(
-            "sampling",
-            "the sampled transients are the exact root mean square, ||Theta^t||_F / sqrt(N)",
-            "mean square over starts",
-            "5 standard errors",
-            judge_sampling,
+        Claim(
+            id="kerg2022-ch3-fig1-end",
+            place="section 3.4, Fig. 1",
+            statement="transients end abruptly at step N",
+            measures="norm at N-1 and from N on",
+            test="exactly zero",
+            judge=judge_end,
+        ),
+        Claim(
+            id="separatrix-ch3-fig1-sampling",
             document="separatrix",
+            place="section 3.4, Fig. 1",
+            statement="the sampled transients are the exact root mean square, ||Theta^t||_F / sqrt(N)",
+            measures="mean square over starts",
+            test="5 standard errors",
+            judge=judge_sampling,
         ),
-        _claim(
-            "normalisation",
-            "the memory curve of the delay line is alpha^k (alpha-1) / (alpha^(k+1)-1)",
-            "largest difference over the lags",
-            "1e-12 at the squared entry",
-            judge_normalisation,
+        Claim(
+            id="kerg2022-ch3-fig1-normalisation",
+            place="section 3.4, Fig. 1",
+            statement="the memory curve of the delay line is alpha^k (alpha-1) / (alpha^(k+1)-1)",
+            measures="largest difference over the lags",
+            test="1e-12 at the squared entry",
+            judge=judge_normalisation,
             erratum="kerg2022-normalisation",
         ),
-        _claim(
-            "most",
-            "up to lag N the delay line with alpha > 1 retains the most memory",
-            "sum of J(k) over k < N",
-            "no other sum is larger",
-            judge_most,
+        Claim(
+            id="kerg2022-ch3-fig1-most",
+            place="section 3.4, Fig. 1",
+            statement="up to lag N the delay line with alpha > 1 retains the most memory",
+            measures="sum of J(k) over k < N",
+            test="no other sum is larger",
+            judge=judge_most,
             erratum="kerg2022-delay-line-optimal",
         ),
-        _claim("beyond", "a diagonal extends memory beyond lag N", "J(N)", "above 0.001, zero without", judge_beyond),
+        Claim(
+            id="kerg2022-ch3-fig1-beyond",
+            place="section 3.4, Fig. 1",
+            statement="a diagonal extends memory beyond lag N",
+            measures="J(N)",
+            test="above 0.001, zero without",
+            judge=judge_beyond,
+        ),
     ),
     draw=draw,
 )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 SLACK = 1e-9  # rounding of a ratio of two numbers computed in double precision
 
 
-class BoundParams(Params):
+class Settings(Params):
     """Random triangular matrices, and the delay lines of section 2.6."""
 
     sizes: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8)
@@ -26,16 +24,30 @@ class BoundParams(Params):
     line_units: tuple[int, ...] = (100, 200, 400)
 
 
-def expand(params: BoundParams) -> Iterable[Mapping[str, Any]]:
+class Measured(Summary):
+    """Curves of one random matrix and of two delay lines."""
+
+    example: dict[str, list[float]] | None
+    line: list[float]
+    front_loaded: list[float]
+    noise_var: float
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per size and seed, and one for the lines."""
-    for seed in params.seeds:
-        for size in params.sizes:
-            common = {"kind": "random", "n_units": size, "noise_var": params.noise_var}
-            yield {**common, "n_matrices": params.n_matrices, "seed": seed}
-    yield {"kind": "lines", "alphas": params.alphas, "line_units": params.line_units, "noise_var": params.noise_var}
+    for seed in settings.seeds:
+        for size in settings.sizes:
+            common = {"kind": "random", "n_units": size, "noise_var": settings.noise_var}
+            yield {**common, "n_matrices": settings.n_matrices, "seed": seed}
+    yield {
+        "kind": "lines",
+        "alphas": settings.alphas,
+        "line_units": settings.line_units,
+        "noise_var": settings.noise_var,
+    }
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Ratios of memory to each bound, or totals of delay lines."""
     return _random(cell) if cell.args["kind"] == "random" else _lines(cell)
 
@@ -112,7 +124,7 @@ def _lines(cell: Cell) -> dict[str, Any]:
     return {"totals": torch.stack(totals), "leading": torch.stack(leading), "line": curve[0], "front_loaded": curve[1]}
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """The extreme ratios of every size, and the totals of the lines."""
     from separatrix.core import plain
 
@@ -129,16 +141,16 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         for j, alpha in enumerate(cell.args["alphas"])
     ]
     noise_var = results[0][0].args["noise_var"] if results else 1.0
-    return {
-        "tables": {"Memory against its bounds": table, "Totals of delay lines": totals},
-        "example": random[-1][1]["example"] if random else None,
-        "line": lines[0][1]["line"] if lines else [],
-        "front_loaded": lines[0][1]["front_loaded"] if lines else [],
-        "noise_var": noise_var,
-    }
+    return Measured(
+        tables={"Memory against its bounds": table, "Totals of delay lines": totals},
+        example=random[-1][1]["example"] if random else None,
+        line=lines[0][1]["line"] if lines else [],
+        front_loaded=lines[0][1]["front_loaded"] if lines else [],
+        noise_var=noise_var,
+    )
 
 
-def _least(summary: dict[str, Any], name: str, wanted: float = 1.0) -> list[Row]:
+def _least(summary: Measured, name: str, wanted: float = 1.0) -> list[Row]:
     return [
         Row(
             f"least {name}, N={row['n_units']}",
@@ -147,23 +159,23 @@ def _least(summary: dict[str, Any], name: str, wanted: float = 1.0) -> list[Row]
             SLACK,
             agrees=row[name] >= wanted - SLACK,
         )
-        for row in summary["tables"]["Memory against its bounds"]
+        for row in summary.table("Memory against its bounds")
     ]
 
 
-def judge_bound(summary: dict[str, Any]) -> Judgement:
+def judge_bound(summary: Measured) -> Judgement:
     """The bound with its factor 1/eps, and as printed without."""
     rows = _least(summary, "printed_ratio")
-    count = sum(row["n_matrices"] for row in summary["tables"]["Memory against its bounds"])
+    count = sum(row["n_matrices"] for row in summary.table("Memory against its bounds"))
     evidence = (
-        f"no violation in {count} matrices with the factor 1/eps; without it violated at eps = {summary['noise_var']}"
+        f"no violation in {count} matrices with the factor 1/eps; without it violated at eps = {summary.noise_var}"
     )
     return judge(evidence, rows, printed=_least(summary, "without_noise_var"))
 
 
-def judge_exponent(summary: dict[str, Any]) -> Judgement:
+def judge_exponent(summary: Measured) -> Judgement:
     """Eq. (A.2.6): exponent 2(N-1) holds, the printed exponent 2 does not."""
-    table = summary["tables"]["Memory against its bounds"]
+    table = summary.table("Memory against its bounds")
 
     def violations(name: str) -> list[Row]:
         return [Row(f"{name}, N={row['n_units']}", float(row[name]), 0.0) for row in table]
@@ -174,16 +186,16 @@ def judge_exponent(summary: dict[str, Any]) -> Judgement:
     return judge(evidence, violations("full_exponent_fails"), printed=violations("exponent_2_fails"))
 
 
-def judge_sharp(summary: dict[str, Any]) -> Judgement:
+def judge_sharp(summary: Measured) -> Judgement:
     """Our bound holds and is never below the document's."""
     rows = _least(summary, "sharp_ratio") + _least(summary, "gain")
-    gains = [row["median_gain"] for row in summary["tables"]["Memory against its bounds"]]
+    gains = [row["median_gain"] for row in summary.table("Memory against its bounds")]
     return judge(f"median gain up to {max(gains, default=0.0):.2f} at the sizes tried", rows)
 
 
-def judge_ceiling(summary: dict[str, Any]) -> Judgement:
+def judge_ceiling(summary: Measured) -> Judgement:
     """The amplification bound from above."""
-    table = summary["tables"]["Memory against its bounds"]
+    table = summary.table("Memory against its bounds")
     rows = [
         Row(
             f"largest ratio, N={row['n_units']}",
@@ -198,10 +210,10 @@ def judge_ceiling(summary: dict[str, Any]) -> Judgement:
     return judge(f"memory is at most {worst:.6f} of the amplification bound", rows)
 
 
-def judge_total(summary: dict[str, Any]) -> Judgement:
+def judge_total(summary: Measured) -> Judgement:
     """What is left of the total after the leading term does not grow with the line; the printed term misses it."""
-    eps = summary["noise_var"]
-    table = summary["tables"]["Totals of delay lines"]
+    eps = summary.noise_var
+    table = summary.table("Totals of delay lines")
     rows, printed = [], []
     for alpha in sorted({row["alpha"] for row in table}):
         same = sorted((row for row in table if row["alpha"] == alpha), key=lambda row: row["n_units"])
@@ -213,11 +225,11 @@ def judge_total(summary: dict[str, Any]) -> Judgement:
     return judge("the total grows by (1 - 1/alpha)/eps per unit, not by (1 - 1/eps)/eps", rows, printed=printed)
 
 
-def judge_highest(summary: dict[str, Any]) -> Judgement:
+def judge_highest(summary: Measured) -> Judgement:
     """The line meets the amplification bound, yet a line with a stronger first weight remembers more."""
-    if not summary["line"]:
+    if not summary.line:
         return judge("", [])
-    line, front = summary["line"], summary["front_loaded"]
+    line, front = summary.line, summary.front_loaded
     limits = [1 / sum(1.1**-m for m in range(k + 1)) for k in range(len(line))]
     gap = max(abs(a - b) for a, b in zip(line, limits, strict=True))
     rows = [Row("line against its amplification bound", gap, 0.0, 1e-12)]
@@ -225,16 +237,11 @@ def judge_highest(summary: dict[str, Any]) -> Judgement:
     return judge(f"J(1) = {front[1]:.4f} against {line[1]:.4f}", rows, counterexamples=other)
 
 
-def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """One matrix of the search between its bounds."""
     from separatrix.report.figures.memory import draw_memory_bounds
 
-    return {"bounds": draw_memory_bounds(summary["example"])} if summary["example"] else {}
-
-
-def _claim(name: str, place: str, statement: str, test: str, rule: Any, **more: Any) -> Claim:
-    document = more.pop("document", "kerg2022")
-    return Claim(f"{document}-ch3-{name}", document, place, statement, "ratio of memory to bound", test, rule, **more)
+    return {"bounds": draw_memory_bounds(summary.example)} if summary.example else {}
 
 
 EXPERIMENT = Experiment(
@@ -244,59 +251,68 @@ EXPERIMENT = Experiment(
     place="Proposition 3.4.1, section 2.6",
     version=1,
     scales={
-        "smoke": BoundParams(sizes=(3, 6, 8), n_matrices=200),
-        "laptop": BoundParams(n_matrices=1000, seeds=(0, 1)),
-        "paper": BoundParams(n_matrices=1000, seeds=(0, 1, 2, 3)),
+        "smoke": Settings(sizes=(3, 6, 8), n_matrices=200),
+        "laptop": Settings(n_matrices=1000, seeds=(0, 1)),
+        "paper": Settings(n_matrices=1000, seeds=(0, 1, 2, 3)),
     },
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "prop3-4-1",
-            "Proposition 3.4.1",
-            "any strictly lower-triangular matrix remembers at least a fraction of what its delay line does",
-            "no violation in a random search",
-            judge_bound,
+        Claim(
+            id="kerg2022-ch3-prop3-4-1",
+            place="Proposition 3.4.1",
+            statement=(
+                "any strictly lower-triangular matrix remembers at least a fraction of what its delay line does"
+            ),
+            measures="ratio of memory to bound",
+            test="no violation in a random search",
+            judge=judge_bound,
             erratum="kerg2022-normalisation",
         ),
-        _claim(
-            "eq-a-2-6",
-            "appendix A.2, Eq. (A.2.6)",
-            "the covariance is at most sigma^2 times that of the delay line",
-            "no negative eigenvalue of the difference",
-            judge_exponent,
+        Claim(
+            id="kerg2022-ch3-eq-a-2-6",
+            place="appendix A.2, Eq. (A.2.6)",
+            statement="the covariance is at most sigma^2 times that of the delay line",
+            measures="ratio of memory to bound",
+            test="no negative eigenvalue of the difference",
+            judge=judge_exponent,
             erratum="kerg2022-eq-a-2-6",
         ),
-        _claim(
-            "sharper-bound",
-            "our own, after Proposition 3.4.1",
-            "the bound holds with the lag k in place of N-1",
-            "no violation, never below Proposition 3.4.1",
-            judge_sharp,
+        Claim(
+            id="separatrix-ch3-sharper-bound",
             document="separatrix",
+            place="our own, after Proposition 3.4.1",
+            statement="the bound holds with the lag k in place of N-1",
+            measures="ratio of memory to bound",
+            test="no violation, never below Proposition 3.4.1",
+            judge=judge_sharp,
         ),
-        _claim(
-            "amplification",
-            "section 2.6",
-            "memory is at most the inverse of the summed inverse amplification",
-            "no violation in a random search",
-            judge_ceiling,
+        Claim(
+            id="kerg2022-ch3-amplification",
+            place="section 2.6",
+            statement="memory is at most the inverse of the summed inverse amplification",
+            measures="ratio of memory to bound",
+            test="no violation in a random search",
+            judge=judge_ceiling,
         ),
-        _claim(
-            "delay-line-total",
-            "section 2.6",
-            "the total of an amplifying delay line grows in proportion to its length",
-            "remainder after the leading term constant to 1e-3",
-            judge_total,
+        Claim(
+            id="kerg2022-ch3-delay-line-total",
+            place="section 2.6",
+            statement="the total of an amplifying delay line grows in proportion to its length",
+            measures="ratio of memory to bound",
+            test="remainder after the leading term constant to 1e-3",
+            judge=judge_total,
             erratum="kerg2022-delay-line-total",
         ),
-        _claim(
-            "delay-line-optimal",
-            "section 3.4.2",
-            "the delay line has the highest possible memory curve",
-            "equality with the bound; no other network above it",
-            judge_highest,
+        Claim(
+            id="kerg2022-ch3-delay-line-optimal",
+            place="section 3.4.2",
+            statement="the delay line has the highest possible memory curve",
+            measures="ratio of memory to bound",
+            test="equality with the bound; no other network above it",
+            judge=judge_highest,
             erratum="kerg2022-delay-line-optimal",
         ),
     ),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 from separatrix.sources.kerg2022 import TABLE5, TABLE5_UNITS
 
 if TYPE_CHECKING:
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Table5Params(Params):
+class Settings(Params):
     """Rows of the table to compute."""
 
     rows: tuple[int, ...] = tuple(range(len(TABLE5)))  # all twelve
@@ -23,20 +21,26 @@ class Table5Params(Params):
     n_steps: int = 150  # the steps that Fig. 1(c) shows
 
 
-def expand(params: Table5Params) -> Iterable[Mapping[str, Any]]:
+class Measured(Summary):
+    """Steps after which the sum over time is cut."""
+
+    n_steps: int
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per row."""
-    for index in params.rows:
+    for index in settings.rows:
         row = TABLE5[index]
         yield {
             "sub": row.sub,
             "rest": row.rest,
             "diagonal": row.diagonal,
-            "n_units": params.n_units,
-            "n_steps": params.n_steps,
+            "n_units": settings.n_units,
+            "n_steps": settings.n_steps,
         }
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Exact total, its first terms, and what plain double precision makes of them."""
     import torch
 
@@ -73,7 +77,7 @@ def _plain_double(line: Tensor, source: Tensor, n_steps: int) -> float:
     return total
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """The table with printed and exact totals side by side (no printed value at another size than the document's)."""
     printed = {(row.sub, row.rest, row.diagonal): row for row in TABLE5}
     table = []
@@ -91,11 +95,14 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
             }
         )
     n_steps = results[0][0].args["n_steps"] if results else 0
-    return {"tables": {"Total Fisher memory": table}, "n_steps": n_steps}
+    return Measured(
+        tables={"Total Fisher memory": table},
+        n_steps=n_steps,
+    )
 
 
-def _rows(summary: dict[str, Any], diagonal: bool) -> list[dict[str, Any]]:
-    return [row for row in summary["tables"]["Total Fisher memory"] if (row["d"] > 0) == diagonal]
+def _rows(summary: Measured, diagonal: bool) -> list[dict[str, Any]]:
+    return [row for row in summary.table("Total Fisher memory") if (row["d"] > 0) == diagonal]
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -108,14 +115,14 @@ def _against_print(rows: list[dict[str, Any]]) -> list[Row]:
     ]
 
 
-def judge_nilpotent(summary: dict[str, Any]) -> Judgement:
+def judge_nilpotent(summary: Measured) -> Judgement:
     """Rows without diagonal, to the printed digits."""
     rows = _against_print(_rows(summary, diagonal=False))
     worst = max((abs(float(row.measured) - float(row.expected)) for row in rows), default=0.0)
     return judge(f"{len(rows)} totals, largest difference from print {worst:.4f}", rows)
 
 
-def judge_diagonal(summary: dict[str, Any]) -> Judgement:
+def judge_diagonal(summary: Measured) -> Judgement:
     """Rows with diagonal: the exact values must pass the trace identity; the print is then compared with them."""
     table = _rows(summary, diagonal=True)
     printed = _against_print(table)
@@ -133,7 +140,7 @@ def judge_diagonal(summary: dict[str, Any]) -> Judgement:
     return judge(evidence, exact, printed=printed)
 
 
-def judge_rounding(summary: dict[str, Any]) -> Judgement:
+def judge_rounding(summary: Measured) -> Judgement:
     """Double precision against the exact first terms, with and without a diagonal."""
     nilpotent, diagonal = _rows(summary, diagonal=False), _rows(summary, diagonal=True)
     rows = [Row(f"double precision, {_name(row)}", row["plain_double"], row["first_terms"], 1e-6) for row in nilpotent]
@@ -145,7 +152,7 @@ def judge_rounding(summary: dict[str, Any]) -> Judgement:
     return judge(evidence, rows if diagonal else [])
 
 
-def judge_order(summary: dict[str, Any]) -> Judgement:
+def judge_order(summary: Measured) -> Judgement:
     """A diagonal adds memory to every line of the table."""
     without = {(row["alpha"], row["beta"]): row["total"] for row in _rows(summary, diagonal=False)}
     rows = []
@@ -160,9 +167,9 @@ def judge_order(summary: dict[str, Any]) -> Judgement:
     )
 
 
-def judge_beta(summary: dict[str, Any]) -> Judgement:
+def judge_beta(summary: Measured) -> Judgement:
     """A small rest of the triangle costs little memory."""
-    totals = {(row["alpha"], row["d"], row["beta"]): row["total"] for row in summary["tables"]["Total Fisher memory"]}
+    totals = {(row["alpha"], row["d"], row["beta"]): row["total"] for row in summary.table("Total Fisher memory")}
     rows = []
     for (alpha, d, beta), total in totals.items():
         if beta > 0 and (alpha, d, 0.0) in totals:
@@ -172,26 +179,21 @@ def judge_beta(summary: dict[str, Any]) -> Judgement:
     return judge(f"relative change between {min(changes, default=0):+.4f} and {max(changes, default=0):+.4f}", rows)
 
 
-def judge_truncation(summary: dict[str, Any]) -> Judgement:
+def judge_truncation(summary: Measured) -> Judgement:
     """The first 150 terms against the infinite sum."""
     rows = [
-        Row(f"first {summary['n_steps']} terms, {_name(row)}", row["first_terms"], row["total"], 0.003)
-        for row in summary["tables"]["Total Fisher memory"]
+        Row(f"first {summary.n_steps} terms, {_name(row)}", row["first_terms"], row["total"], 0.003)
+        for row in summary.table("Total Fisher memory")
     ]
     worst = max((abs(float(row.measured) - float(row.expected)) for row in rows), default=0.0)
     return judge(f"cutting the sum changes it by at most {worst:.4f}", rows)
 
 
-def draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Printed against exact totals."""
     from separatrix.report.figures.memory import draw_memory_totals
 
-    return {"totals": draw_memory_totals(summary["tables"]["Total Fisher memory"])}
-
-
-def _claim(name: str, statement: str, measures: str, test: str, rule: Any, erratum: str | None = None) -> Claim:
-    place = "appendix A, Table 5"
-    return Claim(f"kerg2022-table5-{name}", "kerg2022", place, statement, measures, test, rule, erratum)
+    return {"totals": draw_memory_totals(summary.table("Total Fisher memory"))}
 
 
 EXPERIMENT = Experiment(
@@ -201,57 +203,58 @@ EXPERIMENT = Experiment(
     place="appendix A, Table 5",
     version=1,
     scales={
-        "smoke": Table5Params(rows=(0, 1, 2, 3, 4, 5, 6)),
-        "laptop": Table5Params(),
-        "paper": Table5Params(),
+        "smoke": Settings(rows=(0, 1, 2, 3, 4, 5, 6)),
+        "laptop": Settings(),
+        "paper": Settings(),
     },
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "nilpotent",
-            "totals of the six matrices without diagonal",
-            "total Fisher memory",
-            "equal to the printed digits",
-            judge_nilpotent,
+        Claim(
+            id="kerg2022-table5-nilpotent",
+            statement="totals of the six matrices without diagonal",
+            measures="total Fisher memory",
+            test="equal to the printed digits",
+            judge=judge_nilpotent,
         ),
-        _claim(
-            "diagonal",
-            "totals of the six matrices with diagonal 0.2",
-            "total Fisher memory in ball arithmetic",
-            "exact totals pass the trace identity and lie near the print; print to its digits",
-            judge_diagonal,
-            "kerg2022-table5",
+        Claim(
+            id="kerg2022-table5-diagonal",
+            statement="totals of the six matrices with diagonal 0.2",
+            measures="total Fisher memory in ball arithmetic",
+            test="exact totals pass the trace identity and lie near the print; print to its digits",
+            judge=judge_diagonal,
+            erratum="kerg2022-table5",
         ),
-        _claim(
-            "rounding",
-            "double precision settles the totals without diagonal and not those with it",
-            "plain double precision against exact first 150 terms",
-            "1e-6",
-            judge_rounding,
-            "kerg2022-table5",
+        Claim(
+            id="kerg2022-table5-rounding",
+            statement="double precision settles the totals without diagonal and not those with it",
+            measures="plain double precision against exact first 150 terms",
+            test="1e-6",
+            judge=judge_rounding,
+            erratum="kerg2022-table5",
         ),
-        _claim(
-            "order",
-            "a diagonal raises the total of every line",
-            "ratio of totals with and without diagonal",
-            "above 1 in every pair",
-            judge_order,
+        Claim(
+            id="kerg2022-table5-order",
+            statement="a diagonal raises the total of every line",
+            measures="ratio of totals with and without diagonal",
+            test="above 1 in every pair",
+            judge=judge_order,
         ),
-        _claim(
-            "beta",
-            "entries of 0.005 below the sub-diagonal do not cost much memory",
-            "relative change of the total",
-            "within 5 %",
-            judge_beta,
+        Claim(
+            id="kerg2022-table5-beta",
+            statement="entries of 0.005 below the sub-diagonal do not cost much memory",
+            measures="relative change of the total",
+            test="within 5 %",
+            judge=judge_beta,
         ),
-        _claim(
-            "truncation",
-            "150 terms are enough for the infinite sum to the printed digits",
-            "sum of 150 terms against the infinite sum",
-            "0.003",
-            judge_truncation,
+        Claim(
+            id="kerg2022-table5-truncation",
+            statement="150 terms are enough for the infinite sum to the printed digits",
+            measures="sum of 150 terms against the infinite sum",
+            test="0.003",
+            judge=judge_truncation,
         ),
     ),
     draw=draw,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +20,12 @@ class Settings(Params):
     betas: tuple[float, float] = (0.2, 2.0)
     n_betas: int = 61
     n_fractions: int = 41
+
+
+class Measured(Summary):
+    """Abscissa along beta, by eigenvector."""
+
+    branches: dict[str, dict[str, Any]]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -62,7 +66,7 @@ def _first(branch: Any) -> float:
     return next((event.parameter for event in branch.events if event.kind == "quotient"), float("nan"))
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Events beside the closed form."""
     rows, branches = [], {}
     for cell, payload in results:
@@ -77,23 +81,25 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
             }
         )
         branches[name] = {"betas": payload["betas"].tolist(), "abscissa": payload["abscissa"].tolist()}
-    return {"branches": branches, "tables": {"Events along branches of bipartite states": rows}}
+    return Measured(
+        branches=branches,
+        tables={"Events along branches of bipartite states": rows},
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Abscissas against beta with the closed-form thresholds."""
     from separatrix.report.figures.attention_motion import branch_plot
 
-    (rows,) = summary["tables"].values()
-    curves = {
-        f"balanced pair on {name}": (item["betas"], item["abscissa"]) for name, item in summary["branches"].items()
-    }
+    (rows,) = summary.tables.values()
+    curves = {f"balanced pair on {name}": (item["betas"], item["abscissa"]) for name, item in summary.branches.items()}
     events = {f"balanced pair on {row['eigenvector']}": row["closed form"] for row in rows}
     return {"branches": branch_plot(curves, events, r"inverse temperature $\beta$", "Dotted: threshold in closed form")}
 
 
-def _judge_events(summary: Summary) -> Judgement:
-    (table,) = summary["tables"].values()
+def judge_events(summary: Measured) -> Judgement:
+    """Decide ``separatrix-beta-events``."""
+    (table,) = summary.tables.values()
     rows = []
     for item in table:
         rows.append(Row(f"beta_c on {item['eigenvector']}", item["stable from beta"], item["closed form"], 1e-7))
@@ -122,15 +128,14 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="separatrix-beta-events",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="A balanced pair becomes stable at beta_c, and a pair loses stability at the edge of its window.",
             measures="events located by continuation",
             test="beta_c to 1e-7, edge to 1e-4",
-            judge=_judge_events,
+            judge=judge_events,
         ),
     ),
     draw=draw,

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,6 +22,16 @@ class Settings(Params):
     dims: tuple[int, ...] = (2, 3, 5)
     clusters: tuple[int, ...] = (1, 2, 3)
     n_cases: int = 4  # per dimension and number of clusters, half of them with a value matrix that is not symmetric
+
+
+class Measured(Summary):
+    """Errors over random states, and numbers and spectra of one example."""
+
+    worst: float
+    necessary: int
+    states: int
+    example: dict[str, Any]
+    spectra: dict[str, list[list[float]]]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -109,7 +117,7 @@ def _example() -> Payload:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Errors by dimension and number of clusters, and the example."""
     rows = [
         {"d": cell.args["dim"], "m": cell.args["m"], "states": cell.args["n_cases"], **payload}
@@ -119,32 +127,34 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     example = next(payload for cell, payload in results if cell.args["part"] == "example")
     spectra = {name: example[name].tolist() for name in ("clustering", "bipartite")}
     numbers = {name: value for name, value in example.items() if name not in spectra}
-    return {
-        "worst": max(row["worst"] for row in rows),
-        "necessary": sum(row["necessary"] for row in rows),
-        "states": sum(row["states"] for row in rows),
-        "example": numbers,
-        "spectra": spectra,
-        "tables": {"Block against dense spectrum": rows, "The stable 2-clustering of sizes 8 and 2": [numbers]},
-    }
+    return Measured(
+        worst=max(row["worst"] for row in rows),
+        necessary=sum(row["necessary"] for row in rows),
+        states=sum(row["states"] for row in rows),
+        example=numbers,
+        spectra=spectra,
+        tables={"Block against dense spectrum": rows, "The stable 2-clustering of sizes 8 and 2": [numbers]},
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Spectra of the clustering and of the bipartite state of the same sizes."""
     from separatrix.report.figures.attention import spectrum_plot
 
     names = {"clustering": "2-clustering (8, 2)", "bipartite": "bipartite (8, 2) on $v_1$"}
-    spectra = {names[name]: [complex(*pair) for pair in pairs] for name, pairs in summary["spectra"].items()}
+    spectra = {names[name]: [complex(*pair) for pair in pairs] for name, pairs in summary.spectra.items()}
     return {"spectrum": spectrum_plot(spectra, "The clustering is stable where the bipartite state is not")}
 
 
-def _judge_blocks(summary: Summary) -> Judgement:
-    rows = [Row("largest relative error of an eigenvalue", summary["worst"], 0.0, 1e-10)]
-    return judge(f"{summary['states']} random clustered states", rows)
+def judge_blocks(summary: Measured) -> Judgement:
+    """Decide ``separatrix-cluster-blocks``."""
+    rows = [Row("largest relative error of an eigenvalue", summary.worst, 0.0, 1e-10)]
+    return judge(f"{summary.states} random clustered states", rows)
 
 
-def _judge_example(summary: Summary) -> Judgement:
-    found = summary["example"]
+def judge_example(summary: Measured) -> Judgement:
+    """Decide ``separatrix-cluster-example``."""
+    found = summary.example
     rows = [
         Row("quotient abscissa", found["quotient"], -0.179521, 1e-6),
         Row("transversal abscissa", found["transversal"], -0.275604, 1e-6),
@@ -159,8 +169,9 @@ def _judge_example(summary: Summary) -> Judgement:
     return judge(f"stable with abscissa {found['quotient']:.6f}", rows)
 
 
-def _judge_necessary(summary: Summary) -> Judgement:
-    rows = [Row("clusters without -gamma_a among their splitting eigenvalues", summary["necessary"], 0)]
+def judge_necessary(summary: Measured) -> Judgement:
+    """Decide ``separatrix-cluster-necessary``."""
+    rows = [Row("clusters without -gamma_a among their splitting eigenvalues", summary.necessary, 0)]
     return judge("every cluster in more dimensions than clusters carries the eigenvalue -gamma_a", rows)
 
 
@@ -178,35 +189,30 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="separatrix-cluster-blocks",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="The tangent spectrum of m clusters is that of one block of size m(d-1) and of one block of "
             "size d-1 per cluster, repeated.",
             measures="eigenvalues against automatic differentiation of all tokens",
             test="relative error 1e-10",
-            judge=_judge_blocks,
+            judge=judge_blocks,
         ),
         Claim(
             id="separatrix-cluster-example",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="A 2-clustering can be asymptotically stable where the bipartite state of its sizes is not "
             "(altafini2025, section 5.2, leaves the stability of clusterings open).",
             measures="abscissas of the example",
             test="1e-6",
-            judge=_judge_example,
+            judge=judge_example,
         ),
         Claim(
             id="separatrix-cluster-necessary",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="With more dimensions than clusters, a cluster of two tokens or more needs gamma_a > 0.",
             measures="clusters whose splitting spectrum lacks -gamma_a",
             test="zero",
-            judge=_judge_necessary,
+            judge=judge_necessary,
         ),
     ),
     draw=draw,

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +21,19 @@ class Settings(Params):
     n_instances: int = 30
     beta_max: float = 4.0
     n_betas: int = 121
+
+
+class Measured(Summary):
+    """Decisions over random instances, and the stable band of one instance against beta, by eigenvector."""
+
+    wrong: int
+    splits: int
+    stable: int
+    threshold_error: float
+    thresholds: int
+    betas: list[float]
+    bands: dict[str, dict[str, Any]]
+    critical: dict[str, float]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -108,7 +119,7 @@ def _bands(cell: Cell) -> Payload:
     return {"betas": betas, "bands": bands, "critical": critical}
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Disagreements, threshold errors and the bands."""
     random = [payload for cell, payload in results if cell.args["part"] == "random"]
     bands = next(payload for cell, payload in results if cell.args["part"] == "bands")
@@ -122,41 +133,43 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         for index, beta in enumerate(bands["betas"].tolist())
         if index % 10 == 0
     ]
-    return {
-        "wrong": sum(payload["wrong"] for payload in random),
-        "splits": sum(payload["splits"] for payload in random),
-        "stable": sum(payload["stable"] for payload in random),
-        "threshold error": max(payload["threshold error"] for payload in random),
-        "thresholds": sum(payload["thresholds"] for payload in random),
-        "betas": bands["betas"].tolist(),
-        "bands": {k: {edge: v.tolist() for edge, v in band.items()} for k, band in bands["bands"].items()},
-        "critical": bands["critical"],
-        "tables": {"Stable share n_1/n against beta, V = diag(3, 1, -4), M = diag(0.9, 0.2, -1.1)": table},
-    }
+    return Measured(
+        wrong=sum(payload["wrong"] for payload in random),
+        splits=sum(payload["splits"] for payload in random),
+        stable=sum(payload["stable"] for payload in random),
+        threshold_error=max(payload["threshold error"] for payload in random),
+        thresholds=sum(payload["thresholds"] for payload in random),
+        betas=bands["betas"].tolist(),
+        bands={k: {edge: v.tolist() for edge, v in band.items()} for k, band in bands["bands"].items()},
+        critical=bands["critical"],
+        tables={"Stable share n_1/n against beta, V = diag(3, 1, -4), M = diag(0.9, 0.2, -1.1)": table},
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Bands of stable splits against beta."""
     from separatrix.report.figures.attention import window_plot
 
-    windows = {f"$v_{int(k) + 1}$": (band["low"], band["high"]) for k, band in summary["bands"].items()}
-    critical = {f"$v_{int(k) + 1}$": value for k, value in summary["critical"].items()}
+    windows = {f"$v_{int(k) + 1}$": (band["low"], band["high"]) for k, band in summary.bands.items()}
+    critical = {f"$v_{int(k) + 1}$": value for k, value in summary.critical.items()}
     title = "Stable splits, V = diag(3, 1, −4), M = diag(0.9, 0.2, −1.1)"
-    return {"windows": window_plot(summary["betas"], windows, critical, title)}
+    return {"windows": window_plot(summary.betas, windows, critical, title)}
 
 
-def _judge_window(summary: Summary) -> Judgement:
-    rows = [Row("splits where window and spectrum differ", summary["wrong"], 0)]
-    return judge(f"{summary['splits']} splits, {summary['stable']} of them stable", rows)
+def judge_window(summary: Measured) -> Judgement:
+    """Decide ``separatrix-stable-window``."""
+    rows = [Row("splits where window and spectrum differ", summary.wrong, 0)]
+    return judge(f"{summary.splits} splits, {summary.stable} of them stable", rows)
 
 
-def _judge_threshold(summary: Summary) -> Judgement:
+def judge_threshold(summary: Measured) -> Judgement:
+    """Decide ``separatrix-critical-beta``."""
     rows = [
-        Row("largest relative error of beta_c", summary["threshold error"], 0.0, 1e-6),
-        Row("beta_c on v_1 of the example", summary["critical"]["0"], 0.385082, 1e-6),
-        Row("beta_c on v_3 of the example", summary["critical"]["2"], 0.884505, 1e-6),
+        Row("largest relative error of beta_c", summary.threshold_error, 0.0, 1e-6),
+        Row("beta_c on v_1 of the example", summary.critical["0"], 0.385082, 1e-6),
+        Row("beta_c on v_3 of the example", summary.critical["2"], 0.884505, 1e-6),
     ]
-    return judge(f"{summary['thresholds']} thresholds found again by bisection", rows)
+    return judge(f"{summary.thresholds} thresholds found again by bisection", rows)
 
 
 EXPERIMENT = Experiment(
@@ -173,24 +186,21 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="separatrix-stable-window",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="The stable splits on an eigenvector form the interval |ln(n_1/n_2)| < h*, plus single tokens.",
             measures="splits where closed form and exact spectrum differ",
             test="zero",
-            judge=_judge_window,
+            judge=judge_window,
         ),
         Claim(
             id="separatrix-critical-beta",
-            document="separatrix",
-            place="explanation/attention-equilibria",
             statement="Bipartite states appear at beta_c = artanh(rho) / |v_k' M v_k|.",
             measures="beta at which the balanced state changes stability, by bisection",
             test="relative error 1e-6",
-            judge=_judge_threshold,
+            judge=judge_threshold,
         ),
     ),
     draw=draw,

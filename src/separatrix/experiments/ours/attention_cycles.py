@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +20,14 @@ class Settings(Params):
     n_starts: int = 3
     t_max: float = 40.0
     n_frames: int = 200
+
+
+class Measured(Summary):
+    """A row per start; states and exponents of the first cycle."""
+
+    rows: list[dict[str, Any]]
+    states: list[list[list[float]]]
+    exponents: list[float]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -57,7 +63,7 @@ def run(cell: Cell) -> Payload:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Period and exponents beside the closed form."""
     rows = [
         {
@@ -70,35 +76,36 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         for cell, payload in results
     ]
     first = results[0][1]
-    return {
-        "rows": rows,
-        "states": first["states"].tolist(),
-        "exponents": first["exponents"].tolist(),
-        "tables": {"Cycles": rows},
-    }
+    return Measured(
+        rows=rows,
+        states=first["states"].tolist(),
+        exponents=first["exponents"].tolist(),
+        tables={"Cycles": rows},
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """The first start on the sphere."""
     from separatrix.report.figures.attention_motion import sphere_trajectories
 
-    return {"cycle": sphere_trajectories([("all tokens merge and rotate", summary["states"])])}
+    return {"cycle": sphere_trajectories([("all tokens merge and rotate", summary.states)])}
 
 
-def _judge_cycle(summary: Summary) -> Judgement:
+def judge_cycle(summary: Measured) -> Judgement:
+    """Decide ``separatrix-consensus-cycle``."""
     rows = [
         Row(
             "starts that do not end in a cycle",
-            float(sum(row["kind"] != "cycle" for row in summary["rows"])),
+            float(sum(row["kind"] != "cycle" for row in summary.rows)),
             0.0,
         )
     ]
-    rows += [Row(f"period, start {row['start']}", row["period"], row["closed form"], 1e-6) for row in summary["rows"]]
+    rows += [Row(f"period, start {row['start']}", row["period"], row["closed form"], 1e-6) for row in summary.rows]
     rows += [
         Row(f"Floquet exponents, start {row['start']}", row["largest error of an exponent"], 0.0, 1e-4)
-        for row in summary["rows"]
+        for row in summary.rows
     ]
-    return judge(f"exponents {[round(value, 4) for value in summary['exponents']]}", rows)
+    return judge(f"exponents {[round(value, 4) for value in summary.exponents]}", rows)
 
 
 EXPERIMENT = Experiment(
@@ -111,16 +118,15 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="separatrix-consensus-cycle",
-            document="separatrix",
-            place="altafini2025, section 7",
             statement="A principal pair a +- ib gives a consensus cycle of period 2 pi/|b| whose exponents are 0, "
             "Re lambda_j - a and -a.",
             measures="period and Floquet exponents of the orbit closed by shooting",
             test="period to 1e-6, exponents to 1e-4",
-            judge=_judge_cycle,
+            judge=judge_cycle,
         ),
     ),
     draw=draw,

@@ -6,13 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping as FigureMapping
-
     from matplotlib.figure import Figure
 
     from separatrix.diagnose import AttentionLayer
@@ -34,6 +30,15 @@ class Settings(Params):
     t_max: float = 200.0
     dim: int = 384  # of generated layers
     n_heads: int = 12
+
+
+class Measured(Summary):
+    """Rows by layer and by end, for the layers and their controls."""
+
+    source: str
+    spectra: list[dict[str, Any]]
+    heads: list[dict[str, int]]
+    ends: list[dict[str, Any]]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -95,7 +100,7 @@ def _generated(cell: Cell) -> AttentionLayer:
     return diagnose.attention_layers(state, n_heads=cell.args["n_heads"]).layers[0]
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """A row per layer and per end."""
     spectra, heads, ends = [], [], []
     for cell, payload in results:
@@ -123,27 +128,27 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
                 ends.append({**place, "control": control, **kept, "groups": "/".join(map(str, end["sizes"]))})
     source = results[0][0].args["source"] if results else "nothing"
     tables = {"Spectra of the summed value matrices": spectra, "Stable states of single heads": heads}
-    return {
-        "source": source,
-        "spectra": spectra,
-        "heads": heads,
-        "ends": ends,
-        "tables": {**tables, "Ends of the frozen layers": ends},
-    }
+    return Measured(
+        source=source,
+        spectra=spectra,
+        heads=heads,
+        ends=ends,
+        tables={**tables, "Ends of the frozen layers": ends},
+    )
 
 
-def _own(summary: Summary, table: str) -> list[dict[str, Any]]:
+def _own(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of the layers themselves, without the control."""
-    return [row for row in summary[table] if not row.get("control")]
+    return [row for row in rows if not row.get("control")]
 
 
-def _real(summary: Summary) -> set[tuple[int, int]]:
-    return {(row["seed"], row["layer"]) for row in _own(summary, "spectra") if row["imaginary part"] == 0}
+def _real(summary: Measured) -> set[tuple[int, int]]:
+    return {(row["seed"], row["layer"]) for row in _own(summary.spectra) if row["imaginary part"] == 0}
 
 
-def _judge_consensus(summary: Summary) -> Judgement:
+def judge_consensus(summary: Measured) -> Judgement:
     """One group that rests, in a layer with a real principal eigenvalue, lies exactly on its eigenvector."""
-    every = [row for row in summary["ends"] if row["kind"] in ("consensus", "consensus cycle")]
+    every = [row for row in summary.ends if row["kind"] in ("consensus", "consensus cycle")]
     if not every:
         return judge("no start ended in agreement", [])
     worst = min(row["alignment"] for row in every)
@@ -151,12 +156,12 @@ def _judge_consensus(summary: Summary) -> Judgement:
         Row("smallest alignment of an agreeing end with the principal line or plane", worst, 1.0, 1e-9),
         Row("agreeing ends that are not stable", sum(row["stable"] is not True for row in every), 0),
     ]
-    return judge(f"{len(every)} of {len(summary['ends'])} ends agree; smallest alignment {worst:.12f}", rows)
+    return judge(f"{len(every)} of {len(summary.ends)} ends agree; smallest alignment {worst:.12f}", rows)
 
 
-def _judge_conjecture(summary: Summary) -> Judgement:
+def judge_conjecture(summary: Measured) -> Judgement:
     """The document's conjecture under the condition that the principal eigenvalue is real, and in full."""
-    real, ends = _real(summary), _own(summary, "ends")
+    real, ends = _real(summary), _own(summary.ends)
 
     def hits(rows: list[dict[str, Any]]) -> int:
         return sum(row["kind"] == "consensus" and row["alignment"] > 1 - 1e-9 for row in rows)
@@ -170,15 +175,17 @@ def _judge_conjecture(summary: Summary) -> Judgement:
     return judge(evidence, holds if inside else [], counterexamples=general if outside else [])
 
 
-def _judge_symmetry(summary: Summary) -> Judgement:
-    measured = [row["asymmetry"] for row in _own(summary, "spectra")]
+def judge_symmetry(summary: Measured) -> Judgement:
+    """Decide ``altafini2025-symmetric-value``."""
+    measured = [row["asymmetry"] for row in _own(summary.spectra)]
     rows = [Row("smallest asymmetry of a summed value matrix", min(measured), 0.0, 0.05)]
     return judge(f"asymmetry from {min(measured):.3f} to {max(measured):.3f}; 0 is symmetric, 1 like noise", rows)
 
 
-def _judge_spectra(summary: Summary) -> Judgement:
+def judge_spectra(summary: Measured) -> Judgement:
+    """Decide ``separatrix-minilm-spectra``."""
     rows = []
-    for row in _own(summary, "spectra"):
+    for row in _own(summary.spectra):
         name, is_real = f"layer {row['layer']}", row["imaginary part"] == 0
         rows.append(Row(f"principal real part, {name}", row["real part"], PRINCIPAL[row["layer"]], 1e-3))
         expected = "real" if row["layer"] in REAL else "complex"
@@ -187,9 +194,10 @@ def _judge_spectra(summary: Summary) -> Judgement:
     return judge("principal eigenvalue real in layers 0, 2, 3, 4 and complex in layers 1, 5", rows)
 
 
-def _judge_heads(summary: Summary) -> Judgement:
-    total = {name: sum(row[name] for row in summary["heads"]) for name in ("heads", "consensus", "bipartite")}
-    last = sum(row["bipartite_last"] for row in summary["heads"])
+def judge_heads(summary: Measured) -> Judgement:
+    """Decide ``separatrix-minilm-heads``."""
+    total = {name: sum(row[name] for row in summary.heads) for name in ("heads", "consensus", "bipartite")}
+    last = sum(row["bipartite_last"] for row in summary.heads)
     rows = [
         Row("heads with a stable consensus", total["consensus"], 39),
         Row("heads with a stable balanced bipartite state", total["bipartite"], 13),
@@ -199,8 +207,9 @@ def _judge_heads(summary: Summary) -> Judgement:
     return judge(f"{evidence}, {total['bipartite']} a stable balanced split, {last} one on the last eigenvector", rows)
 
 
-def _judge_exceptions(summary: Summary) -> Judgement:
-    ends = _own(summary, "ends")
+def judge_exceptions(summary: Measured) -> Judgement:
+    """Decide ``separatrix-minilm-exceptions``."""
+    ends = _own(summary.ends)
     turning = [row for row in ends if row["layer"] == COMPLEX[1]]
     apart = [row for row in ends if row["layer"] == COMPLEX[0]]
     cycles = sum(row["kind"] == "consensus cycle" for row in turning)
@@ -213,15 +222,17 @@ def _judge_exceptions(summary: Summary) -> Judgement:
     return judge(f"layer 5: {cycles} of {len(turning)} ends are cycles; layer 1: groups {groups}", rows)
 
 
-def draw(summary: Summary) -> FigureMapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Spectra of all layers, and where each frozen layer ends."""
     from separatrix.report.figures.attention_layers import frozen_ends, layer_spectra
 
     return {
-        "spectra": layer_spectra(summary["spectra"], title=f"Value matrices: {summary['source']}"),
-        "ends": frozen_ends(summary["ends"], title=f"Frozen layers: {summary['source']}"),
+        "spectra": layer_spectra(summary.spectra, title=f"Value matrices: {summary.source}"),
+        "ends": frozen_ends(summary.ends, title=f"Frozen layers: {summary.source}"),
     }
 
+
+_PLACE = "explanation/do-real-layers-collapse"
 
 EXPERIMENT = Experiment(
     name="attention-frozen-layers",
@@ -239,69 +250,67 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     draw=draw,
     data=(DATA,),
     claims=(
         Claim(
             id="separatrix-frozen-agreement",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="Tokens that agree under a frozen layer end exactly on the principal eigenvector of the summed "
             "value matrix, or rotate in its plane if the principal pair is complex, and stay there.",
             measures="alignment and stability of every end in one group, layers and controls",
             test="alignment 1 within 1e-9; the tangent spectrum has negative real parts",
-            judge=_judge_consensus,
+            judge=judge_consensus,
         ),
         Claim(
             id="altafini2025-conjecture-frozen",
-            document="altafini2025",
-            place="conclusion",
             statement="A trained attention layer, iterated, drives tokens to consensus on the principal eigenvector.",
             measures="ends of the six frozen layers of a sentence encoder from random tokens",
             test="every end is consensus with alignment 1 within 1e-9; restricted to real principal eigenvalues",
-            judge=_judge_conjecture,
+            judge=judge_conjecture,
             scale="laptop",
         ),
         Claim(
             id="altafini2025-symmetric-value",
-            document="altafini2025",
             place="section 2, standing assumption",
             statement="The value matrix of a layer may be taken as symmetric.",
             measures="norm of V - V' over sqrt(2) times that of V, six layers of a sentence encoder",
             test="at most 0.05",
-            judge=_judge_symmetry,
+            judge=judge_symmetry,
             scale="laptop",
         ),
         Claim(
             id="separatrix-minilm-spectra",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="The principal eigenvalue of the summed value matrix is real in four of six layers of a "
             "sentence encoder.",
             measures="eigenvalues of W_O W_V",
             test="real parts to 1e-3; real or complex as stated",
-            judge=_judge_spectra,
+            judge=judge_spectra,
             scale="laptop",
         ),
         Claim(
             id="separatrix-minilm-heads",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="39 of 72 heads have a stable consensus, 13 of them a stable balanced bipartite state, and 1 "
             "head has one on its most negative eigenvector.",
             measures="closed-form spectra of every head alone",
             test="exact counts",
-            judge=_judge_heads,
+            judge=judge_heads,
             scale="laptop",
         ),
         Claim(
             id="separatrix-minilm-exceptions",
             document="separatrix",
-            place="explanation/do-real-layers-collapse",
+            place=_PLACE,
             statement="Layer 5 ends in a rotating consensus and layer 1 keeps several groups.",
             measures="ends of the two frozen layers with a complex principal pair",
             test="every end as stated",
-            judge=_judge_exceptions,
+            judge=judge_exceptions,
             scale="laptop",
         ),
     ),

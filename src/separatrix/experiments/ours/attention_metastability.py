@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +20,14 @@ class Settings(Params):
     gap: float = 0.2  # lambda_1 - lambda_2, with lambda_1 = 1
     n_tokens: int = 6
     n_frames: int = 400
+
+
+class Measured(Summary):
+    """Growth of a plateau's life with the logarithm of the distance, and curves by distance."""
+
+    slope: float
+    expected_slope: float
+    curves: dict[str, dict[str, Any]]
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
@@ -66,7 +72,7 @@ def run(cell: Cell) -> Payload:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Life of the first plateau against the distance from the saddle."""
     rows, curves = [], {}
     for cell, payload in results:
@@ -91,20 +97,20 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     slope = sum((a - mean_log) * (b - mean_life) for a, b in zip(logs, lives, strict=True)) / sum(
         (a - mean_log) ** 2 for a in logs
     )
-    return {
-        "slope": slope,
-        "expected slope": 1 / results[0][0].args["gap"],
-        "curves": curves,
-        "tables": {"Life of a plateau": rows},
-    }
+    return Measured(
+        slope=slope,
+        expected_slope=1 / results[0][0].args["gap"],
+        curves=curves,
+        tables={"Life of a plateau": rows},
+    )
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Speed against time for every distance, and the record of the longest one."""
     from separatrix.report.figures.attention_motion import convergence_curves, metastability_plot
 
-    curves = {f"distance {name}": (item["times"], item["speed"]) for name, item in summary["curves"].items()}
-    name, last = list(summary["curves"].items())[-1]
+    curves = {f"distance {name}": (item["times"], item["speed"]) for name, item in summary.curves.items()}
+    name, last = list(summary.curves.items())[-1]
     counts = dict(zip(("0.1", "0.01", "0.001"), last["counts"], strict=True))
     plateaus = [(start, duration) for start, duration in last["plateaus"]]
     return {
@@ -115,16 +121,17 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
     }
 
 
-def _judge_life(summary: Summary) -> Judgement:
+def judge_life(summary: Measured) -> Judgement:
+    """Decide ``separatrix-plateau-life``."""
     rows = [
         Row(
             "life per factor e of distance, in 1/lambda_1",
-            summary["slope"],
-            summary["expected slope"],
-            0.15 * summary["expected slope"],
+            summary.slope,
+            summary.expected_slope,
+            0.15 * summary.expected_slope,
         )
     ]
-    return judge(f"slope {summary['slope']:.3f}, one over the unstable rate is {summary['expected slope']:.3f}", rows)
+    return judge(f"slope {summary.slope:.3f}, one over the unstable rate is {summary.expected_slope:.3f}", rows)
 
 
 EXPERIMENT = Experiment(
@@ -141,15 +148,14 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="separatrix-plateau-life",
-            document="separatrix",
-            place="altafini2025, Example 1(b)",
             statement="A plateau beside a saddle lasts ln(1/distance) over the unstable rate.",
             measures="slope of the time of departure against the logarithm of the distance",
             test="within 15% of one over the rate",
-            judge=_judge_life,
+            judge=judge_life,
         ),
     ),
     draw=draw,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 SCALES = {"gaussian": (0.5, 1.0, 1.5, 2.0), "haar": (0.5, 1.0, 1.5, 2.0), "goe": (0.2, 0.4, 0.6, 0.8, 1.0)}
 
 
-class AdvisorParams(Params):
+class Settings(Params):
     """Settings."""
 
     width: int = 512
@@ -26,16 +24,18 @@ class AdvisorParams(Params):
     max_steps: int = 3000
 
 
-def _expand(params: AdvisorParams) -> Iterable[Mapping[str, Any]]:
-    for seed in params.seeds:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell per family, scale and seed."""
+    for seed in settings.seeds:
         for family, scales in SCALES.items():
             for scale in scales:
                 yield {"family": family, "scale": scale, "seed": seed} | {
-                    name: getattr(params, name) for name in ("width", "n_matrices", "n_inputs", "tol", "max_steps")
+                    name: getattr(settings, name) for name in ("width", "n_matrices", "n_inputs", "tol", "max_steps")
                 }
 
 
-def _run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
+    """Iterations that plain iteration needs, per matrix."""
     import torch
 
     from separatrix.dynamics.solve.random_networks import network_equilibria
@@ -54,7 +54,8 @@ def _run(cell: Cell) -> dict[str, Any]:
     return {"mean": means, "largest": largest}
 
 
-def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+    """Counted iterations beside the forecast."""
     import torch
 
     from separatrix.advise.deq_forecast import iterations
@@ -77,12 +78,14 @@ def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]
                 "largest": max(payload["largest"]),
             }
         )
-    return {"tables": {"iterations": rows}}
+    return Summary(tables={"iterations": rows})
 
 
-def _judge(limit: float) -> Any:
-    def judged(summary: dict[str, Any]) -> Judgement:
-        table = summary["tables"]["iterations"]
+def judge_iterations(limit: float) -> Callable[[Summary], Judgement]:
+    """Decide ``separatrix-advisor-iterations``."""
+
+    def judge_up_to(summary: Summary) -> Judgement:
+        table = summary.table("iterations")
         rows = [
             Row(f"{r['family']} at {r['scale']:g}", r["mean"], r["forecast"], 0.25 * r["forecast"])
             for r in table
@@ -96,13 +99,14 @@ def _judge(limit: float) -> Any:
         worst = max((abs(float(row.measured) / float(row.expected) - 1) for row in rows), default=0.0)
         return judge(f"largest error of the mean {worst:.0%} for a radius up to {limit}", rows, counterexamples=beyond)
 
-    return judged
+    return judge_up_to
 
 
-def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Summary) -> Mapping[str, Figure]:
+    """Counted iterations against the forecast."""
     from separatrix.report.figures import deq
 
-    return {"forecast": deq.forecast(summary["tables"]["iterations"])}
+    return {"forecast": deq.forecast(summary.table("iterations"))}
 
 
 EXPERIMENT = Experiment(
@@ -112,24 +116,22 @@ EXPERIMENT = Experiment(
     place="advisor",
     version=1,
     scales={
-        "smoke": AdvisorParams(width=200, n_matrices=2, n_inputs=8, max_steps=400),
-        "laptop": AdvisorParams(),
-        "paper": AdvisorParams(n_matrices=32),
+        "smoke": Settings(width=200, n_matrices=2, n_inputs=8, max_steps=400),
+        "laptop": Settings(),
+        "paper": Settings(n_matrices=32),
     },
-    expand=_expand,
-    run=_run,
-    summarise=_summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
     claims=(
         Claim(
             id="separatrix-advisor-iterations",
-            document="separatrix",
-            place="advisor",
             statement="ln(tol) / ln(radius) is the mean number of plain iterations",
             measures="steps until the root mean square of f(z) - z is below tol, mean over inputs and matrices",
             test="within 25% for a radius up to 0.85; above that the claim is not made",
-            judge=_judge(0.85),
+            judge=judge_iterations(0.85),
             scale="laptop",
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +31,7 @@ CASES = (
 )
 
 
-class CavityParams(Params):
+class Settings(Params):
     """Settings. The first case gets ``n_matrices``, the others ``n_matrices_others``."""
 
     width: int = 2000
@@ -43,22 +41,30 @@ class CavityParams(Params):
     n_cases: int = len(CASES)
 
 
-def _expand(params: CavityParams) -> Iterable[Mapping[str, Any]]:
-    for seed in params.seeds:
-        for index, (family, phi, scale) in enumerate(CASES[: params.n_cases]):
-            for matrix in range(params.n_matrices_others if index else params.n_matrices):
+class Measured(Summary):
+    """Width of the networks."""
+
+    width: int
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell per case, matrix and seed."""
+    for seed in settings.seeds:
+        for index, (family, phi, scale) in enumerate(CASES[: settings.n_cases]):
+            for matrix in range(settings.n_matrices_others if index else settings.n_matrices):
                 yield {
                     "family": family,
                     "phi": phi,
                     "scale": scale,
-                    "width": params.width,
-                    "n_inputs": params.n_inputs,
+                    "width": settings.width,
+                    "n_inputs": settings.n_inputs,
                     "matrix": matrix,
                     "seed": seed,
                 }
 
 
-def _run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
+    """Variance of the field and spectral radius at the equilibria of one matrix."""
     import torch
 
     from separatrix.dynamics.solve.random_networks import network_equilibria, network_radius
@@ -84,7 +90,8 @@ def _run(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
+    """Means over matrices with their errors, beside the cavity theory."""
     from separatrix.matrices.ensembles import find_ensemble
     from separatrix.theory import mean_field
 
@@ -105,7 +112,10 @@ def _summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]
                 None if row[f"{name}_spread"] is None else row[f"{name}_spread"] / math.sqrt(len(values))
             )
         rows.append(row | {"theory_h_var": float(theory.h_var), "theory_radius": float(theory.radius)})
-    return {"width": width, "tables": {"cases": rows}}
+    return Measured(
+        width=width,
+        tables={"cases": rows},
+    )
 
 
 def _mean_and_spread(values: list[float]) -> tuple[float | None, float | None]:
@@ -150,30 +160,33 @@ def _radius_rows(table: Iterable[Mapping[str, Any]], width: int) -> list[Row]:
     ]
 
 
-def _headline(summary: dict[str, Any]) -> Judgement:
-    case = summary["tables"]["cases"][:1]
-    rows = _variance_rows(case, summary["width"]) + _radius_rows(case, summary["width"])
+def judge_headline(summary: Measured) -> Judgement:
+    """Decide ``separatrix-cavity-goe``."""
+    case = summary.table("cases")[:1]
+    rows = _variance_rows(case, summary.width) + _radius_rows(case, summary.width)
     if not rows:
         return judge("", rows)
     r = case[0]
     evidence = (
-        f"{r['matrices']} matrices of width {summary['width']}: h.h/N = {r['h_var']:.4f} ± {r['h_var_se']:.4f} "
+        f"{r['matrices']} matrices of width {summary.width}: h.h/N = {r['h_var']:.4f} ± {r['h_var_se']:.4f} "
         f"(theory {r['theory_h_var']:.4f}), radius {r['radius']:.4f} ± {r['radius_se']:.4f} "
         f"(theory {r['theory_radius']:.4f})"
     )
     return judge(evidence, rows)
 
 
-def _all_cases(summary: dict[str, Any]) -> Judgement:
-    table, width = summary["tables"]["cases"], summary["width"]
+def judge_all_cases(summary: Measured) -> Judgement:
+    """Decide ``separatrix-cavity-families``."""
+    table, width = summary.table("cases"), summary.width
     rows = _variance_rows(table, width) + _radius_rows(table, width)
     return judge(f"{sum(row.agrees for row in rows)} of {len(rows)} comparisons agree", rows)
 
 
-def _draw(summary: dict[str, Any]) -> Mapping[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
+    """Measured quantities against theory."""
     from separatrix.report.figures import deq
 
-    return {"cavity": deq.theory_against_simulation(summary["tables"]["cases"])}
+    return {"cavity": deq.theory_against_simulation(summary.table("cases"))}
 
 
 _TEST = "Student t over matrices at 0.1%, and 5/N (variance) or 1.5 N^(-2/3), the shift of the edge (radius)"
@@ -185,34 +198,31 @@ EXPERIMENT = Experiment(
     place="nonlinear mean field",
     version=1,
     scales={
-        "smoke": CavityParams(width=200, n_matrices=6, n_matrices_others=4, n_inputs=6, n_cases=5),
-        "laptop": CavityParams(width=2000, n_matrices=20, n_matrices_others=6, n_inputs=8),
-        "paper": CavityParams(),
+        "smoke": Settings(width=200, n_matrices=6, n_matrices_others=4, n_inputs=6, n_cases=5),
+        "laptop": Settings(width=2000, n_matrices=20, n_matrices_others=6, n_inputs=8),
+        "paper": Settings(),
     },
-    expand=_expand,
-    run=_run,
-    summarise=_summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
             id="separatrix-cavity-goe",
-            document="separatrix",
-            place="nonlinear mean field",
             statement="hard-tanh, symmetric weights, sqrt(V) = 0.6: variance and radius are those of the cavity theory",
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
-            judge=_headline,
+            judge=judge_headline,
             scale="laptop",
         ),
         Claim(
             id="separatrix-cavity-families",
-            document="separatrix",
-            place="nonlinear mean field",
             statement="the same for elliptic, antisymmetric and symmetric orthogonal weights",
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
-            judge=_all_cases,
+            judge=judge_all_cases,
             scale="laptop",
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

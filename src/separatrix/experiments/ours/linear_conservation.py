@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     import torch
@@ -32,16 +30,18 @@ class Settings(Params):
     n_samples: int = 40
 
 
-def _expand(params: Settings) -> Iterator[Mapping[str, Any]]:
-    kept = params.model_dump(exclude={"seeds", "rates"})
-    for seed in params.seeds:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell for all laws, and one per optimiser, rate and seed."""
+    kept = settings.model_dump(exclude={"seeds", "rates"})
+    for seed in settings.seeds:
         yield {"part": "laws", "seed": seed}
         for optimiser in OPTIMISERS:
-            for rate in params.rates:
+            for rate in settings.rates:
                 yield {**kept, "part": "drift", "optimiser": optimiser, "rate": rate, "seed": seed}
 
 
-def _run(cell: Cell) -> Payload:
+def run(cell: Cell) -> Payload:
+    """Residuals of conservation laws, or the drift under an optimiser."""
     return _laws(cell) if cell.args["part"] == "laws" else _drift(cell)
 
 
@@ -53,7 +53,8 @@ def _laws(cell: Cell) -> Payload:
 
     from separatrix.core.random import spawn
     from separatrix.diagnose import conservation_check, find_pairs
-    from separatrix.diagnose.balance.pairs.blocks import BLOCKS, reference_block
+
+    from .conservation_blocks import BLOCKS, reference_block
 
     rows = []
     for name in BLOCKS:
@@ -125,7 +126,8 @@ def _optimiser(args: Mapping[str, Any], parameters: list[torch.Tensor]) -> torch
     return torch.optim.SGD(parameters, lr=args["rate"], momentum=momentum, weight_decay=decay)
 
 
-def _summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+    """Residuals by block and pair, and the drift by optimiser and rate."""
     laws = [row for cell, payload in results if cell.args["part"] == "laws" for row in payload["rows"]]
     drift: dict[tuple[str, float], list[Payload]] = {}
     decay: dict[float, float] = {}
@@ -143,12 +145,13 @@ def _summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         }
         for (optimiser, rate), payloads in drift.items()
     ]
-    return {"tables": {"laws": laws, "drift": rows}}
+    return Summary(tables={"laws": laws, "drift": rows})
 
 
-def _judge_laws(summary: Summary) -> Judgement:
+def judge_laws(summary: Summary) -> Judgement:
+    """Decide ``separatrix-conservation-table``."""
     rows = []
-    for row in summary["tables"]["laws"]:
+    for row in summary.table("laws"):
         label = f"{row['block']}, {row['pair']}"
         if row["law"] != "nothing":
             rows.append(Row(f"{label}: rate of the {row['law']}", row["residual"], 0.0, _EXACT))
@@ -157,17 +160,18 @@ def _judge_laws(summary: Summary) -> Judgement:
             rows.append(
                 Row(f"{label}: rate of the {row['larger law']}", size, f"above {_BROKEN}", _BROKEN, size > _BROKEN)
             )
-    kept = max(row["residual"] for row in summary["tables"]["laws"] if row["law"] != "nothing")
-    lost = min(row["its residual"] for row in summary["tables"]["laws"] if row["larger law"])
+    kept = max(row["residual"] for row in summary.table("laws") if row["law"] != "nothing")
+    lost = min(row["its residual"] for row in summary.table("laws") if row["larger law"])
     return judge(
         f"conserved parts change at a relative rate of at most {kept:.1e}, others of at least {lost:.2g}", rows
     )
 
 
-def _judge_step(summary: Summary) -> Judgement:
+def judge_step(summary: Summary) -> Judgement:
+    """Decide ``separatrix-conservation-step``."""
     rows = [
         Row(f"{row['block']}, {row['pair']}: error of the predicted step", row["drift error"], 0.0, _EXACT)
-        for row in summary["tables"]["laws"]
+        for row in summary.table("laws")
         if row["law"] != "nothing"
     ]
     worst = max(float(row.measured) for row in rows)
@@ -175,7 +179,7 @@ def _judge_step(summary: Summary) -> Judgement:
 
 
 def _drifts(summary: Summary, optimiser: str) -> dict[float, float]:
-    rows = [row for row in summary["tables"]["drift"] if row["optimiser"] == optimiser]
+    rows = [row for row in summary.table("drift") if row["optimiser"] == optimiser]
     return {row["rate"]: row["drift"] for row in sorted(rows, key=lambda row: -row["rate"])}
 
 
@@ -192,7 +196,8 @@ def _halvings(name: str, drifts: Mapping[float, float]) -> list[Row]:
     ]
 
 
-def _judge_optimisers(summary: Summary) -> Judgement:
+def judge_optimisers(summary: Summary) -> Judgement:
+    """Decide ``separatrix-conservation-optimisers``."""
     plain, momentum, adam = (_drifts(summary, name) for name in ("gd", "momentum", "adam"))
     rows = _halvings("gradient descent", plain) + _halvings("momentum", momentum)
     last = list(plain)[-1]
@@ -207,7 +212,8 @@ def _judge_optimisers(summary: Summary) -> Judgement:
     return judge(evidence, rows)
 
 
-def _judge_decay(summary: Summary) -> Judgement:
+def judge_decay(summary: Summary) -> Judgement:
+    """Decide ``separatrix-conservation-decay``."""
     import math
 
     rows = [
@@ -217,25 +223,20 @@ def _judge_decay(summary: Summary) -> Judgement:
             math.exp(-2 * row["decay times time"]),
             5 * row["rate"],
         )
-        for row in summary["tables"]["drift"]
+        for row in summary.table("drift")
         if row["optimiser"] == "weight_decay"
     ]
     return judge("D shrinks like exp(-2 g t)", rows)
 
 
-def _draw(summary: Summary) -> dict[str, Figure]:
+def draw(summary: Summary) -> Mapping[str, Figure]:
+    """Residuals of the laws, and drift against the rate."""
     from separatrix.report.figures.regime import draw_conservation
 
-    return {"conservation": draw_conservation(summary["tables"]["laws"], summary["tables"]["drift"])}
+    return {"conservation": draw_conservation(summary.table("laws"), summary.table("drift"))}
 
 
-def _claim(name: str, statement: str, measures: str, test: str, judge_it: Any) -> Claim:
-    return Claim(
-        f"separatrix-conservation-{name}", "separatrix", "conservation laws", statement, measures, test, judge_it
-    )
-
-
-experiment = Experiment(
+EXPERIMENT = Experiment(
     name="linear-conservation",
     title="what gradient flow conserves in real layers, and what optimisers keep",
     document="separatrix",
@@ -246,38 +247,48 @@ experiment = Experiment(
         "laptop": Settings(seeds=(0, 1, 2)),
         "paper": Settings(seeds=tuple(range(10))),
     },
-    expand=_expand,
-    run=_run,
-    summarise=_summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
     claims=(
-        _claim(
-            "table",
-            "Each kind of layer pair keeps exactly the part of D that its symmetry protects, and no more.",
-            "relative rate of D along the gradient, by one backward pass",
-            f"conserved parts below {_EXACT}, larger parts above {_BROKEN}",
-            _judge_laws,
+        Claim(
+            id="separatrix-conservation-table",
+            place="conservation laws",
+            statement="Each kind of layer pair keeps exactly the part of D that its symmetry protects, and no more.",
+            measures="relative rate of D along the gradient, by one backward pass",
+            test="conserved parts below 1e-12, larger parts above 0.01",
+            judge=judge_laws,
         ),
-        _claim(
-            "step",
-            "A step of gradient descent changes the conserved quantity by lr^2 times the same form of the gradients.",
-            "predicted against measured change of D in one step",
-            f"difference below {_EXACT} of D",
-            _judge_step,
+        Claim(
+            id="separatrix-conservation-step",
+            place="conservation laws",
+            statement=(
+                "A step of gradient descent changes the conserved quantity by lr^2 times the same form of "
+                "the gradients."
+            ),
+            measures="predicted against measured change of D in one step",
+            test="difference below 1e-12 of D",
+            judge=judge_step,
         ),
-        _claim(
-            "optimisers",
-            "Gradient descent and momentum keep the balance to first order in lr over a fixed time; Adam never does.",
-            "relative drift of the diagonal of D",
-            "drift halves with lr (2 within 0.5), momentum drifts over 5 times more, Adam's drift does not fall",
-            _judge_optimisers,
+        Claim(
+            id="separatrix-conservation-optimisers",
+            place="conservation laws",
+            statement=(
+                "Gradient descent and momentum keep the balance to first order in lr over a fixed time; "
+                "Adam never does."
+            ),
+            measures="relative drift of the diagonal of D",
+            test="drift halves with lr (2 within 0.5), momentum drifts over 5 times more, Adam's drift does not fall",
+            judge=judge_optimisers,
         ),
-        _claim(
-            "decay",
-            "Weight decay g shrinks the balance like exp(-2 g t).",
-            "D after over D before",
-            "within 5 lr",
-            _judge_decay,
+        Claim(
+            id="separatrix-conservation-decay",
+            place="conservation laws",
+            statement="Weight decay g shrinks the balance like exp(-2 g t).",
+            measures="D after over D before",
+            test="within 5 lr",
+            judge=judge_decay,
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )

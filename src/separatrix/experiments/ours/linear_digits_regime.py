@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab.experiment.cell import Cell
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
-from separatrix.lab.experiment.definition import Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,14 +24,22 @@ class Settings(Params):
     max_steps: int = 20_000
 
 
-def _expand(params: Settings) -> Iterator[Mapping[str, Any]]:
-    kept = params.model_dump(exclude={"seeds", "alphas"})
-    for alpha in params.alphas:
-        for seed in params.seeds:
+class Measured(Summary):
+    """The loss at which all networks are compared."""
+
+    target_loss: float
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell per ratio of the layers and seed."""
+    kept = settings.model_dump(exclude={"seeds", "alphas"})
+    for alpha in settings.alphas:
+        for seed in settings.seeds:
             yield {**kept, "alpha": alpha, "seed": seed}
 
 
-def _run(cell: Cell) -> Payload:
+def run(cell: Cell) -> Payload:
+    """Train to the target loss and measure how far features and kernel moved."""
     import copy
 
     import torch
@@ -95,7 +101,8 @@ _AVERAGED = (
 )  # fmt: skip
 
 
-def _summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
+    """Means over seeds by ratio of the layers."""
     import statistics
 
     groups: dict[float, list[Payload]] = {}
@@ -112,15 +119,19 @@ def _summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
         verdicts = [payload["verdict"] for payload in payloads]
         row["verdict"] = max(sorted(set(verdicts)), key=verdicts.count)
         rows.append(row)
-    return {"tables": {"regime at equal loss": rows}, "target_loss": results[0][0].args["target_loss"]}
+    return Measured(
+        tables={"regime at equal loss": rows},
+        target_loss=results[0][0].args["target_loss"],
+    )
 
 
-def _rows(summary: Summary) -> dict[float, dict[str, Any]]:
-    return {row["alpha"]: row for row in summary["tables"]["regime at equal loss"]}
+def _rows(summary: Measured) -> dict[float, dict[str, Any]]:
+    return {row["alpha"]: row for row in summary.table("regime at equal loss")}
 
 
-def _judge_equal_loss(summary: Summary) -> Judgement:
-    target = summary["target_loss"]
+def judge_equal_loss(summary: Measured) -> Judgement:
+    """Decide ``separatrix-digits-equal-loss``."""
+    target = summary.target_loss
     rows = [
         Row(f"alpha {alpha:g}: loss", row["loss"], target, 0.02 * target, spread=row["loss sd"])
         for alpha, row in _rows(summary).items()
@@ -128,7 +139,8 @@ def _judge_equal_loss(summary: Summary) -> Judgement:
     return judge(f"every network was trained to loss {target:g}", rows)
 
 
-def _judge_lazy(summary: Summary) -> Judgement:
+def judge_lazy(summary: Measured) -> Judgement:
+    """Decide ``separatrix-digits-lazy``."""
     table = _rows(summary)
     heavy, balanced = table[min(table)], table[min(table, key=lambda alpha: abs(table[alpha]["balance"]))]
     measures = ("kernel_distance", "feature_change", "steps")
@@ -146,7 +158,8 @@ def _judge_lazy(summary: Summary) -> Judgement:
     return judge(evidence, rows)
 
 
-def _judge_asymmetry(summary: Summary) -> Judgement:
+def judge_asymmetry(summary: Measured) -> Judgement:
+    """Decide ``separatrix-digits-asymmetry``."""
     table = _rows(summary)
     first, second = table[min(table)], table[max(table)]
     ratio = second["feature_change"] / first["feature_change"]
@@ -158,7 +171,8 @@ def _judge_asymmetry(summary: Summary) -> Judgement:
     return judge(evidence, rows)
 
 
-def _judge_accuracy(summary: Summary) -> Judgement:
+def judge_accuracy(summary: Measured) -> Judgement:
+    """Decide ``separatrix-digits-accuracy``."""
     table = _rows(summary)
     if min(row["seeds"] for row in table.values()) < _SEEDS_NEEDED:
         return judge("", [])
@@ -169,18 +183,14 @@ def _judge_accuracy(summary: Summary) -> Judgement:
     return judge(f"mean test accuracies lie within {spread:.4f} (largest spread over seeds {noise:.4f})", rows)
 
 
-def _draw(summary: Summary) -> dict[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
+    """Movement of features and kernel against the ratio of the layers."""
     from separatrix.report.figures.regime import draw_equal_loss
 
-    return {"regime": draw_equal_loss(summary["tables"]["regime at equal loss"], summary["target_loss"])}
+    return {"regime": draw_equal_loss(summary.table("regime at equal loss"), summary.target_loss)}
 
 
-def _claim(name: str, statement: str, measures: str, test: str, judge_it: Any, scale: str = "smoke") -> Claim:
-    identifier = f"separatrix-digits-{name}"
-    return Claim(identifier, "separatrix", "digits at equal loss", statement, measures, test, judge_it, scale=scale)
-
-
-experiment = Experiment(
+EXPERIMENT = Experiment(
     name="linear-digits-regime",
     title="rich or lazy by balance: digits at equal loss",
     document="separatrix",
@@ -191,36 +201,40 @@ experiment = Experiment(
         "laptop": Settings(),
         "paper": Settings(seeds=tuple(range(20))),
     },
-    expand=_expand,
-    run=_run,
-    summarise=_summarise,
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "equal-loss", "All networks are compared at the same training loss.", "training loss", "within 2 %",
-            _judge_equal_loss,
+        Claim(
+            id="separatrix-digits-equal-loss",
+            statement="All networks are compared at the same training loss.",
+            measures="training loss",
+            test="within 2 %",
+            judge=judge_equal_loss,
         ),
-        _claim(
-            "lazy",
-            "A heavy first layer makes a ReLU network lazy, and slow at matched stability.",
-            "kernel distance, 1 - CKA and steps against the network nearest to balance 0",
-            "less than half the change, more than three times the steps",
-            _judge_lazy,
+        Claim(
+            id="separatrix-digits-lazy",
+            statement="A heavy first layer makes a ReLU network lazy, and slow at matched stability.",
+            measures="kernel distance, 1 - CKA and steps against the network nearest to balance 0",
+            test="less than half the change, more than three times the steps",
+            judge=judge_lazy,
         ),
-        _claim(
-            "asymmetry",
-            "A heavy second layer does not make a ReLU network lazy.",
-            "1 - CKA of the hidden layer at either end of the scale",
-            "more than three times larger with a heavy second layer",
-            _judge_asymmetry,
+        Claim(
+            id="separatrix-digits-asymmetry",
+            statement="A heavy second layer does not make a ReLU network lazy.",
+            measures="1 - CKA of the hidden layer at either end of the scale",
+            test="more than three times larger with a heavy second layer",
+            judge=judge_asymmetry,
         ),
-        _claim(
-            "accuracy",
-            "At equal loss the regime does not change test accuracy on this task.",
-            "test accuracy over seeds",
-            "means within 1 % or twice the largest standard deviation over seeds",
-            _judge_accuracy,
-            "laptop",
+        Claim(
+            id="separatrix-digits-accuracy",
+            statement="At equal loss the regime does not change test accuracy on this task.",
+            measures="test accuracy over seeds",
+            test="means within 1 % or twice the largest standard deviation over seeds",
+            judge=judge_accuracy,
+            scale="laptop",
         ),
     ),
-    draw=_draw,
+    draw=draw,
 )  # fmt: skip

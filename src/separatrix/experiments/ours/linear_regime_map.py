@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-NAME = "linear-regime-map"
 
 
 class Settings(Params):
@@ -29,18 +27,24 @@ class Settings(Params):
     n_times: int = 320
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+class Measured(Summary):
+    """Regime maps by sizes of the network."""
+
+    panels: dict[str, dict[str, Any]]
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per hidden size and balance, and one for determinants."""
-    common = params.model_dump(include={"n_in", "n_out", "goal", "scale", "n_times"})
-    for seed in params.seeds:
-        for n_hidden in params.hidden:
-            for balance in params.balances:
+    common = settings.model_dump(include={"n_in", "n_out", "goal", "scale", "n_times"})
+    for seed in settings.seeds:
+        for n_hidden in settings.hidden:
+            for balance in settings.balances:
                 yield {"kind": "map", "n_hidden": n_hidden, "balance": balance, **common, "seed": seed}
         for balance in (0.0, 0.1):
-            yield {"kind": "determinant", "balance": balance, "n_starts": params.n_starts, "seed": seed}
+            yield {"kind": "determinant", "balance": balance, "n_starts": settings.n_starts, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Loss over time, time to the goal, plateau and kernel distance; or the fraction of starts that learn the task."""
     return _determinant(cell) if cell.args["kind"] == "determinant" else _map(cell)
 
@@ -52,7 +56,7 @@ def _map(cell: Cell) -> dict[str, Any]:
 
     args = cell.args
     n_in, n_hidden, n_out, balance = args["n_in"], args["n_hidden"], args["n_out"], args["balance"]
-    generator = spawn(cell.seed, NAME, "task")  # the same task and product for every cell
+    generator = spawn(cell.seed, "linear-regime-map", "task")  # the same task and product for every cell
     corr = torch.randn(n_out, n_in, dtype=torch.float64, generator=generator)
     product = args["scale"] * torch.randn(n_out, n_in, dtype=torch.float64, generator=generator)
     w1, w2 = matrices.balanced_pair(balance, n_in, n_hidden, n_out, product=product, generator=generator)
@@ -79,7 +83,7 @@ def _determinant(cell: Cell) -> dict[str, Any]:
 
     from separatrix import matrices
 
-    generator = spawn(cell.seed, NAME, "determinant")
+    generator = spawn(cell.seed, "linear-regime-map", "determinant")
     n_starts = cell.args["n_starts"]
     corr = torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator)
     product = 0.3 * torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator)
@@ -95,7 +99,7 @@ def _determinant(cell: Cell) -> dict[str, Any]:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """The map, the curves of the first seed, and the determinants."""
     table: list[dict[str, Any]] = []
     panels: dict[str, dict[str, Any]] = {}
@@ -122,19 +126,22 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
             f"balance {args['balance']:g}",
             {"x": payload["times"][shown].tolist(), "y": payload["loss"][shown].tolist()},
         )
-    return {"tables": {"regime map": table, "sign of the determinant": signs}, "panels": panels}
+    return Measured(
+        tables={"regime map": table, "sign of the determinant": signs},
+        panels=panels,
+    )
 
 
-def _by_kind(summary: Mapping[str, Any], onto: bool) -> list[dict[str, Any]]:
+def _by_kind(summary: Measured, onto: bool) -> list[dict[str, Any]]:
     table = [
         row
-        for row in summary["tables"]["regime map"]
-        if row["onto"] is onto and row["seed"] == summary["tables"]["regime map"][0]["seed"]
+        for row in summary.table("regime map")
+        if row["onto"] is onto and row["seed"] == summary.table("regime map")[0]["seed"]
     ]
     return sorted(table, key=lambda row: row["balance"])
 
 
-def judge_lazy(summary: Mapping[str, Any]) -> Judgement:
+def judge_lazy(summary: Measured) -> Judgement:
     """Large balance is lazy and fast if the heavy layer is onto, and slow and rich if it is not."""
     rows, whole = [], []
     onto, thin = _by_kind(summary, True), _by_kind(summary, False)
@@ -171,7 +178,7 @@ def judge_lazy(summary: Mapping[str, Any]) -> Judgement:
     return judge(text, rows, counterexamples=whole)
 
 
-def judge_plateau(summary: Mapping[str, Any]) -> Judgement:
+def judge_plateau(summary: Measured) -> Judgement:
     """The plateau and the growth of the delay."""
     thin = _by_kind(summary, False)[-1]
     rows = [
@@ -200,7 +207,7 @@ def judge_plateau(summary: Mapping[str, Any]) -> Judgement:
     )
 
 
-def judge_shallow(summary: Mapping[str, Any]) -> Judgement:
+def judge_shallow(summary: Measured) -> Judgement:
     """Exponential approach with an error of order 1 / balance squared where the heavy layer is onto."""
     onto = [row for row in _by_kind(summary, True) if row["balance"] >= 10]
     scaled = [row["lazy_error"] * row["balance"] ** 2 for row in onto]
@@ -208,10 +215,10 @@ def judge_shallow(summary: Mapping[str, Any]) -> Judgement:
     return judge(f"error times balance squared: {', '.join(f'{value:.2g}' for value in scaled)}", rows)
 
 
-def judge_determinant(summary: Mapping[str, Any]) -> Judgement:
+def judge_determinant(summary: Measured) -> Judgement:
     """At balance zero a square network learns exactly the tasks with the sign of its own determinant."""
     rows = []
-    for row in summary["tables"]["sign of the determinant"]:
+    for row in summary.table("sign of the determinant"):
         if row["balance"] == 0:
             rows.append(Row("learned exactly when the signs agree", row["agree"], 1.0, 0.0))
             rows.append(Row("fraction that learns at balance 0", row["learned"], 0.5, 0.3))
@@ -220,19 +227,19 @@ def judge_determinant(summary: Mapping[str, Any]) -> Judgement:
     return judge("half of all starts never learn at balance zero; any other balance learns from every start", rows)
 
 
-def draw(summary: Mapping[str, Any]) -> dict[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Loss over time on both sides of the condition on the sizes."""
     from separatrix.report.figures import linear
 
     return {
         "regime-map": linear.curve_panels(
-            summary["panels"], x_label="time", y_label="excess loss", x_log=True, y_log=True, share_y=True
+            summary.panels, x_label="time", y_label="excess loss", x_log=True, y_log=True, share_y=True
         )
     }
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="linear-regime-map",
     title="What balance really does: lazy, or rich after a delay",
     document="separatrix",
     place="regime map",
@@ -245,44 +252,43 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
         Claim(
-            "anguita2024-large-balance-lazy",
-            "anguita2024",
-            "Theorems 4.1.2, 4.1.3",
-            "a large balance is lazy and fast",
-            "time to learn and kernel distance over the balance",
-            "holds where the heavy layer is onto",
-            judge_lazy,
-            "anguita2024-large-balance-lazy",
+            id="anguita2024-large-balance-lazy",
+            document="anguita2024",
+            place="Theorems 4.1.2, 4.1.3",
+            statement="a large balance is lazy and fast",
+            measures="time to learn and kernel distance over the balance",
+            test="holds where the heavy layer is onto",
+            judge=judge_lazy,
+            erratum="anguita2024-large-balance-lazy",
         ),
         Claim(
-            "anguita2024-thm4.2.3",
-            "anguita2024",
-            "Theorem 4.2.3",
-            "at large balance a deep network learns like a shallow one (heavy layer onto)",
-            "distance from the exponential",
-            "error * balance^2 constant within 30 percent",
-            judge_shallow,
-            "anguita2024-large-balance-lazy",
+            id="anguita2024-thm4.2.3",
+            document="anguita2024",
+            place="Theorem 4.2.3",
+            statement="at large balance a deep network learns like a shallow one (heavy layer onto)",
+            measures="distance from the exponential",
+            test="error * balance^2 constant within 30 percent",
+            judge=judge_shallow,
+            erratum="anguita2024-large-balance-lazy",
         ),
         Claim(
-            "separatrix-delayed-rich",
-            "separatrix",
-            "regime map",
-            "otherwise it waits on a plateau and then learns richly, after a delay in proportion to the balance",
-            "plateau, delay, predicted regime",
-            "1 percent; 15 percent",
-            judge_plateau,
+            id="separatrix-delayed-rich",
+            statement=(
+                "otherwise it waits on a plateau and then learns richly, after a delay in proportion to the balance"
+            ),
+            measures="plateau, delay, predicted regime",
+            test="1 percent; 15 percent",
+            judge=judge_plateau,
         ),
         Claim(
-            "separatrix-zero-balance-determinant",
-            "separatrix",
-            "regime map",
-            "a square network of balance zero never learns a task whose determinant has the other sign",
-            "fraction of random starts that learn",
-            "exact",
-            judge_determinant,
+            id="separatrix-zero-balance-determinant",
+            statement="a square network of balance zero never learns a task whose determinant has the other sign",
+            measures="fraction of random starts that learn",
+            test="exact",
+            judge=judge_determinant,
         ),
     ),
     draw=draw,

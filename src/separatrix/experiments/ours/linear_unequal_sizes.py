@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
-
-NAME = "linear-unequal-sizes"
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 
 class Settings(Params):
@@ -30,16 +28,18 @@ class Settings(Params):
     scale: float = 0.4
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per shape and seed; the balances that exist for a shape run as one batch."""
-    for seed in params.seeds:
-        for shape in params.shapes:
+    for seed in settings.seeds:
+        for shape in settings.shapes:
             n_in, n_hidden, n_out = shape
-            legal = [b for b in params.balances if not (b > 0 and n_hidden > n_out) and not (b < 0 and n_hidden > n_in)]
-            yield {"shape": shape, "balances": legal, "times": params.times, "scale": params.scale, "seed": seed}
+            legal = [
+                b for b in settings.balances if not (b > 0 and n_hidden > n_out) and not (b < 0 and n_hidden > n_in)
+            ]
+            yield {"shape": shape, "balances": legal, "times": settings.times, "scale": settings.scale, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Exact Gram matrix against integration at rtol 1e-12, the balance of the factor, and the limit; per balance."""
     import torch
 
@@ -47,7 +47,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
     args = cell.args
     n_in, n_hidden, n_out = args["shape"]
-    generator = spawn(cell.seed, NAME, *args["shape"])
+    generator = spawn(cell.seed, "linear-unequal-sizes", *args["shape"])
     balances = torch.tensor(args["balances"], dtype=torch.float64)
     corr = torch.randn(len(balances), n_out, n_in, dtype=torch.float64, generator=generator)
     w1, w2 = matrices.balanced_pair(balances, n_in, n_hidden, n_out, scale=args["scale"], generator=generator)
@@ -64,7 +64,7 @@ def run(cell: Cell) -> dict[str, Any]:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     """One row per case, and whether Theorem 3.4.1 as printed allows it."""
     table = []
     for cell, payload in results:
@@ -75,12 +75,12 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
             allowed = balance == 0 or (sizes_fit and sign_fits)
             row = {name: float(payload[name][k]) for name in ("error", "kept", "limit_error")}
             table.append({"sizes": f"{n_in}-{n_hidden}-{n_out}", "balance": balance, "printed_allows": allowed, **row})
-    return {"tables": {"all sizes": table}}
+    return Summary(tables={"all sizes": table})
 
 
-def judge_exact(summary: Mapping[str, Any]) -> Judgement:
+def judge_exact(summary: Summary) -> Judgement:
     """The exact solution holds for all sizes."""
-    table = summary["tables"]["all sizes"]
+    table = summary.table("all sizes")
     rows = [Row(f"{row['sizes']}, balance {row['balance']:g}", row["error"], 0.0, 1e-9) for row in table]
     rows += [Row(f"balance kept, {row['sizes']}, {row['balance']:g}", row["kept"], 0.0, 1e-10) for row in table]
     return judge(
@@ -89,19 +89,19 @@ def judge_exact(summary: Mapping[str, Any]) -> Judgement:
     )
 
 
-def judge_limit(summary: Mapping[str, Any]) -> Judgement:
+def judge_limit(summary: Summary) -> Judgement:
     """The network converges to the best approximation of its rank (at balance zero a saddle may be in the way)."""
     rows = [
         Row(f"limit, {row['sizes']}, balance {row['balance']:g}", row["limit_error"], 0.0, 1e-9)
-        for row in summary["tables"]["all sizes"]
+        for row in summary.table("all sizes")
         if abs(row["balance"]) >= 1
     ]
     return judge("the limit is the leading part of the task", rows)
 
 
-def judge_sizes(summary: Mapping[str, Any]) -> Judgement:
+def judge_sizes(summary: Summary) -> Judgement:
     """Theorem 3.4.1: balanced weights exist for sizes and signs it excludes."""
-    table = summary["tables"]["all sizes"]
+    table = summary.table("all sizes")
     rows = [
         Row(
             f"exists and follows the exact solution: {row['sizes']}, balance {row['balance']:g}",
@@ -124,7 +124,7 @@ def judge_sizes(summary: Mapping[str, Any]) -> Judgement:
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="linear-unequal-sizes",
     title="Exact learning dynamics for all sizes",
     document="separatrix",
     place="all sizes",
@@ -139,32 +139,28 @@ EXPERIMENT = Experiment(
     summarise=summarise,
     claims=(
         Claim(
-            "separatrix-all-sizes",
-            "separatrix",
-            "all sizes",
-            "the learning of every balanced network is known in closed form, whatever its sizes",
-            "relative error of the Gram matrix against integration",
-            "1e-9",
-            judge_exact,
+            id="separatrix-all-sizes",
+            statement="the learning of every balanced network is known in closed form, whatever its sizes",
+            measures="relative error of the Gram matrix against integration",
+            test="1e-9",
+            judge=judge_exact,
         ),
         Claim(
-            "separatrix-limit",
-            "separatrix",
-            "all sizes",
-            "training ends at the best approximation of rank n_hidden",
-            "distance of the limit",
-            "1e-9",
-            judge_limit,
+            id="separatrix-limit",
+            statement="training ends at the best approximation of rank n_hidden",
+            measures="distance of the limit",
+            test="1e-9",
+            judge=judge_limit,
         ),
         Claim(
-            "anguita2024-thm3.4.1",
-            "anguita2024",
-            "Theorem 3.4.1",
-            "the sizes of a network restrict its balance",
-            "existence of balanced weights",
-            "each case is built and followed",
-            judge_sizes,
-            "anguita2024-3.4.1",
+            id="anguita2024-thm3.4.1",
+            document="anguita2024",
+            place="Theorem 3.4.1",
+            statement="the sizes of a network restrict its balance",
+            measures="existence of balanced weights",
+            test="each case is built and followed",
+            judge=judge_sizes,
+            erratum="anguita2024-3.4.1",
         ),
     ),
 )

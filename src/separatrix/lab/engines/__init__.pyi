@@ -4,6 +4,12 @@ from .base import (
     Finished as Finished,
     RunInterrupted as RunInterrupted,
 )
+from .computation import (
+    ONE_THREAD as ONE_THREAD,
+    compute_record as compute_record,
+    counted_interrupts as counted_interrupts,
+    explain_failure as explain_failure,
+)
 from .jobs import JobTable as JobTable, Lease as Lease
 from .local import LocalEngine as LocalEngine, physical_cores as physical_cores
 from .progress import RunProgress as RunProgress

@@ -38,8 +38,10 @@ class Finished:
 class AbstractEngine(abc.ABC):
     """Runs cells and publishes their records.
 
-    A subclass writes ``run``. It must compute each cell with one thread, publish through the job table of the store
-    (``jobs.JobTable``), and yield every cell exactly once, in whatever order they end.
+    A subclass writes ``run``. It must compute each cell with one thread (``compute_record`` does, in a process that was
+    started with one), publish through the job table of the store (``JobTable``), and yield every cell exactly once, in
+    whatever order they end; a cell that raises is reported with ``explain_failure``, and the others go on. On an
+    interrupt (``counted_interrupts``) it raises ``RunInterrupted``, and what was finished stays in the store.
     """
 
     @abc.abstractmethod

@@ -16,8 +16,9 @@ from separatrix.core.errors import StoreError
 
 from ..store.records import Store
 from .base import EngineError
+from .computation import ONE_THREAD
 from .jobs import JobTable, process_name
-from .worker import ONE_THREAD, READY, STOP, STORE_FAILED, WorkerSettings
+from .worker import READY, STOP, STORE_FAILED, WorkerSettings
 
 MAX_FALSE_STARTS = 3
 MAX_KILLED_STARTS = 20
@@ -105,7 +106,7 @@ class Crew:
         return [process.pid for process in self._alive]
 
     def mend(self) -> None:
-        """Bury the dead, and start as many workers as there is work for.
+        """Note which workers have ended, and start as many as there is work for.
 
         Raises:
             StoreError: a worker could not write the store.

@@ -6,14 +6,10 @@ one thread. Killing a worker costs one start; killing this process ends the work
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import final
 
 from separatrix.core.errors import InvalidInput
@@ -21,6 +17,7 @@ from separatrix.core.errors import InvalidInput
 from ..experiment.cell import Cell
 from ..store.records import Store
 from .base import AbstractEngine, Finished, RunInterrupted
+from .computation import counted_interrupts
 from .crew import Crew
 from .jobs import LEASE_SECONDS, JobTable, process_name
 
@@ -57,7 +54,7 @@ class LocalEngine(AbstractEngine):
         session = process_name(os.getpid())
         for cell in cells:
             _require_importable(cell)
-        with _counted_interrupts() as interrupts:
+        with counted_interrupts() as interrupts:
             table.enqueue(session, cells)
             crew = self._crew = Crew(store, table, session, self.jobs, self._lease_seconds, data)
             try:
@@ -84,24 +81,6 @@ def _follow(table: JobTable, session: str, crew: Crew, n_cells: int, interrupts:
             raise RunInterrupted(n_done, n_cells)
         if not finished:
             time.sleep(POLL_SECONDS)
-
-
-@contextlib.contextmanager
-def _counted_interrupts() -> Iterator[list[int]]:
-    """Count interrupts instead of raising ``KeyboardInterrupt`` in the middle of a transaction."""
-    seen: list[int] = []
-
-    def count(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield seen
-        return
-    before = signal.signal(signal.SIGINT, count)
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _require_importable(cell: Cell) -> None:

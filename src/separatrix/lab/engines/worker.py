@@ -13,22 +13,14 @@ import os
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypedDict, final
 
 from separatrix.core.errors import StoreError
 
-from ..experiment.definition import load
-from ..experiment.provenance import provenance
-from ..experiment.record import Record
 from ..store.records import Store
+from .computation import compute_record, explain_failure
 from .jobs import JobTable, Lease
-
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
-"""The environment of a worker. The order of a sum depends on the number of threads, so it is always one."""
 
 READY = "ready"
 STOP = "stop"
@@ -76,9 +68,9 @@ class Worker:
             self._jobs.finish_with_stored(lease)
             return
         try:
-            record = compute(lease, self._settings["data"])
+            record = compute_record(lease.cell, self._settings["data"])
         except (Exception, SystemExit) as error:
-            self._jobs.fail(lease, _explain(error))
+            self._jobs.fail(lease, explain_failure(error))
             return
         try:
             self._jobs.finish(lease, record)
@@ -107,27 +99,6 @@ class Worker:
         with contextlib.suppress(StoreError):
             if self._lease is not None:
                 self._jobs.give_back(self._lease)
-
-
-def compute(lease: Lease, data: Mapping[str, str]) -> Record:
-    """Run one cell and wrap its payload with its provenance; one thread, whatever the machine."""
-    experiment = load(lease.cell.entry)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(1)
-    begun = time.perf_counter()
-    payload = experiment.run(lease.cell)
-    seconds = time.perf_counter() - begun
-    record = Record(lease.cell, payload, provenance(experiment, lease.cell, seconds, data))
-    record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
-    return record
-
-
-def _explain(error: BaseException) -> str:
-    """The error in one line, then how it came about."""
-    trace = "".join(traceback.format_exception(error)).rstrip()
-    reason = " ".join(str(error).split())
-    return f"{type(error).__name__}: {reason}\n{trace}"
 
 
 def main() -> int:

@@ -1,5 +1,12 @@
 from .cell import Cell as Cell
 from .claim import Claim as Claim, Judgement as Judgement, Row as Row, Verdict as Verdict, judge as judge
-from .definition import SCALES as SCALES, Experiment as Experiment, Params as Params, load as load
+from .definition import (
+    SCALES as SCALES,
+    Experiment as Experiment,
+    Params as Params,
+    Payload as Payload,
+    load as load,
+)
 from .provenance import code_fingerprint as code_fingerprint, machine as machine, provenance as provenance
 from .record import Record as Record
+from .summary import Summary as Summary, Table as Table

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, final
 
+from separatrix.core.names import suggest_options
+
 
 class Verdict(enum.Enum):
     """What the measurement says of a claim."""
@@ -98,31 +100,36 @@ def judge(
 
 
 @final
-@dataclasses.dataclass(frozen=True, repr=False)
+@suggest_options
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Claim:
     """A statement and the rule that decides it.
 
     Args:
-        id: stable identifier, ``"kerg2022-ch3-table5"``.
-        document: key of the source, or ``"separatrix"``.
-        place: where the statement stands.
+        id: stable identifier, unlike that of any other claim: ``"kerg2022-ch3-table5"``.
         statement: the claim in our own words.
         measures: the quantity that is measured.
         test: the tolerance or statistical test, in words.
         judge: summary of the experiment to a judgement.
+        document: key of the source, or ``"separatrix"``; that of the experiment if not given.
+        place: where the statement stands; the experiment's if not given.
         erratum: key of the erratum, when the print is known to be wrong.
         scale: the smallest scale at which the verdict means something.
     """
 
     id: str
-    document: str
-    place: str
     statement: str
     measures: str
     test: str
-    judge: Callable[[dict[str, Any]], Judgement]
+    judge: Callable[[Any], Judgement]
+    document: str = ""
+    place: str = ""
     erratum: str | None = None
     scale: str = "smoke"
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}: {self.statement})"
+
+    def within(self, document: str, place: str) -> Claim:
+        """The claim as one of an experiment on a place of a document, which it takes over unless it names its own."""
+        return dataclasses.replace(self, document=self.document or document, place=self.place or place)

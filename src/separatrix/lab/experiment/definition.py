@@ -1,7 +1,10 @@
 """An experiment: parameters at three scales, cells, a summary, claims, figures.
 
 The walk of data: ``expand`` turns parameters into cells; ``run`` computes one cell (a pure function); ``summarise``
-condenses the payloads of all cells into plain values; claims judge the summary; ``draw`` turns it into figures.
+condenses the payloads of all cells into a ``Summary``; claims judge the summary; ``draw`` turns it into figures.
+
+The dialect: a module has ``Settings(Params)``, the functions ``expand``, ``run``, ``summarise``, ``draw`` and
+``judge_...``, and binds the whole to ``EXPERIMENT``.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import pydantic
 
-from separatrix.core.errors import InvalidInput, unknown_name
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose, resolve, suggest_options
 
 from .cell import Cell
 from .claim import Claim
+from .summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,9 +31,6 @@ SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
 
 Payload: TypeAlias = dict[str, Any]
 """What a cell computes: numbers, strings, lists, dictionaries, tensors and numpy arrays."""
-
-Summary: TypeAlias = dict[str, Any]
-"""What all payloads of a run condense to: plain values. Key ``tables`` maps a title to a list of flat rows."""
 
 
 class Params(pydantic.BaseModel):
@@ -40,7 +42,8 @@ class Params(pydantic.BaseModel):
 
 
 @final
-@dataclasses.dataclass(frozen=True, repr=False)
+@suggest_options
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Experiment:
     """One figure, table or theorem, and how to compute it at each scale.
 
@@ -52,9 +55,11 @@ class Experiment:
         version: raise it whenever the meaning or value of a computed number changes.
         scales: parameters for ``smoke`` (seconds), ``laptop`` (minutes on two cores) and ``paper``.
         expand: parameters to the arguments of each cell; a ``"seed"`` key becomes the cell's seed (else 0).
-        run: a cell to its payload; pure, deterministic, no printing, no files.
-        summarise: all payloads with their cells, in the order of ``expand``, to plain values.
-        claims: statements judged from the summary.
+        run: a cell to its payload; pure, deterministic, no printing, no files. The module in which it stands is that
+            of the experiment.
+        summarise: all payloads with their cells, in the order of ``expand``, to the summary.
+        summary: the class of that summary, which reads it back from a published file.
+        claims: statements judged from the summary; each takes over document and place unless it names its own.
         draw: the summary to named figures, or ``None``.
         data: names of the data sets it reads, whose digests go into each record.
     """
@@ -68,13 +73,21 @@ class Experiment:
     expand: Callable[[Any], Iterable[Mapping[str, Any]]]
     run: Callable[[Cell], Payload]
     summarise: Callable[[Sequence[tuple[Cell, Payload]]], Summary]
+    summary: type[Summary] = Summary
     claims: tuple[Claim, ...] = ()
-    draw: Callable[[Summary], Mapping[str, Figure]] | None = None
+    draw: Callable[[Any], Mapping[str, Figure]] | None = None
     data: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if set(self.scales) != set(SCALES):
             raise InvalidInput(f"scales of experiment {self.name!r} must be {SCALES}; got {tuple(self.scales)}.")
+        claims = tuple(claim.within(self.document, self.place) for claim in self.claims)
+        object.__setattr__(self, "claims", claims)
+        repeated = {claim.id for claim in claims if sum(other.id == claim.id for other in claims) > 1}
+        if repeated:
+            raise InvalidInput(f"claims of experiment {self.name!r} repeat {', '.join(sorted(repeated))}.")
+        for claim in claims:
+            choose(f"scale of claim {claim.id}", claim.scale, SCALES)
 
     def __repr__(self) -> str:
         return f"Experiment({self.name!r}: {self.title})"
@@ -96,12 +109,9 @@ class Experiment:
 
     def params(self, scale: str = "smoke", /, seeds: Sequence[int] | None = None, **changes: Any) -> Params:
         """The parameters of a scale with changes; unknown names and values of the wrong type are refused."""
-        if scale not in SCALES:
-            raise unknown_name("scale", scale, SCALES)
-        base = self.scales[scale]
+        base = resolve("scale", scale, {str(name): params for name, params in self.scales.items()})
         for name in changes:
-            if name not in type(base).model_fields:
-                raise unknown_name(f"parameter of {self.name}", name, type(base).model_fields)
+            choose(f"parameter of {self.name}", name, type(base).model_fields)
         if seeds is not None:
             changes = {**changes, "seeds": tuple(seeds)}
         try:
@@ -132,9 +142,7 @@ def load(entry: str) -> Experiment:
     module_name, _, name = entry.partition(":")
     module = sys.modules.get(module_name) or importlib.import_module(module_name)
     known = {value.name: value for value in vars(module).values() if isinstance(value, Experiment)}
-    if name not in known:
-        raise unknown_name(f"experiment of module {module_name}", name, known)
-    return known[name]
+    return resolve(f"experiment of module {module_name}", name, known)
 
 
 def _listed(value: Any) -> Any:

@@ -70,7 +70,7 @@ def published_text(report: RunReport) -> str:
         "version": experiment.version,
         "scale": report.scale,
         "params": report.params.model_dump(mode="json"),
-        "summary": plain(report.summary),
+        "summary": report.summary.to_dict() if report.summary is not None else None,
         "claims": {
             claim.id: {"statement": claim.statement, **_judged(report.judgements[claim.id])}
             for claim in experiment.claims

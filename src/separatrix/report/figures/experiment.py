@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from separatrix.lab.experiment.definition import Experiment, Summary
+from separatrix.lab.experiment.definition import Experiment
+from separatrix.lab.experiment.summary import Summary
 
 from .style import theme
 

@@ -89,7 +89,7 @@ def _front_page(
         "ledger.html",
         title=title,
         groups=views.ledger_groups(ledger, pages),
-        counts=views.counts([entry.verdict for entry in ledger]),
+        counts=views.counts([entry.judgement.verdict for entry in ledger]),
         n_claims=len(ledger),
         runs=[(run, f"{PAGES}/{name}") for run, name in zip(runs, names, strict=True)],
     )
@@ -107,7 +107,7 @@ def _run_page(run: RunReport, title: str) -> str:
         run=run,
         citation=document.citation() if document else "",
         claims=claims,
-        counts=views.counts([claim.verdict for claim in claims]),
+        counts=views.counts([view.entry.judgement.verdict for view in claims]),
         figures=figures,
         drawing_error=drawing_error,
         tables=views.tables_of(run),

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
 from separatrix.lab.campaign import RunReport
-from separatrix.lab.experiment.claim import Claim, Judgement, Row, Verdict
+from separatrix.lab.experiment.claim import Claim, Judgement, Verdict
 from separatrix.lab.ledger import LedgerEntry
 from separatrix.sources.catalogue import documents, find_erratum
 from separatrix.sources.document import Erratum
@@ -22,22 +22,26 @@ MAX_FAILURES = 20
 @final
 @dataclasses.dataclass(frozen=True)
 class ClaimView:
-    """One claim with its verdict, wherever it came from."""
+    """A ledger entry as a page shows it: under an anchor, with its erratum, linked to the page of its run."""
 
-    id: str
-    anchor: str
-    place: str
-    statement: str
-    measures: str
-    test: str
-    verdict: Verdict
-    evidence: str
-    rows: tuple[Row, ...]
-    erratum: Erratum | None
-    erratum_key: str | None
-    experiment: str
-    scale: str | None
+    entry: LedgerEntry
     page: str | None = None
+
+    @property
+    def anchor(self) -> str:
+        """Where the claim stands on a page."""
+        return f"claim-{slug(self.entry.claim.id)}"
+
+    @property
+    def erratum(self) -> Erratum | None:
+        """The erratum that the claim names; none if the sources do not list it, as may be for a user's own."""
+        key = self.entry.claim.erratum
+        if key is None:
+            return None
+        try:
+            return find_erratum(key)
+        except InvalidInput:
+            return None
 
 
 @final
@@ -74,34 +78,12 @@ def page_names(runs: Sequence[RunReport]) -> list[str]:
 
 def claims_of_run(run: RunReport) -> tuple[ClaimView, ...]:
     """Every claim of a run's experiment; those without a judgement say why."""
-    return tuple(_claim_of_run(run, claim) for claim in run.experiment.claims)
+    return tuple(ClaimView(_entry_of_run(run, claim)) for claim in run.experiment.claims)
 
 
-def _claim_of_run(run: RunReport, claim: Claim) -> ClaimView:
+def _entry_of_run(run: RunReport, claim: Claim) -> LedgerEntry:
     judgement = run.judgements.get(claim.id) or Judgement(Verdict.NOT_RUN, _why_not_judged(run, claim))
-    return _claim_view(claim, judgement, run.experiment.name, run.scale)
-
-
-def _claim_view(
-    stated: Claim | LedgerEntry, judgement: Judgement, experiment: str, scale: str | None, page: str | None = None
-) -> ClaimView:
-    erratum, key = _erratum(stated.erratum)
-    return ClaimView(
-        id=stated.id,
-        anchor=f"claim-{slug(stated.id)}",
-        place=stated.place,
-        statement=stated.statement,
-        measures=stated.measures,
-        test=stated.test,
-        verdict=judgement.verdict,
-        evidence=judgement.evidence,
-        rows=judgement.rows,
-        erratum=erratum,
-        erratum_key=key,
-        experiment=experiment,
-        scale=scale,
-        page=page,
-    )
+    return LedgerEntry(claim, judgement, run.experiment, run)
 
 
 def _why_not_judged(run: RunReport, claim: Claim) -> str:
@@ -116,10 +98,10 @@ def ledger_groups(ledger: Sequence[LedgerEntry], pages: Mapping[tuple[str, str],
     """Ledger entries by document, the source documents first, then our own, then any other."""
     known = documents()
     order = [*known, "separatrix"]
-    order += sorted({entry.document for entry in ledger} - set(order))
+    order += sorted({entry.claim.document for entry in ledger} - set(order))
     groups = []
     for key in order:
-        claims = tuple(_claim_of_entry(entry, pages) for entry in ledger if entry.document == key)
+        claims = tuple(ClaimView(entry, _page_of(entry, pages)) for entry in ledger if entry.claim.document == key)
         if claims:
             document = known.get(key)
             title = document.title if document else "Statements of this project" if key == "separatrix" else key
@@ -127,23 +109,11 @@ def ledger_groups(ledger: Sequence[LedgerEntry], pages: Mapping[tuple[str, str],
     return groups
 
 
-def _claim_of_entry(entry: LedgerEntry, pages: Mapping[tuple[str, str], str]) -> ClaimView:
-    judgement = Judgement(entry.verdict, entry.evidence, entry.rows)
-    page = pages.get((entry.experiment, entry.scale or "")) or _any_page(entry.experiment, pages)
-    return _claim_view(entry, judgement, entry.experiment, entry.scale, page)
-
-
-def _any_page(experiment: str, pages: Mapping[tuple[str, str], str]) -> str | None:
-    return next((page for (name, _), page in pages.items() if name == experiment), None)
-
-
-def _erratum(key: str | None) -> tuple[Erratum | None, str | None]:
-    if key is None:
-        return None, None
-    try:
-        return find_erratum(key), key
-    except InvalidInput:  # a claim of a user's own experiment may name an erratum the sources do not list
-        return None, key
+def _page_of(entry: LedgerEntry, pages: Mapping[tuple[str, str], str]) -> str | None:
+    """The page of the run that was judged, or else any page of its experiment."""
+    name = entry.experiment.name
+    others = (page for (experiment, _), page in pages.items() if experiment == name)
+    return pages.get((name, entry.scale or "")) or next(others, None)
 
 
 def counts(verdicts: Sequence[Verdict]) -> dict[Verdict, int]:
@@ -153,7 +123,7 @@ def counts(verdicts: Sequence[Verdict]) -> dict[Verdict, int]:
 
 def tables_of(run: RunReport) -> list[Table]:
     """The tables of a run's summary."""
-    given = (run.summary or {}).get("tables") or {}
+    given = run.summary.tables if run.summary is not None else {}
     return [_table(title, rows) for title, rows in given.items() if rows]
 
 

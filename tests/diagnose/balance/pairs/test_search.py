@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from separatrix.core import InvalidInput
 from separatrix.diagnose import Law, find_pairs
-from separatrix.diagnose.balance.pairs.blocks import BLOCKS, reference_block
+from separatrix.experiments.ours.conservation_blocks import BLOCKS, reference_block
 
 
 def laws(model: nn.Module, **options: object) -> dict[str, Law]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-NAME = "anguita-table3-1"
 
 
 class Settings(Params):
@@ -27,19 +25,25 @@ class Settings(Params):
     widths: tuple[int, ...] = (50, 400)
 
 
-def expand(params: Settings) -> Iterator[dict[str, Any]]:
+class Measured(Summary):
+    """One block of the balance matrix, by scheme."""
+
+    blocks: dict[str, list[list[float]]]
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per scheme and seed at the figure's sizes, and LeCun layers of equal width."""
-    sizes = [params.n_in, params.n_hidden, params.n_out]
-    for seed in params.seeds:
+    sizes = [settings.n_in, settings.n_hidden, settings.n_out]
+    for seed in settings.seeds:
         for scheme in ("lecun", "he", "glorot", "scaled"):
-            gains = [params.gain_1, params.gain_2] if scheme == "scaled" else [1.0, 1.0]
-            yield {"scheme": scheme, "sizes": sizes, "gains": gains, "n_samples": params.n_samples, "seed": seed}
-        for width in params.widths:
-            few = max(4, params.n_samples // 10)
+            gains = [settings.gain_1, settings.gain_2] if scheme == "scaled" else [1.0, 1.0]
+            yield {"scheme": scheme, "sizes": sizes, "gains": gains, "n_samples": settings.n_samples, "seed": seed}
+        for width in settings.widths:
+            few = max(4, settings.n_samples // 10)
             yield {"scheme": "lecun", "sizes": [width] * 3, "gains": [1.0, 1.0], "n_samples": few, "seed": seed}
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Payload:
     """Sample pairs of layers; moments of the balance entry by entry, and the spread of its eigenvalues."""
     import torch
 
@@ -47,7 +51,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
     n_in, n_hidden, n_out = cell.args["sizes"]
     v1, v2 = theory.layer_variances(cell.args["scheme"], n_in, n_hidden, n_out, tuple(cell.args["gains"]))
-    generator = spawn(cell.seed, NAME, cell.args["scheme"], n_hidden)
+    generator = spawn(cell.seed, "anguita-table3-1", cell.args["scheme"], n_hidden)
     diagonal, off, spread, first = [], [], [], None
     mask = ~torch.eye(n_hidden, dtype=torch.bool)
     for _ in range(cell.args["n_samples"]):
@@ -69,11 +73,11 @@ def run(cell: Cell) -> dict[str, Any]:
     }
 
 
-def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
+def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """Measured moments beside the theory, averaged over seeds, and the limits of Table 3.3."""
     table: list[dict[str, Any]] = []
     blocks: dict[str, Any] = {}
-    groups: dict[tuple[str, int], list[tuple[Cell, dict[str, Any]]]] = {}
+    groups: dict[tuple[str, int], list[tuple[Cell, Payload]]] = {}
     for cell, payload in results:
         groups.setdefault((cell.args["scheme"], cell.args["sizes"][1]), []).append((cell, payload))
     for (scheme, n_hidden), members in groups.items():
@@ -100,7 +104,10 @@ def summarise(results: Sequence[tuple[Cell, dict[str, Any]]]) -> dict[str, Any]:
         table.append(row)
         if args["sizes"][0] != n_hidden:
             blocks[scheme] = members[0][1]["block"].tolist()
-    return {"tables": {"balance of random layers": table, "Glorot limits": _limits()}, "blocks": blocks}
+    return Measured(
+        tables={"balance of random layers": table, "Glorot limits": _limits()},
+        blocks=blocks,
+    )
 
 
 def _printed_variance(scheme: str, args: Mapping[str, Any]) -> float:
@@ -130,11 +137,11 @@ def _limits() -> list[dict[str, Any]]:
     ]
 
 
-def _rows(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return summary["tables"]["balance of random layers"]
+def _rows(summary: Measured) -> list[dict[str, Any]]:
+    return summary.table("balance of random layers")
 
 
-def judge_mean(summary: Mapping[str, Any]) -> Judgement:
+def judge_mean(summary: Measured) -> Judgement:
     """Theorem 3.1.1, item 1 and the means of Table 3.1."""
     rows = [
         Row(
@@ -148,7 +155,7 @@ def judge_mean(summary: Mapping[str, Any]) -> Judgement:
     return judge("sampled means of the diagonal agree with n_out v2 - n_in v1 for all four schemes", rows)
 
 
-def judge_variance(summary: Mapping[str, Any]) -> Judgement:
+def judge_variance(summary: Measured) -> Judgement:
     """Theorem 3.1.1, item 2: the diagonal has twice the variance, not four times."""
     ratios = [
         (row["scheme"], (row["variance_diagonal"]) / row["variance_offdiagonal"])
@@ -161,7 +168,7 @@ def judge_variance(summary: Mapping[str, Any]) -> Judgement:
     return judge(f"diagonal over off-diagonal variance: {measured}", rows, printed=printed)
 
 
-def judge_tables(summary: Mapping[str, Any]) -> Judgement:
+def judge_tables(summary: Measured) -> Judgement:
     """Tables 3.2 and 3.3: variances and limits."""
     rows = [
         Row(
@@ -172,7 +179,7 @@ def judge_tables(summary: Mapping[str, Any]) -> Judgement:
         )
         for row in _rows(summary)
     ]
-    limits = summary["tables"]["Glorot limits"]
+    limits = summary.table("Glorot limits")
     rows += [Row(f"Glorot, {row['case']}", row["general"], row["corrected"], 1e-6) for row in limits]
     printed = [Row(f"Glorot as printed, {row['case']}", row["general"], row["printed"], 1e-6) for row in limits]
     printed += [
@@ -191,7 +198,7 @@ def judge_tables(summary: Mapping[str, Any]) -> Judgement:
     )
 
 
-def judge_probability(summary: Mapping[str, Any]) -> Judgement:
+def judge_probability(summary: Measured) -> Judgement:
     """Wide random layers are balanced entry by entry, not as matrices."""
     equal = sorted((row for row in _rows(summary) if row["n_in"] == row["n_hidden"]), key=lambda row: row["n_in"])
     narrow, wide = equal[0], equal[-1]
@@ -211,21 +218,15 @@ def judge_probability(summary: Mapping[str, Any]) -> Judgement:
     return judge(text, rows, counterexamples=whole)
 
 
-def draw(summary: Mapping[str, Any]) -> dict[str, Figure]:
+def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.1: the balance of random layers as heat maps (40 hidden units shown)."""
     from separatrix.report.figures import linear
 
-    return {"fig3-1": linear.heat_maps(summary["blocks"], label="entry of w2'w2 - w1w1'")}
-
-
-def _claim(
-    key: str, place: str, statement: str, measures: str, test: str, rule: Any, erratum: str | None = None
-) -> Claim:
-    return Claim(f"anguita2024-{key}", "anguita2024", place, statement, measures, test, rule, erratum)
+    return {"fig3-1": linear.heat_maps(summary.blocks, label="entry of w2'w2 - w1w1'")}
 
 
 EXPERIMENT = Experiment(
-    name=NAME,
+    name="anguita-table3-1",
     title="Balance of randomly initialised layers",
     document="anguita2024",
     place="Theorem 3.1.1, Tables 3.1-3.3, Figure 3.1",
@@ -238,41 +239,42 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Measured,
     claims=(
-        _claim(
-            "thm3.1.1-mean",
-            "Theorem 3.1.1, Table 3.1",
-            "random layers are balanced in expectation, with the coefficient of Table 3.1",
-            "mean diagonal entry of the balance",
-            "within 5 standard errors",
-            judge_mean,
+        Claim(
+            id="anguita2024-thm3.1.1-mean",
+            place="Theorem 3.1.1, Table 3.1",
+            statement="random layers are balanced in expectation, with the coefficient of Table 3.1",
+            measures="mean diagonal entry of the balance",
+            test="within 5 standard errors",
+            judge=judge_mean,
         ),
-        _claim(
-            "thm3.1.1-variance",
-            "Theorem 3.1.1",
-            "diagonal entries of the balance vary more than the others by a fixed factor",
-            "ratio of variances",
-            "2 within 0.25",
-            judge_variance,
-            "anguita2024-3.1.1-variance",
+        Claim(
+            id="anguita2024-thm3.1.1-variance",
+            place="Theorem 3.1.1",
+            statement="diagonal entries of the balance vary more than the others by a fixed factor",
+            measures="ratio of variances",
+            test="2 within 0.25",
+            judge=judge_variance,
+            erratum="anguita2024-3.1.1-variance",
         ),
-        _claim(
-            "table3.2",
-            "Tables 3.2, 3.3",
-            "variance and limits of the balance in terms of the ratios of widths",
-            "off-diagonal variance; Glorot limits",
-            "5 percent; 1e-6",
-            judge_tables,
-            "anguita2024-table3.2-3.3",
+        Claim(
+            id="anguita2024-table3.2",
+            place="Tables 3.2, 3.3",
+            statement="variance and limits of the balance in terms of the ratios of widths",
+            measures="off-diagonal variance; Glorot limits",
+            test="5 percent; 1e-6",
+            judge=judge_tables,
+            erratum="anguita2024-table3.2-3.3",
         ),
-        _claim(
-            "wide-is-balanced",
-            "Sec. 3.1",
-            "wide random layers converge to balanced layers",
-            "entry variance and eigenvalue spread at two widths",
-            "10 percent",
-            judge_probability,
-            "anguita2024-3.1-in-probability",
+        Claim(
+            id="anguita2024-wide-is-balanced",
+            place="Sec. 3.1",
+            statement="wide random layers converge to balanced layers",
+            measures="entry variance and eigenvalue spread at two widths",
+            test="10 percent",
+            judge=judge_probability,
+            erratum="anguita2024-3.1-in-probability",
         ),
     ),
     draw=draw,

@@ -1,0 +1,110 @@
+"""anguita2024, Figure 3.4: how far descent strays from the exact flow, over the learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
+
+from .accuracy import (
+    MEASURES,
+    SMALL,
+    Settings,
+    draw_against,
+    expand,
+    logspace,
+    measure,
+    rising,
+    rows_of,
+    sizes_of,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def run(cell: Cell) -> Payload:
+    """Relative deviation of the exact loss from that of descent, one number per trial."""
+    return measure(cell)
+
+
+def judge_small(summary: Summary) -> Judgement:
+    """Below 0.05 for every learning rate of the figure."""
+    worst = max(rows_of(summary), key=lambda row: row["deviation"])
+    rows = [Row(f"size {row['size']}, lr {row['lr']:.1g}", row["deviation"], 0.0, 0.05) for row in rows_of(summary)]
+    return judge(f"largest mean deviation {worst['deviation']:.3f} (size {worst['size']}, lr {worst['lr']:.1g})", rows)
+
+
+def judge_growth(summary: Summary) -> Judgement:
+    """Grows with the learning rate while the loss still falls; beyond that both have converged and it need not."""
+    rows, whole = [], []
+    for size in sizes_of(summary):
+        cells = sorted(rows_of(summary, size), key=lambda row: row["lr"])
+        early = [row["deviation"] for row in cells if row["lr"] <= 1.1e-3]
+        rows.append(rising(f"size {size}, learning rates up to 1e-3: deviation rises", early))
+        largest = max(row["deviation"] for row in cells)
+        last = cells[-1]["deviation"] / largest
+        whole.append(
+            Row(f"size {size}: deviation at the largest learning rate over the largest of all", last, 1.0, 0.02)
+        )
+    falling = [row.quantity.split(":")[0] for row in whole if not row.agrees]
+    text = f"and falls again at the largest ones for {', '.join(falling)}" if falling else "and beyond"
+    return judge(f"the deviation rises with the learning rate up to 1e-3 {text}", rows, counterexamples=whole)
+
+
+def judge_size(summary: Summary) -> Judgement:
+    """Larger networks deviate more."""
+    rows = []
+    for lr in sorted({row["lr"] for row in rows_of(summary)}):
+        cells = sorted((row for row in rows_of(summary) if row["lr"] == lr), key=lambda row: row["size"])
+        if lr <= 3e-3:
+            rows.append(rising(f"lr {lr:.1g}: deviation rises with size", [row["deviation"] for row in cells]))
+    return judge("at every learning rate up to 3e-3 the deviation rises with the size", rows)
+
+
+def draw(summary: Summary) -> Mapping[str, Figure]:
+    """The deviation against the learning rate, a curve per size."""
+    return {"fig3-4": draw_against(summary, "lr", "learning rate")}
+
+
+EXPERIMENT = Experiment(
+    name="anguita-fig3-4",
+    title="Exact loss against descent over the learning rate",
+    document="anguita2024",
+    place="Figure 3.4",
+    version=1,
+    scales={
+        "smoke": Settings(lrs=(1e-4, 1e-3, 1e-2), balances=(3.0,), **SMALL),
+        "laptop": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), n_trials=20),
+        "paper": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), stride=1),
+    },
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        Claim(
+            id="anguita2024-fig3.4-small",
+            statement="the deviation stays below 0.05 for learning rates up to 0.01",
+            measures=MEASURES,
+            test="0.05",
+            judge=judge_small,
+        ),
+        Claim(
+            id="anguita2024-fig3.4-growth",
+            statement="the deviation grows with the learning rate",
+            measures=MEASURES,
+            test="monotone within 2 percent",
+            judge=judge_growth,
+        ),
+        Claim(
+            id="anguita2024-fig3.4-size",
+            statement="the deviation grows with the size of the network",
+            measures=MEASURES,
+            test="monotone within 2 percent",
+            judge=judge_size,
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,75 @@
+"""anguita2024, Figure 3.5: how far descent strays from the exact flow, over the balance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
+
+from .accuracy import (
+    MEASURES,
+    SMALL,
+    Settings,
+    draw_against,
+    expand,
+    logspace,
+    measure,
+    rows_of,
+    sizes_of,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def run(cell: Cell) -> Payload:
+    """Relative deviation of the exact loss from that of descent, one number per trial."""
+    return measure(cell)
+
+
+def judge_balance(summary: Summary) -> Judgement:
+    """Figure 3.5: at a fixed learning rate the deviation rises once the balance exceeds the task."""
+    rows = []
+    for size in sizes_of(summary):
+        cells = sorted(rows_of(summary, size), key=lambda row: row["balance"])
+        growth = cells[-1]["deviation"] / cells[0]["deviation"]
+        rows.append(
+            Row(
+                f"size {size}: deviation at the largest balance over the smallest", growth, "above 2", agrees=growth > 2
+            )
+        )
+    return judge("the deviation at balance 100 exceeds that at 0.01 for every size", rows)
+
+
+def draw(summary: Summary) -> Mapping[str, Figure]:
+    """The deviation against the balance, a curve per size."""
+    return {"fig3-5": draw_against(summary, "balance", "balance")}
+
+
+EXPERIMENT = Experiment(
+    name="anguita-fig3-5",
+    title="Exact loss against descent over the balance",
+    document="anguita2024",
+    place="Figure 3.5",
+    version=1,
+    scales={
+        "smoke": Settings(lrs=(1e-4,), balances=(0.01, 1.0, 100.0), **SMALL),
+        "laptop": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100.0, 20), n_trials=20),
+        "paper": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100.0, 20), stride=1),
+    },
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        Claim(
+            id="anguita2024-fig3.5",
+            statement="at a fixed learning rate a larger balance strays further",
+            measures=MEASURES,
+            test="a factor of 2",
+            judge=judge_balance,
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,77 @@
+"""anguita2024, Figure 3.6: how far descent strays from the exact flow when learning rate times balance is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
+
+from .accuracy import (
+    MEASURES,
+    SMALL,
+    Settings,
+    draw_against,
+    expand,
+    measure,
+    rows_of,
+    sizes_of,
+    summarise,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BALANCES = tuple(50.0 + 150.0 * index / 9 for index in range(10))
+SWEEP: dict[str, Any] = {
+    "sizes": (5, 10, 20),
+    "lrs": tuple(0.01 / balance for balance in BALANCES),
+    "balances": BALANCES,
+    "paired": True,
+}
+
+
+def run(cell: Cell) -> Payload:
+    """Relative deviation of the exact loss from that of descent, one number per trial."""
+    return measure(cell)
+
+
+def judge_constant(summary: Summary) -> Judgement:
+    """Figure 3.6: constant when learning rate times balance is."""
+    rows = []
+    for size in sizes_of(summary):
+        values = [row["deviation"] for row in rows_of(summary, size)]
+        rows.append(Row(f"size {size}: largest over smallest deviation", max(values) / min(values), 1.0, 0.35))
+    return judge("with lr * balance fixed the deviation varies by less than 35 percent", rows)
+
+
+def draw(summary: Summary) -> Mapping[str, Figure]:
+    """The deviation against the balance, a curve per size."""
+    return {"fig3-6": draw_against(summary, "balance", "balance (learning rate 0.01 / balance)")}
+
+
+EXPERIMENT = Experiment(
+    name="anguita-fig3-6",
+    title="Exact loss against descent at a fixed product of learning rate and balance",
+    document="anguita2024",
+    place="Figure 3.6",
+    version=1,
+    scales={
+        "smoke": Settings(lrs=(2e-4, 1e-4, 5e-5), balances=(50.0, 100.0, 200.0), paired=True, **SMALL),
+        "laptop": Settings(**SWEEP, n_trials=20),
+        "paper": Settings(**SWEEP, stride=1),
+    },
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        Claim(
+            id="anguita2024-fig3.6",
+            statement="learning rate times balance alone decides the deviation",
+            measures=MEASURES,
+            test="within 35 percent",
+            judge=judge_constant,
+        ),
+    ),
+    draw=draw,
+)

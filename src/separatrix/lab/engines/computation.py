@@ -1,0 +1,70 @@
+"""What every engine does with a cell: compute its record, explain a failure, notice that a person wants to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from types import FrameType
+
+from ..experiment.cell import Cell
+from ..experiment.definition import load
+from ..experiment.provenance import provenance
+from ..experiment.record import Record
+
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+"""The environment of a process that computes cells. The order of a sum depends on the number of threads, so it is
+always one; only a process that starts with these variables is sure to obey."""
+
+
+def compute_record(cell: Cell, data: Mapping[str, str]) -> Record:
+    """Run one cell and wrap its payload with its provenance; one thread, whatever the machine.
+
+    Args:
+        cell: what to compute.
+        data: SHA-256 of data sets by name, for the provenance.
+
+    Raises:
+        Exception: whatever the experiment raises, or that its payload cannot be written. It is the cell's own error.
+    """
+    experiment = load(cell.entry)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    begun = time.perf_counter()
+    payload = experiment.run(cell)
+    seconds = time.perf_counter() - begun
+    record = Record(cell, payload, provenance(experiment, cell, seconds, data))
+    record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
+    return record
+
+
+def explain_failure(error: BaseException) -> str:
+    """The error in one line, then how it came about."""
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    reason = " ".join(str(error).split())
+    return f"{type(error).__name__}: {reason}\n{trace}"
+
+
+@contextlib.contextmanager
+def counted_interrupts() -> Iterator[list[int]]:
+    """Count interrupts instead of raising ``KeyboardInterrupt`` in the middle of a transaction."""
+    seen: list[int] = []
+
+    def count(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, count)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,68 @@
+"""What all payloads of a run condense to: named quantities and tables, checked when made and kept by JSON.
+
+A quantity is a field of a class, so that a misspelt name is an error where it is written, for the type checker and at
+run time alike; a table is asked for by its title, and a misspelt title gets the nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
+
+import pydantic
+
+from separatrix.core.errors import CorruptData
+from separatrix.core.names import resolve
+from separatrix.core.result import plain
+
+
+def _flat(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"a row of a table holds numbers, words, yes or no, or nothing; got {type(value).__name__}")
+
+
+Entry: TypeAlias = Annotated[Any, pydantic.AfterValidator(_flat)]
+Table: TypeAlias = list[dict[str, Entry]]
+"""Flat rows, each a dictionary from column to a plain value; a column may be absent from a row."""
+
+
+class Summary(pydantic.BaseModel):
+    """The tables of a run; a subclass adds a field for each quantity that claims or figures need beside them.
+
+    Example:
+        >>> class Measured(Summary):
+        ...     slope: float
+        >>> found = Measured(slope=2.0, tables={"Losses": [{"step": 0, "loss": 1.5}]})
+        >>> found.table("Loses")
+        Traceback (most recent call last):
+        separatrix.core.errors.InvalidInput: unknown table 'Loses'. Did you mean 'Losses'? Known: Losses.
+    """
+
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
+
+    tables: dict[str, Table] = {}
+    """Rows by title, in the order in which pages print them."""
+
+    def table(self, title: str) -> Table:
+        """The rows of one table."""
+        return resolve("table", title, self.tables)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, tables last."""
+        values = {name: plain(value) for name, value in self.model_dump().items()}
+        return {**{name: value for name, value in values.items() if name != "tables"}, "tables": values["tables"]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Summary:
+        """The inverse of ``to_dict``.
+
+        Raises:
+            CorruptData: a quantity is missing, unknown or of the wrong type.
+        """
+        try:
+            return cls.model_validate(dict(values))
+        except pydantic.ValidationError as error:
+            problem = error.errors()[0]
+            name = ".".join(str(part) for part in problem["loc"])
+            raise CorruptData(f"summary {cls.__name__}, {name}: {problem['msg']}.") from None

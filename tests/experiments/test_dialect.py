@@ -1,0 +1,59 @@
+"""All experiments of the package are written in one way, so that who has read one can read the next."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+from separatrix import experiments
+from separatrix.core import InvalidInput
+from separatrix.lab import Experiment, Params
+
+FOLDER = Path(experiments.__file__).parent
+FILES = {file.stem: f"separatrix.experiments.{file.parent.name}.{file.stem}" for file in FOLDER.glob("*/[a-z]*.py")}
+
+every = pytest.mark.parametrize("name", experiments.modules())
+
+
+@every
+def test_the_file_bears_the_name_of_its_experiment(name: str) -> None:
+    module = importlib.import_module(experiments.modules()[name])
+    assert module.EXPERIMENT.name == name
+    assert module.EXPERIMENT.module == module.__name__
+    assert Path(module.__file__ or "").stem == name.replace("-", "_")
+
+
+def test_no_experiment_stands_in_a_file_that_is_not_found_by_name() -> None:
+    for dotted in FILES.values():
+        module = importlib.import_module(dotted)
+        found = {name: value for name, value in vars(module).items() if isinstance(value, Experiment)}
+        assert set(found) <= {"EXPERIMENT"}
+        assert bool(found) is (dotted in experiments.modules().values())
+
+
+@every
+def test_parts_bear_the_names_of_the_dialect(name: str) -> None:
+    module = importlib.import_module(experiments.modules()[name])
+    experiment = module.EXPERIMENT
+    assert issubclass(module.Settings, Params)
+    assert {type(params) for params in experiment.scales.values()} == {module.Settings}
+    assert list(inspect.signature(module.expand).parameters) == ["settings"]
+    for part in ("expand", "run", "summarise"):
+        assert getattr(experiment, part) is getattr(module, part)
+    assert experiment.draw is getattr(module, "draw", None)
+    for claim in experiment.claims:
+        assert claim.judge.__name__.startswith("judge_"), claim.id
+
+
+def test_what_experiments_share_is_no_experiment() -> None:
+    for name in ("nonlinear", "statements", "accuracy", "altafini_fig2", "../ours/deq_cavity", ""):
+        with pytest.raises(InvalidInput, match="unknown experiment"):
+            experiments.find(name)
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(InvalidInput, match="Did you mean 'altafini-fig2'"):
+        experiments.find("altafini-fig22")
