@@ -36,7 +36,7 @@ class EquilibriumCount(Result):
 
 def count_equilibria(
     fixed_point_map: FixedPointMap,
-    method: AbstractEquilibriumSolver[Any],
+    method: AbstractEquilibriumSolver[Any] | str,
     starts: Float[Tensor, "starts d"],
     *,
     radius: float = 1e-3,
@@ -48,7 +48,7 @@ def count_equilibria(
 
     Args:
         fixed_point_map: the map for ONE input, acting on ``(starts, d)``.
-        method: a solver; its tolerance should be well below ``radius``.
+        method: a solver or its name; its tolerance should be well below ``radius``.
         starts: initial states, usually random.
         radius: two ends are the same if their distance is at most this times the larger of their norms (or one, if
             both are shorter).
