@@ -1,4 +1,4 @@
-"""The classes of one kind that a room offers, by name. What its stub lists is known by name; there is no second list."""
+"""The classes of one kind that a room offers, by name: what its stub lists is known by name, without a second list."""
 
 from __future__ import annotations
 
