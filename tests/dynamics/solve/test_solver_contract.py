@@ -290,7 +290,7 @@ MAPS_WITHOUT_EQUILIBRIUM: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("stop", ["abs", "rel"])
 def test_a_map_without_equilibrium_is_never_solved(solver: Callable[..., Any], name: str, stop: str) -> None:
     z0 = torch.full((2, 2), 0.3, dtype=torch.float64)
-    solution = find_equilibrium(MAPS_WITHOUT_EQUILIBRIUM[name], solver(stop=stop, max_steps=60), z0, throw=False)
+    solution = find_equilibrium(MAPS_WITHOUT_EQUILIBRIUM[name], solver(stop=stop, max_steps=30), z0, throw=False)
     assert Outcome.CONVERGED not in solution.outcomes()
     assert bool(solution.value.isnan().all())
     assert bool(torch.isfinite(solution.best).all())

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core import ConvergenceWarning, InvalidInput, NotConverged, Outcome, SeparatrixError
-from separatrix.dynamics import Anderson, Auto, Broyden, NewtonKrylov, Picard
+from separatrix.dynamics import Anderson, Broyden, Picard, solvers
 from separatrix.nn import DEQ, Exact, Implicit, Neumann, OneStep, Phantom, TanhCell, Unrolled, VariationalDropout
 
-SOLVERS = [Picard, Anderson, Broyden, NewtonKrylov, Auto]
+SOLVERS = list(solvers().values())
 
 
 @pytest.fixture
