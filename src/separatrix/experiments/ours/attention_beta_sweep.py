@@ -82,7 +82,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """Abscissas against beta with the closed-form thresholds."""
-    from separatrix.report.figures.attention_motion import branch_plot
+    from separatrix.report.figures.attention import branch_plot
 
     (rows,) = summary["tables"].values()
     curves = {

@@ -80,7 +80,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """The first start on the sphere."""
-    from separatrix.report.figures.attention_motion import sphere_trajectories
+    from separatrix.report.figures.attention import sphere_trajectories
 
     return {"cycle": sphere_trajectories([("all tokens merge and rotate", summary["states"])])}
 

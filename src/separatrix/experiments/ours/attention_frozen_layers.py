@@ -215,7 +215,7 @@ def _judge_exceptions(summary: Summary) -> Judgement:
 
 def draw(summary: Summary) -> FigureMapping[str, Figure]:
     """Spectra of all layers, and where each frozen layer ends."""
-    from separatrix.report.figures.attention_layers import frozen_ends, layer_spectra
+    from separatrix.report.figures.attention import frozen_ends, layer_spectra
 
     return {
         "spectra": layer_spectra(summary["spectra"], title=f"Value matrices: {summary['source']}"),
