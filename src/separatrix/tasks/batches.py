@@ -11,6 +11,7 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.core.random import spawn
 
 Batch = TypeVar("Batch", covariant=True)
@@ -46,6 +47,7 @@ class AbstractBatches(abc.ABC, Generic[Batch]):
 
 
 @final
+@suggest_options
 class ShuffledBatches(AbstractBatches[Tensor]):
     """Indices of the items of each batch; every epoch is a permutation of its own, what is left over is dropped.
 
@@ -86,6 +88,7 @@ class ShuffledBatches(AbstractBatches[Tensor]):
 
 
 @final
+@suggest_options
 class ContiguousBatches(AbstractBatches[tuple[Tensor, Tensor]]):
     """Windows of a long sequence: it is cut into ``batch_size`` rows, and each step reads the next window of every row.
 

@@ -252,31 +252,29 @@ def test_the_caller_s_gradients_do_not_enter(solver: Callable[..., Any], contrac
     assert not find_equilibrium(contraction, solver(tol=1e-8), z0).value.requires_grad
 
 
+class Watched:
+    """A map that counts how often it is called."""
+
+    def __init__(self, inner: Callable[[Tensor], Tensor]) -> None:
+        self.inner, self.calls = inner, 0
+
+    def __call__(self, z: Tensor) -> Tensor:
+        self.calls += 1
+        return self.inner(z)
+
+
 def test_every_evaluation_is_counted_and_no_other(solver: Callable[..., Any], contraction: Any) -> None:
-    calls = 0
-
-    def watched(z: Tensor) -> Tensor:
-        nonlocal calls
-        calls += 1
-        image: Tensor = contraction(z)
-        return image
-
+    watched = Watched(contraction)
     solution = find_equilibrium(watched, solver(tol=1e-10), start())
-    assert int(solution.evaluations.max()) == calls
+    assert int(solution.evaluations.max()) == watched.calls
     assert bool((solution.evaluations >= solution.steps).all())
 
 
 def test_products_with_the_matrix_of_an_affine_map_are_counted_too(solver: Callable[..., Any]) -> None:
-    calls = 0
-
-    def linear(v: Tensor) -> Tensor:
-        nonlocal calls
-        calls += 1
-        return v @ torch.tensor([[0.2, 0.5], [-0.5, 0.2]], dtype=v.dtype)
-
+    linear = Watched(lambda v: v @ torch.tensor([[0.2, 0.5], [-0.5, 0.2]], dtype=v.dtype))
     problem = AffineMap(linear, torch.ones(3, 2, dtype=torch.float64))
     solution = find_equilibrium(problem, solver(tol=1e-10), torch.zeros(3, 2, dtype=torch.float64))
-    assert int(solution.evaluations.max()) == calls
+    assert int(solution.evaluations.max()) == linear.calls
 
 
 MAPS_WITHOUT_EQUILIBRIUM: dict[str, Callable[[Tensor], Tensor]] = {

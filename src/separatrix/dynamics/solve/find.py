@@ -52,18 +52,25 @@ def find_equilibrium(
         >>> round(solution.value.item(), 6)
         0.739085
     """
+    solution = solve_quietly(fixed_point_map, method, z0)
+    if not solution.ok:
+        if throw:
+            raise NotConverged(solution.failure_message(), solution)
+        warnings.warn(solution.failure_message(), ConvergenceWarning, stacklevel=2)
+    return solution
+
+
+def solve_quietly(
+    fixed_point_map: FixedPointMap, method: AbstractEquilibriumSolver[Any] | str, z0: Float[Tensor, "*batch d"]
+) -> EquilibriumSolution:
+    """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns."""
     solver = find_solver(method)
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
         raise InvalidInput(f"z0 must be a floating tensor (batch, d); got {_described(z0)}.")
     counted = CountedMap(fixed_point_map, z0.shape)  # remembers the autocast that is switched off next
     with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
         solution = _solve(counted, solver, z0.detach().clone().reshape(-1, z0.shape[-1]))
-    solution = _with_batch_shape(solution, z0.shape)
-    if not solution.ok:
-        if throw:
-            raise NotConverged(solution.failure_message(), solution)
-        warnings.warn(solution.failure_message(), ConvergenceWarning, stacklevel=2)
-    return solution
+    return _with_batch_shape(solution, z0.shape)
 
 
 def _described(value: Any) -> str:

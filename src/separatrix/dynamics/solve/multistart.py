@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any, final
 
 import torch
@@ -11,12 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.core.arrays import require_positive
-from separatrix.core.errors import ConvergenceWarning
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
 from .base import AbstractEquilibriumSolver
-from .find import find_equilibrium
+from .find import solve_quietly
 from .maps import FixedPointMap
 
 
@@ -61,9 +59,7 @@ def count_equilibria(
         2
     """
     require_positive(radius, "radius")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = find_equilibrium(fixed_point_map, method, starts, throw=False)
+    solution = solve_quietly(fixed_point_map, method, starts)
     converged = solution.outcome == Outcome.CONVERGED
     labels, firsts = _clusters(solution.best, converged, radius)
     members = labels.unsqueeze(0) == torch.arange(len(firsts), device=labels.device).unsqueeze(1)

@@ -6,9 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.names import suggest_options
+
 from ..solve.maps import CountedMap, FixedPointMap
 
 
+@suggest_options
 class JacobianAt:
     """The Jacobian of a map at a batch of points z (..., d), as products with vectors (samples, d).
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
@@ -16,12 +15,12 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.errors import ConvergenceWarning, InvalidInput
+from separatrix.core.errors import InvalidInput
 from separatrix.core.kinds import public_kinds
 from separatrix.core.names import resolve, suggest_options
 from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
-from separatrix.dynamics.solve.find import find_equilibrium
+from separatrix.dynamics.solve.find import solve_quietly
 from separatrix.dynamics.solve.maps import AffineMap
 from separatrix.dynamics.solve.named import find_solver
 from separatrix.dynamics.solve.solution import EquilibriumSolution
@@ -96,9 +95,7 @@ class Implicit(AbstractLinearBackward):
 
     def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
         """Solve from the right-hand side; a sample that does not converge takes its best iterate."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = find_equilibrium(AffineMap(linear, rhs), self.solver, rhs, throw=False)
+        solution = solve_quietly(AffineMap(linear, rhs), self.solver, rhs)
         report(solution)
         return solution.best
 

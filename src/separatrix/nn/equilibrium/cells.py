@@ -127,6 +127,7 @@ class ResidualCell(nn.Module):
         return out
 
 
+@suggest_options
 class DenseLayers(nn.Module):
     """W2 phi(W1 z + b1) + b2 with both matrices from one family and biases that start at zero."""
 

@@ -14,7 +14,7 @@ from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverge
 from separatrix.core.names import choose, suggest_options
 from separatrix.core.transforms import transforms_active
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
-from separatrix.dynamics.solve.find import find_equilibrium
+from separatrix.dynamics.solve.find import solve_quietly
 from separatrix.dynamics.solve.named import find_solver
 from separatrix.dynamics.solve.solution import EquilibriumSolution
 
@@ -109,9 +109,7 @@ class DEQ(nn.Module):
         return layout.unpack(z_star)
 
     def _solve(self, packed_map: PackedMap, start: Tensor) -> EquilibriumSolution:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = find_equilibrium(packed_map, self.solver, start, throw=False)
+        solution = solve_quietly(packed_map, self.solver, start)
         # tensors of a transform do not outlive it
         self.last = None if transforms_active() else solution
         self.last_backward = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -18,8 +18,11 @@ Rows = Sequence[Mapping[str, Any]]
 _LABELS = {"h_var": "variance of the preactivations, h·h / N", "radius": "spectral radius of the Jacobian"}
 
 
-def _families(rows: Rows) -> list[str]:
-    return list(dict.fromkeys(str(row["family"]) for row in rows))
+def _by_family(rows: Rows) -> Iterator[tuple[str, str, str, Rows]]:
+    """Each family's name, colour, mark and rows."""
+    for family in dict.fromkeys(str(row["family"]) for row in rows):
+        look = family_look(family)
+        yield family, look.colour, look.mark, [row for row in rows if row["family"] == family]
 
 
 def _column(rows: Rows, name: str) -> numpy.ndarray:
@@ -30,10 +33,7 @@ def _column(rows: Rows, name: str) -> numpy.ndarray:
 def length_variance(rows: Rows, width: int) -> Figure:
     """Measured traces and the infinite-width lines against the distance to criticality, on logarithmic axes."""
     figure, axes = single_axes()
-    for family in _families(rows):
-        look = family_look(family)
-        colour, marker = look.colour, look.mark
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         delta = _column(chosen, "delta")
         order = numpy.argsort(delta)
         axes.loglog(delta[order], _column(chosen, "theory")[order], color=colour, lw=1)
@@ -50,10 +50,7 @@ def length_variance(rows: Rows, width: int) -> Figure:
 def scale_curves(rows: Rows, quantity: str) -> Figure:
     """A measured quantity with error bars over matrices, our theory (line) and the document's (dotted)."""
     figure, axes = single_axes()
-    for family in _families(rows):
-        look = family_look(family)
-        colour, marker = look.colour, look.mark
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         scale, measured = _column(chosen, "scale"), _column(chosen, quantity)
         error = _column(chosen, f"{quantity}_se")
         axes.errorbar(scale, measured, 2 * error, fmt=marker, color=colour, capsize=2, label=f"{family}, simulated")
@@ -75,10 +72,7 @@ def scale_curves(rows: Rows, quantity: str) -> Figure:
 def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) -> Figure:
     """Change of h at the last step, and where the theories place the transition."""
     figure, axes = single_axes()
-    for family in _families(rows):
-        look = family_look(family)
-        colour, marker = look.colour, look.mark
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         change = numpy.maximum(_column(chosen, "change"), 1e-11)
         error = _column(chosen, "change_se")
         scale = _column(chosen, "scale")
@@ -143,10 +137,7 @@ def moments(rows: Rows) -> Figure:
 def forecast(rows: Rows) -> Figure:
     """Forecast and counted iterations of plain iteration, mean and largest over inputs."""
     figure, axes = single_axes(width=5.6, height=4.6)
-    for family in _families(rows):
-        look = family_look(family)
-        colour, marker = look.colour, look.mark
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         predicted = _column(chosen, "forecast")
         axes.loglog(predicted, _column(chosen, "mean"), marker, color=colour, label=f"{family}, mean")
         axes.loglog(predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{family}, largest")

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import final
 
 from separatrix.core.errors import InvalidInput
-from separatrix.core.names import resolve
+from separatrix.core.names import resolve, suggest_options
 
 
 def require_https(url: str) -> None:
@@ -28,6 +28,7 @@ def _require_size(n_bytes: int, name: str) -> None:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Mirror:
     """One public place of a file: an HTTPS address, the bytes that travel, and the member if it is a zip archive."""
@@ -42,6 +43,7 @@ class Mirror:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class DataFile:
     """One file of a data set. ``name`` is its place below a data folder, as stored (``mnist/x.gz``)."""
@@ -76,6 +78,7 @@ class DataFile:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Dataset:
     """A data set: what it is, under which licence, how to cite it, and its files.
