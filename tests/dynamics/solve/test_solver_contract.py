@@ -28,6 +28,7 @@ from separatrix.dynamics import (
     find_solver,
     solvers,
 )
+from separatrix.dynamics.solve.find import solve_quietly
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -239,10 +240,11 @@ def test_unknown_and_wrong_options_are_refused(solver: Callable[..., Any]) -> No
 
 
 def test_bad_arguments_are_refused(solver: Callable[..., Any]) -> None:
+    unchecked = inspect.unwrap(solve_quietly)  # as users call it, without the checks of types
     with pytest.raises(InvalidInput, match="solver must be a name or an AbstractEquilibriumSolver object; got 3"):
-        inspect.unwrap(find_equilibrium)(torch.cos, 3, torch.zeros(1, 1))  # as users call it, unchecked
+        unchecked(torch.cos, 3, torch.zeros(1, 1))
     with pytest.raises(InvalidInput, match=r"z0 must be a floating tensor \(batch, d\); got int64 of shape \(2,\)"):
-        inspect.unwrap(find_equilibrium)(torch.cos, solver(), torch.ones(2, dtype=torch.int64))
+        unchecked(torch.cos, solver(), torch.ones(2, dtype=torch.int64))
     with pytest.raises(ShapeError, match=r"must return the shape it is given, \(2, 3\); it returned \(2, 2\)"):
         find_equilibrium(lambda z: z[:, :2], solver(), torch.ones(2, 3))
 
