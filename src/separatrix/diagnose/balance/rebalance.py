@@ -1,4 +1,7 @@
-"""Set the balance of a model's layer pairs without changing its function."""
+"""Set the balance of a model's layer pairs without changing its function.
+
+Which pairs move, in what order, and the guard around the model are here; how one pair moves is in ``exact_moves``.
+"""
 
 from __future__ import annotations
 
