@@ -1,4 +1,11 @@
-"""Data sets and generators."""
+"""Data sets and generators.
+
+- ``store/``: which data sets are known, where their files lie, how they are fetched and verified.
+- ``images/``, ``text/``: loaders, which turn files into tensors, and data made in code.
+- ``batches``: the batch of any step. ``semantic``: tasks for linear networks.
+
+What each of them promises is checked by ``tests/tasks/test_task_contract.py``.
+"""
 
 from separatrix.core.rooms import open_room
 

@@ -1,4 +1,8 @@
-from .batches import ContiguousBatches as ContiguousBatches, ShuffledBatches as ShuffledBatches
+from .batches import (
+    AbstractBatches as AbstractBatches,
+    ContiguousBatches as ContiguousBatches,
+    ShuffledBatches as ShuffledBatches,
+)
 from .images import *
 from .semantic import LinearTask as LinearTask, semantic_task as semantic_task, white_regression as white_regression
 from .store import *

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import final
+import abc
+from typing import Generic, TypeVar, final
 
 import torch
 from jaxtyping import Int
@@ -10,11 +11,44 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.core.random import spawn
+
+Batch = TypeVar("Batch", covariant=True)
+
+
+class AbstractBatches(abc.ABC, Generic[Batch]):
+    """The batch of any step; ``training.train`` takes such an object as its ``batch_at``.
+
+    For implementers: write ``batch_at(step)`` and the property ``per_epoch``.
+
+    - ``batch_at`` is a function of the step alone: the same batch whenever and in whatever order it is asked for, also
+      from a second object made with the same arguments. Random numbers of a step come from
+      ``core.spawn(seed, ..., step)``, never from a generator that is carried along. A batch may be changed in place by
+      its user, so hand out no view of what you keep.
+    - ``per_epoch`` is the number of steps after which everything was shown once; 1 for data made anew at every step.
+
+    Checked by ``tests/tasks/test_task_contract.py``, where yours is one line.
+    """
+
+    @property
+    @abc.abstractmethod
+    def per_epoch(self) -> int:
+        """Batches in an epoch."""
+
+    @abc.abstractmethod
+    def batch_at(self, step: int) -> Batch:
+        """The batch of a step, counted from 0."""
+
+    @final
+    def __call__(self, step: int) -> Batch:
+        """The batch of a step; a step that is no natural number is refused."""
+        return self.batch_at(require_integer(step, "step", at_least=0))
 
 
 @final
-class ShuffledBatches:
+@suggest_options
+class ShuffledBatches(AbstractBatches[Tensor]):
     """Indices of the items of each batch; every epoch is a permutation of its own, what is left over is dropped.
 
     Args:
@@ -43,18 +77,19 @@ class ShuffledBatches:
         """Batches in an epoch."""
         return self.n_items // self.batch_size
 
-    def __call__(self, step: int) -> Int[Tensor, " batch"]:
+    def batch_at(self, step: int) -> Int[Tensor, " batch"]:
         """The indices of the batch of a step."""
         epoch, place = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             seed, *path = self._stream
             generator = spawn(int(seed), *path, "epoch", epoch)
             self._order, self._epoch = torch.randperm(self.n_items, generator=generator), epoch
-        return self._order[place * self.batch_size : (place + 1) * self.batch_size]
+        return self._order[place * self.batch_size : (place + 1) * self.batch_size].clone()
 
 
 @final
-class ContiguousBatches:
+@suggest_options
+class ContiguousBatches(AbstractBatches[tuple[Tensor, Tensor]]):
     """Windows of a long sequence: it is cut into ``batch_size`` rows, and each step reads the next window of every row.
 
     Step k and step k + 1 are neighbours in every row, so a model may carry its state along. After the last whole window
@@ -77,16 +112,21 @@ class ContiguousBatches:
         self.shift = require_integer(shift, "shift", at_least=0)
         batch_size = require_integer(batch_size, "batch_size", at_least=1)
         length = len(symbols) // batch_size
-        self.per_epoch = (length - 1 - (context - 1 if shift else 0)) // context
-        if self.per_epoch < 1:
+        self._per_epoch = (length - 1 - (context - 1 if shift else 0)) // context
+        if self._per_epoch < 1:
             raise InvalidInput(
                 f"a text of {len(symbols)} symbols is too short for {batch_size} rows with windows of {context}."
             )
         self.rows = symbols[: batch_size * length].reshape(batch_size, length)
 
-    def __call__(self, step: int) -> tuple[Int[Tensor, "batch t"], Int[Tensor, "batch t"]]:
+    @property
+    def per_epoch(self) -> int:
+        """Whole windows in a row."""
+        return self._per_epoch
+
+    def batch_at(self, step: int) -> tuple[Int[Tensor, "batch t"], Int[Tensor, "batch t"]]:
         """Inputs and targets of a step."""
         epoch, place = divmod(step, self.per_epoch)
         start = place * self.context + epoch * self.shift % self.context
         window = self.rows[:, start : start + self.context + 1]
-        return window[:, :-1], window[:, 1:]
+        return window[:, :-1].clone(), window[:, 1:].clone()

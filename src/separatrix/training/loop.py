@@ -78,7 +78,7 @@ def train(
 
     Args:
         model: changed in place. Parts may be ``SideBySide``; then every parameter must be inside such a part.
-        batch_at: the batch of a step.
+        batch_at: the batch of a step: an object of ``tasks.AbstractBatches``, or a function of the step alone.
         loss: model and batch to a number, or to one number per member.
         settings: the page of settings.
         measure: numbers to record every ``measure_every`` steps and at the end.

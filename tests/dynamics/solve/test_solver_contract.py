@@ -1,4 +1,8 @@
-"""What every fixed-point method promises. A new method is one more line in ``SOLVERS``."""
+"""What every fixed-point method promises.
+
+Every solver of the stub is entered by itself, with its defaults; a variant, or a solver of your own, is one more line
+in ``SOLVERS``. The two strangers are written from the note to implementers in ``AbstractEquilibriumSolver`` alone.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,56 @@ from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from separatrix.core import ConvergenceWarning, InvalidInput, NotConverged, Outcome, ShapeError
-from separatrix.dynamics import Anderson, Auto, Broyden, NewtonKrylov, Picard, find_equilibrium
+from separatrix.dynamics import (
+    AbstractEquilibriumSolver,
+    AffineMap,
+    Anderson,
+    Broyden,
+    CountedMap,
+    Picard,
+    find_equilibrium,
+    find_solver,
+    solvers,
+)
+from separatrix.dynamics.solve.find import solve_quietly
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Chebyshev(AbstractEquilibriumSolver[list[Tensor]]):
+    """A stranger's two-step method: momentum along the last move."""
+
+    momentum: float = 0.05
+
+    def begin(self, fixed_point_map: CountedMap, z: Tensor) -> list[Tensor]:
+        return []
+
+    def propose(self, history: list[Tensor], z: Tensor, f: Tensor, residual: Tensor) -> Tensor:
+        history.append(z)
+        return f if len(history) < 2 else f + self.momentum * (z - history[-2])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DenseNewton(AbstractEquilibriumSolver[CountedMap]):
+    """A stranger's Newton method with the whole Jacobian of every sample."""
+
+    def begin(self, fixed_point_map: CountedMap, z: Tensor) -> CountedMap:
+        return fixed_point_map
+
+    def propose(self, history: CountedMap, z: Tensor, f: Tensor, residual: Tensor) -> Tensor:
+        identity = torch.eye(z.shape[1], dtype=z.dtype)
+        columns = [history.derivative(z, unit.expand_as(z).contiguous()) for unit in identity]
+        step, _ = torch.linalg.solve_ex(identity - torch.stack(columns, dim=2), residual)
+        return z + step
+
 
 SOLVERS: dict[str, Callable[..., Any]] = {
-    "picard": Picard,
+    **solvers(),
     "damped": lambda **options: Picard(damping=0.7, **options),
-    "anderson": Anderson,
     "mixed": lambda **options: Anderson(mixing=0.6, **options),
-    "broyden": Broyden,
     "broyden-short": lambda **options: Broyden(memory=4, **options),
     "broyden-armijo": lambda **options: Broyden(line_search=4, **options),
-    "newton": NewtonKrylov,
-    "auto": Auto,
+    "stranger: momentum": Chebyshev,
+    "stranger: dense Newton": DenseNewton,
 }
 pytestmark = pytest.mark.filterwarnings("ignore::separatrix.core.ConvergenceWarning")
 
@@ -187,7 +229,7 @@ def test_neither_the_start_nor_the_global_generator_is_touched(solver: Callable[
 def test_unknown_and_wrong_options_are_refused(solver: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match="stop_mode"):
         solver(stop_mode="abs")
-    with pytest.raises(InvalidInput, match=r"stop must be 'abs' or 'rel'; got 'both'"):
+    with pytest.raises(InvalidInput, match=r"unknown stop 'both'\. Known: abs, rel"):
         solver(stop="both")
     with pytest.raises(InvalidInput, match="tol must be a positive number"):
         solver(tol=0.0)
@@ -198,10 +240,11 @@ def test_unknown_and_wrong_options_are_refused(solver: Callable[..., Any]) -> No
 
 
 def test_bad_arguments_are_refused(solver: Callable[..., Any]) -> None:
-    with pytest.raises(InvalidInput, match=r"method must be a solver such as Anderson\(\); got 'anderson'"):
-        inspect.unwrap(find_equilibrium)(torch.cos, "anderson", torch.zeros(1, 1))  # as users call it, unchecked
+    unchecked = inspect.unwrap(solve_quietly)  # as users call it, without the checks of types
+    with pytest.raises(InvalidInput, match="solver must be a name or an AbstractEquilibriumSolver object; got 3"):
+        unchecked(torch.cos, 3, torch.zeros(1, 1))
     with pytest.raises(InvalidInput, match=r"z0 must be a floating tensor \(batch, d\); got int64 of shape \(2,\)"):
-        inspect.unwrap(find_equilibrium)(torch.cos, solver(), torch.ones(2, dtype=torch.int64))
+        unchecked(torch.cos, solver(), torch.ones(2, dtype=torch.int64))
     with pytest.raises(ShapeError, match=r"must return the shape it is given, \(2, 3\); it returned \(2, 2\)"):
         find_equilibrium(lambda z: z[:, :2], solver(), torch.ones(2, 3))
 
@@ -209,3 +252,109 @@ def test_bad_arguments_are_refused(solver: Callable[..., Any]) -> None:
 def test_the_caller_s_gradients_do_not_enter(solver: Callable[..., Any], contraction: Any) -> None:
     z0 = start().requires_grad_()
     assert not find_equilibrium(contraction, solver(tol=1e-8), z0).value.requires_grad
+
+
+class Watched:
+    """A map that counts how often it is called."""
+
+    def __init__(self, inner: Callable[[Tensor], Tensor]) -> None:
+        self.inner, self.calls = inner, 0
+
+    def __call__(self, z: Tensor) -> Tensor:
+        self.calls += 1
+        return self.inner(z)
+
+
+def test_every_evaluation_is_counted_and_no_other(solver: Callable[..., Any], contraction: Any) -> None:
+    watched = Watched(contraction)
+    solution = find_equilibrium(watched, solver(tol=1e-10), start())
+    assert int(solution.evaluations.max()) == watched.calls
+    assert bool((solution.evaluations >= solution.steps).all())
+
+
+def test_products_with_the_matrix_of_an_affine_map_are_counted_too(solver: Callable[..., Any]) -> None:
+    linear = Watched(lambda v: v @ torch.tensor([[0.2, 0.5], [-0.5, 0.2]], dtype=v.dtype))
+    problem = AffineMap(linear, torch.ones(3, 2, dtype=torch.float64))
+    solution = find_equilibrium(problem, solver(tol=1e-10), torch.zeros(3, 2, dtype=torch.float64))
+    assert int(solution.evaluations.max()) == linear.calls
+
+
+MAPS_WITHOUT_EQUILIBRIUM: dict[str, Callable[[Tensor], Tensor]] = {
+    "shift": lambda z: z + 1,
+    "exponential": torch.exp,
+    "jump": lambda z: torch.where(z < 0.5, 1.0, 0.0).to(z.dtype),
+}
+
+
+@pytest.mark.parametrize("name", MAPS_WITHOUT_EQUILIBRIUM)
+@pytest.mark.parametrize("stop", ["abs", "rel"])
+def test_a_map_without_equilibrium_is_never_solved(solver: Callable[..., Any], name: str, stop: str) -> None:
+    z0 = torch.full((2, 2), 0.3, dtype=torch.float64)
+    solution = find_equilibrium(MAPS_WITHOUT_EQUILIBRIUM[name], solver(stop=stop, max_steps=30), z0, throw=False)
+    assert Outcome.CONVERGED not in solution.outcomes()
+    assert bool(solution.value.isnan().all())
+    assert bool(torch.isfinite(solution.best).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_map_that_is_nan_everywhere_is_told_after_one_step(solver: Callable[..., Any], dtype: torch.dtype) -> None:
+    solution = find_equilibrium(lambda z: z * torch.nan, solver(), start(dtype=dtype), throw=False)
+    assert set(solution.outcomes()) == {Outcome.NON_FINITE}
+    assert solution.steps.tolist() == [1] * 4
+    assert bool(solution.best.isnan().all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_answer_has_the_precision_of_the_start(solver: Callable[..., Any], dtype: torch.dtype) -> None:
+    solution = find_equilibrium(torch.cos, solver(tol=1e-5), torch.zeros(2, 3, dtype=dtype))
+    assert solution.value.dtype == solution.residual.dtype == solution.trace.dtype == dtype
+    assert torch.allclose(solution.value, torch.tensor(0.7390851332, dtype=dtype), atol=2e-5)
+
+
+def test_one_solver_serves_many_solves(solver: Callable[..., Any], contraction: Any) -> None:
+    method = solver(tol=1e-9)
+    first = find_equilibrium(contraction, method, start())
+    find_equilibrium(torch.cos, method, torch.zeros(2, 1, dtype=torch.float64))
+    again = find_equilibrium(contraction, method, start())
+    assert torch.equal(first.value, again.value)
+    assert torch.equal(first.evaluations, again.evaluations)
+
+
+def test_a_solve_can_be_mapped(solver: Callable[..., Any], contraction: Any) -> None:
+    shifts = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+    method = solver(tol=1e-11, max_steps=200)
+
+    def value(shift: Tensor) -> Tensor:
+        return find_equilibrium(lambda z: contraction(z) + shift, method, start(), throw=False).best
+
+    alone = torch.stack([value(shift) for shift in shifts])
+    assert torch.allclose(torch.func.vmap(value)(shifts), alone, atol=1e-9)
+
+
+def test_a_solver_may_be_named(contraction: Any) -> None:
+    named, given_ = (find_equilibrium(contraction, method, start()) for method in ("anderson", Anderson()))
+    assert torch.equal(named.value, given_.value)
+    assert find_solver("newton-krylov", tol=1e-3).tol == 1e-3
+    with pytest.raises(InvalidInput, match=r"unknown solver 'andersen'\. Did you mean 'anderson'\?"):
+        find_equilibrium(contraction, "andersen", start())
+
+
+@pytest.mark.parametrize("kind", solvers().values())
+def test_a_misspelt_option_gets_the_nearest(kind: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"'max_step'\. Did you mean 'max_steps'\?"):
+        kind(max_step=3)
+
+
+def test_a_proposal_of_another_shape_or_type_is_refused() -> None:
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Careless(AbstractEquilibriumSolver[None]):
+        def begin(self, fixed_point_map: CountedMap, z: Tensor) -> None:
+            return None
+
+        def propose(self, history: None, z: Tensor, f: Tensor, residual: Tensor) -> Tensor:
+            return f.to(torch.float16)
+
+    with pytest.raises(
+        ShapeError, match=r"Careless.propose must return float64 of shape \(4, 12\); it returned float16"
+    ):
+        find_equilibrium(torch.cos, Careless(), start())

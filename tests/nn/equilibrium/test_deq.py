@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core import ConvergenceWarning, InvalidInput, NotConverged, Outcome, SeparatrixError
-from separatrix.dynamics import Anderson, Auto, Broyden, NewtonKrylov, Picard
+from separatrix.dynamics import Anderson, Broyden, Picard, solvers
 from separatrix.nn import DEQ, Exact, Implicit, Neumann, OneStep, Phantom, TanhCell, Unrolled, VariationalDropout
 
-SOLVERS = [Picard, Anderson, Broyden, NewtonKrylov, Auto]
+SOLVERS = list(solvers().values())
 
 
 @pytest.fixture
@@ -352,12 +352,12 @@ def test_variational_dropout_keeps_one_mask_per_solve_and_draws_another_for_the_
 
 def test_bad_arguments_are_refused(cell: TanhCell, x: Tensor) -> None:
     make = inspect.unwrap(DEQ.__init__)
-    with pytest.raises(InvalidInput, match="on_fail must be 'return', 'warn' or 'raise'; got 'ignore'"):
+    with pytest.raises(InvalidInput, match=r"unknown on_fail 'ignore'\. Known: raise, return, warn"):
         make(DEQ.__new__(DEQ), cell, on_fail="ignore")
-    with pytest.raises(InvalidInput, match=r"solver must be an object such as Anderson\(\); got 'anderson'"):
-        make(DEQ.__new__(DEQ), cell, solver="anderson")
-    with pytest.raises(TypeError, match="stop_mode"):
-        DEQ(cell, stop_mode="abs")  # type: ignore[call-arg]
+    with pytest.raises(InvalidInput, match=r"solver must be a name or an AbstractEquilibriumSolver object; got 3"):
+        make(DEQ.__new__(DEQ), cell, solver=3)
+    with pytest.raises(TypeError, match=r"unknown option of DEQ 'on_failure'\. Did you mean 'on_fail'\?"):
+        DEQ(cell, on_failure="warn")  # type: ignore[call-arg]
     with pytest.raises(InvalidInput, match="initial must be given when the input is not a tensor; got tuple"):
         DEQ(lambda z, x: z)((x, x))
     with pytest.raises(InvalidInput, match=r"must return a state like the one it gets: shapes \[\(3, 6\)\]"):

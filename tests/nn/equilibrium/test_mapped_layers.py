@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from separatrix.core import NotConverged, SeparatrixError
-from separatrix.dynamics import Anderson, Auto, Broyden, NewtonKrylov, Picard
+from separatrix.dynamics import Anderson, solvers
 from separatrix.nn import DEQ, Implicit, TanhCell
 
-SOLVERS = [Picard, Anderson, Broyden, NewtonKrylov, Auto]
+SOLVERS = list(solvers().values())
 
 
 @pytest.fixture

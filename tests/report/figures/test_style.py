@@ -6,9 +6,10 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from separatrix.core import InvalidInput
-from separatrix.report import ink, new_figure, paper, save, single_axes, theme, to_svg
+from separatrix.report import ink, new_figure, paper, save, single_axes, styled, theme, to_svg
 
 SIGNATURES = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}
 
@@ -82,3 +83,26 @@ def test_inline_figures_share_no_ids_and_refer_to_their_own() -> None:
 def test_prefix_that_cannot_be_an_id_is_refused() -> None:
     with pytest.raises(InvalidInput, match="prefix must be a letter"):
         to_svg(single_axes()[0], '"><script>')
+
+
+def test_a_styled_function_draws_legends_and_titles_in_the_house_style_without_being_told() -> None:
+    @styled
+    def draw(label: str, *, title: str) -> Figure:
+        figure, axes = single_axes()
+        axes.plot([0, 1], label=label)
+        axes.set_title(title)
+        axes.legend()
+        return figure
+
+    before = matplotlib.rcParams.copy()
+    for name in ("light", "dark"):
+        with theme(name):
+            (axes,) = draw("a line", title="a title").axes
+            legend = axes.get_legend()
+            assert legend is not None
+            assert not legend.get_frame_on()
+            assert legend.get_texts()[0].get_color() == axes.title.get_color() == ink()
+            assert axes.title.get_fontsize() == 10
+    assert matplotlib.rcParams == before
+    (axes,) = draw("a line", title="a title").axes
+    assert axes.title.get_fontsize() == 10  # outside of any theme too

@@ -1,4 +1,7 @@
-"""Set the balance of a model's layer pairs without changing its function."""
+"""Set the balance of a model's layer pairs without changing its function.
+
+Which pairs move, in what order, and the guard around the model are here; how one pair moves is in ``exact_moves``.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core.errors import InvalidInput, NotConverged, OutsideTheory, unknown_name
+from separatrix.core.names import choose
 from separatrix.core.result import Result
 
 from ..model_call import Pick, call_model, evaluation_mode, prediction
+from ..movement import relative_movement
+from .exact_moves import rescale_units, rotate_pair
 from .pairs.laws import Law, LayerPair, conserved_form, rotation_blocks
 from .pairs.search import Pairs, SkippedLayer, find_pairs
 from .profile import pair_balance, parameters_of
-from .rebalancing import rescale_units, rotate_pair
 
 _TOLERANCE = 1e-11
 """Largest relative distance from the balance asked for at which the sweeps stop."""
@@ -91,8 +96,7 @@ def set_balance(
         >>> round(report.balance["0 -> 2"][1], 5)
         0.5
     """
-    if on_refusal not in ("raise", "leave"):
-        raise unknown_name("on_refusal", on_refusal, ("raise", "leave"))
+    choose("on_refusal", on_refusal, ("raise", "leave"))
     search = find_pairs(model, pairs, example_inputs=example_inputs, rotary=rotary)
     targets = _targets(search.pairs, balance)
     chosen, left = _choose(search.pairs, targets, on_refusal)
@@ -102,8 +106,8 @@ def set_balance(
     change = _write_guarded(model, new, example_inputs, output)
     return BalanceReport(
         balance={pair.name: (pair_balance(pair, old).balance, pair_balance(pair, new).balance) for pair in chosen},
-        movement={name: _moved([old[name]], [new[name]]) for name in old},
-        total_movement=_moved(list(old.values()), list(new.values())),
+        movement={name: relative_movement(old, new, [name]) for name in old},
+        total_movement=relative_movement(old, new, old),
         dead_units={name: units for name, units in dead.items() if units},
         left=left + search.skipped,
         sweeps=sweeps,
@@ -235,9 +239,3 @@ def _outputs(model: nn.Module, inputs: Any, output: Pick) -> Tensor | None:
         return None
     with torch.no_grad(), evaluation_mode(model):
         return output(call_model(model, inputs))
-
-
-def _moved(old: list[Tensor], new: list[Tensor]) -> float:
-    distance = math.sqrt(sum(float((b - a).square().sum()) for a, b in zip(old, new, strict=True)))
-    size = math.sqrt(sum(float(a.square().sum()) for a in old))
-    return distance / size if size > 0 else 0.0

@@ -15,11 +15,11 @@ from separatrix.core.result import Result
 
 from ..model_call import Pick, prediction
 from ..regime.equal_loss import stable_lr
+from .exact_moves import unit_factors
 from .pairs.laws import Law, LayerPair
 from .pairs.search import Pairs, SkippedLayer, find_pairs
 from .profile import parameters_of
 from .rebalance import set_balance
-from .rebalancing import unit_factors
 
 TARGETS = ("rich", "lazy")
 

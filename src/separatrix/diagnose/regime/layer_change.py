@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import TypeAlias, final
 
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from ..balance.pairs.laws import LayerPair
 from ..balance.pairs.search import find_pairs
 from ..balance.profile import pair_balance, parameters_of
+from ..movement import relative_movement
 from .kernel import TangentKernel, kernel_distance, relative_change
 from .similarity import linear_cka
 
@@ -71,19 +71,12 @@ def layer_table(
         if names:
             old, new = (torch.stack([kernel.by_parameter[name] for name in names]).sum(0) for kernel in kernels)
             distance, change = float(kernel_distance(old, new)), float(relative_change(old, new))
-            moved = movement(start, end, names)
+            moved = relative_movement(start, end, names)
         if layer in features[0]:
             x, y = features[0][layer], features[1][layer]
             cka, unbiased = 1 - float(linear_cka(x, y)), 1 - float(linear_cka(x, y, unbiased=True))
         rows.append(LayerRegime(layer, moved, distance, change, cka, unbiased))
     return tuple(rows)
-
-
-def movement(start: State, end: State, names: list[str]) -> float:
-    """|change| / |start| of the named parameters together."""
-    moved = math.sqrt(sum(float((end[name] - start[name]).double().square().sum()) for name in names))
-    size = math.sqrt(sum(float(start[name].double().square().sum()) for name in names))
-    return moved / size if size > 0 else math.inf if moved > 0 else 0.0
 
 
 def balance_drift(model: nn.Module, start: State, end: State) -> tuple[PairDrift, ...]:

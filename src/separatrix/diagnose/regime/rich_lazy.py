@@ -18,10 +18,11 @@ from separatrix.core.result import Result
 
 from ..losses import Loss, target_vectors
 from ..model_call import Pick, call_with, evaluation_mode, n_samples, prediction, take
+from ..movement import relative_movement
 from .equal_loss import loss_of, state_of, train_to_loss
 from .features import hidden_features
 from .kernel import MAX_SAMPLES, TangentKernel, kernel_distance, label_alignment, relative_change, tangent_kernel
-from .layer_change import LayerRegime, PairDrift, State, balance_drift, layer_table, movement
+from .layer_change import LayerRegime, PairDrift, State, balance_drift, layer_table
 from .linearised import linearised_prediction
 from .verdict import RegimeVerdict, verdict_of
 
@@ -162,7 +163,7 @@ def rich_lazy(
         feature_change=moved,
         linearised_error=line.error,
         kernel_distance=float(kernel_distance(kernels[0].kernel, kernels[1].kernel)),
-        movement=movement(start, end, [name for name, _ in model.named_parameters()]),
+        movement=relative_movement(start, end, [name for name, _ in model.named_parameters()]),
         label_alignment_before=aligned[0],
         label_alignment_after=aligned[1],
         loss_before=loss_of(model, start, (inputs, targets), loss, output),

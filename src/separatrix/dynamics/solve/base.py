@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer, require_positive
-from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose
 
 from .maps import CountedMap
 
@@ -27,8 +27,28 @@ History = TypeVar("History")
 class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
     """A method for z = f(z), with its stopping rule.
 
-    Implementers write ``begin`` (an empty history for a batch) and ``propose`` (the next point of every sample).
-    Every operation must act on each row alone: no sample may feel what else is in the batch.
+    For implementers: a subclass is a ``dataclass(frozen=True, kw_only=True)`` whose own options have defaults, and
+    writes two methods.
+
+    - ``begin(fixed_point_map, z)``: an empty history for a batch z of shape (batch, d). Its type is yours; ``None`` if
+      nothing is remembered. The history is the only place for what changes during a solve: one solver object serves
+      many solves, also at the same time. ``fixed_point_map(z)`` evaluates the map and
+      ``fixed_point_map.derivative(z, v)`` is the Jacobian times v; both are counted in the solution's ``evaluations``.
+      Keep the map in the history if ``propose`` needs it.
+    - ``propose(history, z, f, residual)``: the next point of every sample, a new tensor of the shape and dtype of z.
+      Do not change z, f and residual in place. It is called after every evaluation but the last, without gradients.
+
+    What every method promises (checked by ``tests/dynamics/solve/test_solver_contract.py``, where yours is one line):
+
+    - Each row is treated alone; no sample may feel what else is in the batch. So select rows with ``torch.where``,
+      never by multiplying with a mask.
+    - Rows may hold NaN or infinity, and finished rows go on being passed in (what is proposed for them is thrown away):
+      neither may raise. Of ``torch.linalg``, take the functions ending in ``_ex``.
+    - No random numbers, and no Python decision that depends on one sample alone (``core.transforms.any_true`` asks for
+      all, also inside ``torch.func.vmap``).
+
+    ``residual_buffer`` is optional: a method that keeps residuals saves a copy by saying where the next one goes.
+    A method that checks its own options calls ``super().__post_init__()`` first.
 
     Args:
         tol: a sample is done when its residual is at most this.
@@ -46,8 +66,7 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
         require_positive(self.tol, "tol")
         require_integer(self.max_steps, "max_steps", at_least=1)
         require_positive(self.divergence, "divergence")
-        if self.stop not in ("abs", "rel"):
-            raise InvalidInput(f"stop must be 'abs' or 'rel'; got {self.stop!r}.")
+        choose("stop", self.stop, ("abs", "rel"))
 
     @abc.abstractmethod
     def begin(self, fixed_point_map: CountedMap, z: States) -> History:

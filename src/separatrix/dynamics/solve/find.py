@@ -10,11 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
+from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged, ShapeError
 from separatrix.core.transforms import transforms_active
 
 from .base import AbstractEquilibriumSolver
 from .maps import CountedMap, FixedPointMap
+from .named import find_solver
 from .progress import Progress
 from .solution import EquilibriumSolution
 from .stacks import rows_from
@@ -22,7 +23,7 @@ from .stacks import rows_from
 
 def find_equilibrium(
     fixed_point_map: FixedPointMap,
-    method: AbstractEquilibriumSolver[Any],
+    method: AbstractEquilibriumSolver[Any] | str,
     z0: Float[Tensor, "*batch d"],
     *,
     throw: bool = True,
@@ -31,7 +32,8 @@ def find_equilibrium(
 
     Args:
         fixed_point_map: f, acting on states of the shape of ``z0``; rows must not depend on each other.
-        method: ``Picard()``, ``Anderson()``, ``Broyden()``, ``NewtonKrylov()`` or ``Auto()`` with its own tolerances.
+        method: a solver with its own tolerances, such as ``Anderson(tol=1e-8)``, or the name of one (``"anderson"``),
+            which stands for its defaults; ``solvers()`` has them all.
         z0: where to start, ``(batch, d)`` or any leading batch axes.
         throw: raise ``NotConverged`` if a sample fails; otherwise warn and return the solution with its outcomes.
 
@@ -40,7 +42,7 @@ def find_equilibrium(
 
     Raises:
         InvalidInput: ``method`` is not a solver, or ``z0`` is not a floating tensor.
-        ShapeError: the map does not return the shape it is given.
+        ShapeError: the map, or a method of your own, does not return the shape it is given.
         NotConverged: a sample failed and ``throw`` is true.
 
     Cost: one evaluation of the map a step, plus what the method adds; see there.
@@ -50,11 +52,7 @@ def find_equilibrium(
         >>> round(solution.value.item(), 6)
         0.739085
     """
-    _check_arguments(method, z0)
-    counted = CountedMap(fixed_point_map, z0.shape)  # remembers the autocast that is switched off next
-    with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
-        solution = _solve(counted, method, z0.detach().clone().reshape(-1, z0.shape[-1]))
-    solution = _with_batch_shape(solution, z0.shape)
+    solution = solve_quietly(fixed_point_map, method, z0)
     if not solution.ok:
         if throw:
             raise NotConverged(solution.failure_message(), solution)
@@ -62,11 +60,17 @@ def find_equilibrium(
     return solution
 
 
-def _check_arguments(method: Any, z0: Any) -> None:
-    if not isinstance(method, AbstractEquilibriumSolver):
-        raise InvalidInput(f"method must be a solver such as Anderson(); got {method!r}.")
+def solve_quietly(
+    fixed_point_map: FixedPointMap, method: AbstractEquilibriumSolver[Any] | str, z0: Float[Tensor, "*batch d"]
+) -> EquilibriumSolution:
+    """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns."""
+    solver = find_solver(method)
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
         raise InvalidInput(f"z0 must be a floating tensor (batch, d); got {_described(z0)}.")
+    counted = CountedMap(fixed_point_map, z0.shape)  # remembers the autocast that is switched off next
+    with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
+        solution = _solve(counted, solver, z0.detach().clone().reshape(-1, z0.shape[-1]))
+    return _with_batch_shape(solution, z0.shape)
 
 
 def _described(value: Any) -> str:
@@ -89,10 +93,18 @@ def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], 
         progress.note(z, f, residual, fixed_point_map.evaluations)
         if not progress.any_running or step == method.max_steps:
             break
-        proposal = method.propose(history, z, f, residual)
+        proposal = _like(z, method.propose(history, z, f, residual), method)
         # a finished sample rests where it is
         z = proposal if progress.all_running else rows_from(proposal, progress.running, z)
     return progress.solution()
+
+
+def _like(z: Tensor, proposal: Any, method: AbstractEquilibriumSolver[Any]) -> Tensor:
+    if isinstance(proposal, Tensor) and proposal.shape == z.shape and proposal.dtype == z.dtype:
+        return proposal
+    raise ShapeError(
+        f"{type(method).__name__}.propose must return {_described(z)}; it returned {_described(proposal)}."
+    )
 
 
 def _difference(f: Tensor, z: Tensor, buffer: Tensor | None) -> Tensor:

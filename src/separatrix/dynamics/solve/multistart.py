@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any, final
 
 import torch
@@ -11,12 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.core.arrays import require_positive
-from separatrix.core.errors import ConvergenceWarning
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
 from .base import AbstractEquilibriumSolver
-from .find import find_equilibrium
+from .find import solve_quietly
 from .maps import FixedPointMap
 
 
@@ -36,7 +34,7 @@ class EquilibriumCount(Result):
 
 def count_equilibria(
     fixed_point_map: FixedPointMap,
-    method: AbstractEquilibriumSolver[Any],
+    method: AbstractEquilibriumSolver[Any] | str,
     starts: Float[Tensor, "starts d"],
     *,
     radius: float = 1e-3,
@@ -48,7 +46,7 @@ def count_equilibria(
 
     Args:
         fixed_point_map: the map for ONE input, acting on ``(starts, d)``.
-        method: a solver; its tolerance should be well below ``radius``.
+        method: a solver or its name; its tolerance should be well below ``radius``.
         starts: initial states, usually random.
         radius: two ends are the same if their distance is at most this times the larger of their norms (or one, if
             both are shorter).
@@ -61,9 +59,7 @@ def count_equilibria(
         2
     """
     require_positive(radius, "radius")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        solution = find_equilibrium(fixed_point_map, method, starts, throw=False)
+    solution = solve_quietly(fixed_point_map, method, starts)
     converged = solution.outcome == Outcome.CONVERGED
     labels, firsts = _clusters(solution.best, converged, radius)
     members = labels.unsqueeze(0) == torch.arange(len(firsts), device=labels.device).unsqueeze(1)

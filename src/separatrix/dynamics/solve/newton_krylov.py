@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.names import suggest_options
 from separatrix.core.transforms import all_true, any_true
 
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
-from .stacks import combination, inner_products
+from .stacks import combination, orthogonalised
 
 
 @dataclasses.dataclass
@@ -26,6 +27,7 @@ class NewtonHistory:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NewtonKrylov(AbstractEquilibriumSolver[NewtonHistory]):
     """z <- z + delta with (I - J) delta = f(z) - z, solved per sample by GMRES to a forcing tolerance.
@@ -112,12 +114,9 @@ def gmres(operator: Callable[[Tensor], Tensor], rhs: States, rtol: Tensor, n_kry
 
 def _arnoldi_step(operator: Callable[[Tensor], Tensor], basis: Tensor, k: int) -> Tensor:
     """Add the next basis vector of every row; the coefficients of its orthogonalisation."""
-    vector = operator(basis[:, k])
+    vector, overlap = orthogonalised(basis[:, : k + 1], operator(basis[:, k]))
     column = basis.new_zeros(basis.shape[0], k + 2)
-    for _ in range(2):  # the second pass repairs orthogonality lost to rounding
-        overlap = inner_products(basis[:, : k + 1], vector)
-        vector = vector - combination(overlap, basis[:, : k + 1])
-        column[:, : k + 1] += overlap
+    column[:, : k + 1] = overlap
     column[:, k + 1] = vector.norm(dim=-1)
     basis[:, k + 1] = _unit(vector, column[:, k + 1])
     return column

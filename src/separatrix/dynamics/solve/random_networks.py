@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy
@@ -10,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import ConvergenceWarning, relative_asymmetry, require_square
+from separatrix.core import relative_asymmetry, require_square
 
-from .find import find_equilibrium
+from .find import solve_quietly
 from .picard import Picard
 from .solution import EquilibriumSolution
 
@@ -41,9 +40,7 @@ def network_equilibria(
     """
     require_square(recurrent, "recurrent")
     method = Picard(damping=damping, tol=tol * inputs.shape[-1] ** 0.5, stop="abs", max_steps=max_steps)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return find_equilibrium(lambda z: phi(z @ recurrent.mT) + inputs, method, torch.zeros_like(inputs), throw=False)
+    return solve_quietly(lambda z: phi(z @ recurrent.mT) + inputs, method, torch.zeros_like(inputs))
 
 
 def network_radius(recurrent: Float[Tensor, "n n"], slopes: Float[Tensor, " n"]) -> float:

@@ -23,6 +23,16 @@ def combination(weights: Float[Tensor, "batch k"], stack: Float[Tensor, "batch k
     return torch.bmm(weights.unsqueeze(1), stack).squeeze(1)
 
 
+def orthogonalised(
+    stack: Float[Tensor, "batch k d"], vector: Float[Tensor, "batch d"]
+) -> tuple[Float[Tensor, "batch d"], Float[Tensor, "batch k"]]:
+    """The vector without its part in the span of an orthonormal stack, and its inner products with the stack."""
+    once = inner_products(stack, vector)
+    vector = vector - combination(once, stack)
+    again = inner_products(stack, vector)  # the second pass repairs orthogonality lost to rounding
+    return vector - combination(again, stack), once + again
+
+
 def rows_from(
     chosen: Float[Tensor, "batch d"], rows: Tensor, otherwise: Float[Tensor, "batch d"]
 ) -> Float[Tensor, "batch d"]:

@@ -9,8 +9,8 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer
 
 from ..solve.maps import FixedPointMap
-from .krylov import JacobianAt, unit
-from .radius import spectral_radius
+from .eigenvalues import spectral_radius
+from .jacobian import JacobianAt, unit
 
 
 def spectral_norm(
@@ -38,7 +38,7 @@ def spectral_norm(
             image = jacobian.times(vector)
             vector = unit(jacobian.transposed_times(unit(image)))
         size = torch.linalg.vector_norm(jacobian.times(vector), dim=-1)
-    return size.reshape(jacobian.batch_shape)
+    return jacobian.per_sample(size)
 
 
 def non_normality(

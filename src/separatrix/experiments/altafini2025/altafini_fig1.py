@@ -141,7 +141,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The four panels."""
-    from separatrix.report.figures.attention_motion import sphere_trajectories
+    from separatrix.report.figures.attention import sphere_trajectories
 
     names = [name for name in PANELS if name in summary.panels]
     panels = [(name, summary.panels[name]["states"]) for name in names]

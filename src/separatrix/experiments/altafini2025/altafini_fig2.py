@@ -130,7 +130,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The bar chart of Figure 2."""
-    from separatrix.report.figures.attention_motion import census_bars
+    from separatrix.report.figures.attention import census_bars
 
     title = f"{summary.n_instances} instances, {summary.n_runs} starts"
     return {"census": census_bars(summary.table(TABLE), summary.n_instances, title)}

@@ -73,7 +73,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """Share of antipodal ends against the number of tokens."""
-    from separatrix.report.figures.attention_motion import census_bars
+    from separatrix.report.figures.attention import census_bars
 
     (rows,) = summary.tables.values()
     bars = [

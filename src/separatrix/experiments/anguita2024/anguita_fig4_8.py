@@ -62,7 +62,7 @@ def run(cell: Cell) -> Payload:
 def _initial_weights(sizes: Tensor, args: Mapping[str, Any], generator: Any) -> tuple[Tensor, Tensor]:
     import torch
 
-    from separatrix.diagnose.balance.rebalancing import rotate_pair
+    from separatrix.diagnose.balance.exact_moves import rotate_pair
 
     width = args["largest"]
     w1 = torch.zeros(len(sizes), width, width, dtype=torch.float64)

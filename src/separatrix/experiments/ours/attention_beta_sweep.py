@@ -89,7 +89,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Abscissas against beta with the closed-form thresholds."""
-    from separatrix.report.figures.attention_motion import branch_plot
+    from separatrix.report.figures.attention import branch_plot
 
     (rows,) = summary.tables.values()
     curves = {f"balanced pair on {name}": (item["betas"], item["abscissa"]) for name, item in summary.branches.items()}

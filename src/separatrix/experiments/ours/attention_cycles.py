@@ -86,7 +86,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The first start on the sphere."""
-    from separatrix.report.figures.attention_motion import sphere_trajectories
+    from separatrix.report.figures.attention import sphere_trajectories
 
     return {"cycle": sphere_trajectories([("all tokens merge and rotate", summary.states)])}
 

@@ -224,7 +224,7 @@ def judge_exceptions(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Spectra of all layers, and where each frozen layer ends."""
-    from separatrix.report.figures.attention_layers import frozen_ends, layer_spectra
+    from separatrix.report.figures.attention import frozen_ends, layer_spectra
 
     return {
         "spectra": layer_spectra(summary.spectra, title=f"Value matrices: {summary.source}"),

@@ -107,7 +107,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Speed against time for every distance, and the record of the longest one."""
-    from separatrix.report.figures.attention_motion import convergence_curves, metastability_plot
+    from separatrix.report.figures.attention import convergence_curves, metastability_plot
 
     curves = {f"distance {name}": (item["times"], item["speed"]) for name, item in summary.curves.items()}
     name, last = list(summary.curves.items())[-1]

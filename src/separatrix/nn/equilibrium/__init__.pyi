@@ -1,18 +1,21 @@
 from .backward import (
     AbstractBackward as AbstractBackward,
+    AbstractLinearBackward as AbstractLinearBackward,
     Exact as Exact,
     Implicit as Implicit,
     Neumann as Neumann,
     OneStep as OneStep,
     Phantom as Phantom,
     Unrolled as Unrolled,
+    backward_methods as backward_methods,
+    find_backward as find_backward,
 )
 from .bounds import (
     bound_frobenius_norm as bound_frobenius_norm,
     bound_row_sums as bound_row_sums,
     bound_spectral_norm as bound_spectral_norm,
 )
-from .cells import ResidualCell as ResidualCell, TanhCell as TanhCell
+from .cells import DenseLayers as DenseLayers, ResidualCell as ResidualCell, TanhCell as TanhCell
 from .deq import DEQ as DEQ
 from .hutchinson import jacobian_penalty as jacobian_penalty
 from .models import EquilibriumClassifier as EquilibriumClassifier, EquilibriumLanguageModel as EquilibriumLanguageModel

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
@@ -16,11 +15,14 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.errors import ConvergenceWarning, InvalidInput
+from separatrix.core.errors import InvalidInput
+from separatrix.core.kinds import public_kinds
+from separatrix.core.names import resolve, suggest_options
 from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
-from separatrix.dynamics.solve.find import find_equilibrium
+from separatrix.dynamics.solve.find import solve_quietly
 from separatrix.dynamics.solve.maps import AffineMap
+from separatrix.dynamics.solve.named import find_solver
 from separatrix.dynamics.solve.solution import EquilibriumSolution
 
 from .implicit_function import PackedMap, attach_equilibrium
@@ -30,7 +32,25 @@ Report: TypeAlias = Callable[[EquilibriumSolution], None]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractBackward(abc.ABC):
-    """Turns a detached equilibrium into one that carries gradients to everything the map closes over."""
+    """Turns a detached equilibrium into one that carries gradients to everything the map closes over.
+
+    For implementers: a subclass is a ``dataclass(frozen=True, kw_only=True)`` whose options have defaults. If yours
+    approximates the linear equation of the implicit function theorem, take ``AbstractLinearBackward``, which asks for
+    less. Otherwise write ``attach``:
+
+    - ``packed_map`` is the cell at a fixed input, from states (batch, d) to states (batch, d); call it as often as you
+      like. It is called with gradients switched on, so what it returns carries the graph to parameters and input.
+    - ``z_star`` is the equilibrium the solver found and ``z0`` its start, both (batch, d) and detached. Neither may be
+      changed in place.
+    - Return a tensor of the shape and dtype of ``z_star`` that has a graph. Its value should be the equilibrium, as
+      closely as the solver found it: what the layer returns is this tensor.
+    - Hand to ``report`` the ``EquilibriumSolution`` of every solve made while gradients are computed; without a solve,
+      do not call it. ``DEQ`` keeps it as ``last_backward`` and warns or raises if it failed.
+
+    What every method promises (checked by ``tests/nn/equilibrium/test_backward_contract.py``, where yours is one line
+    with the accuracy you claim): gradients arrive at the input, at parameters of a module and at tensors in a closure;
+    a sample's gradient does not depend on what else is in the batch; no random numbers.
+    """
 
     @abc.abstractmethod
     def attach(self, packed_map: PackedMap, z_star: Tensor, z0: Tensor, report: Report) -> Tensor:
@@ -41,7 +61,10 @@ class AbstractBackward(abc.ABC):
 class AbstractLinearBackward(AbstractBackward):
     """Backward passes that replace the incoming gradient g by (I - J^T)^-1 g or an approximation of it.
 
-    Implementers write ``solve``. The same solve with J in place of J^T gives forward-mode derivatives.
+    For implementers: write ``solve(linear, rhs, report)``, the solution v (batch, d) of v = linear(v) + rhs for every
+    row on its own, where ``linear`` multiplies (batch, d) by the Jacobian's transpose and ``rhs`` is the gradient that
+    arrived. The same ``solve`` with J in place of J^T gives forward-mode derivatives, and it may run inside
+    ``torch.func.vmap``. Second derivatives are refused for you.
     """
 
     @abc.abstractmethod
@@ -54,22 +77,31 @@ class AbstractLinearBackward(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Implicit(AbstractLinearBackward):
-    """The implicit function theorem: v = J^T v + g by any fixed-point solver. Exact up to its tolerance."""
+    """The implicit function theorem: v = J^T v + g by any fixed-point solver. Exact up to its tolerance.
 
-    solver: AbstractEquilibriumSolver[Any] = dataclasses.field(default_factory=lambda: Anderson(tol=1e-6, max_steps=60))
+    Args:
+        solver: a solver, or the name of one, which stands for its defaults.
+    """
+
+    solver: AbstractEquilibriumSolver[Any] | str = dataclasses.field(
+        default_factory=lambda: Anderson(tol=1e-6, max_steps=60)
+    )
+
+    def __post_init__(self) -> None:
+        find_solver(self.solver)  # a wrong name fails here, not in the first backward pass
 
     def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
         """Solve from the right-hand side; a sample that does not converge takes its best iterate."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = find_equilibrium(AffineMap(linear, rhs), self.solver, rhs, throw=False)
+        solution = solve_quietly(AffineMap(linear, rhs), self.solver, rhs)
         report(solution)
         return solution.best
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Neumann(AbstractLinearBackward):
     """The first terms of the series g + J^T g + (J^T)^2 g + ...; zero terms is ``OneStep``."""
@@ -88,6 +120,7 @@ class Neumann(AbstractLinearBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OneStep(AbstractBackward):
     """Jacobian-free backpropagation: the gradient of one application of the map at the equilibrium."""
@@ -98,6 +131,7 @@ class OneStep(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Phantom(AbstractBackward):
     """Phantom gradient: backpropagate through a few damped steps from the detached equilibrium."""
@@ -119,6 +153,7 @@ class Phantom(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unrolled(AbstractBackward):
     """Backpropagate through ``steps`` Picard steps from the start: memory grows with the steps. For checking."""
@@ -137,6 +172,7 @@ class Unrolled(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Exact(AbstractLinearBackward):
     """Solve the adjoint equation with the dense Jacobian of each sample: O(batch d^3), for tests and small d."""
@@ -153,3 +189,21 @@ class Exact(AbstractLinearBackward):
         identity = torch.eye(dim, dtype=rhs.dtype, device=rhs.device)
         matrix = torch.stack([linear(unit.expand_as(rhs)) for unit in identity], dim=2)  # (batch, out, in)
         return torch.linalg.solve(identity - matrix, rhs.unsqueeze(-1)).squeeze(-1)
+
+
+def backward_methods() -> dict[str, type[AbstractBackward]]:
+    """Every way to differentiate through an equilibrium, by name.
+
+    Example:
+        >>> backward_methods()["one-step"].__name__
+        'OneStep'
+    """
+    return public_kinds("separatrix.nn.equilibrium", AbstractBackward)  # type: ignore[type-abstract]
+
+
+def find_backward(given: object) -> AbstractBackward:
+    """The backward method of a name, with its defaults, or the one that was given, as it is."""
+    if isinstance(given, AbstractBackward):
+        return given
+    known = {name: kind() for name, kind in backward_methods().items()}
+    return resolve("backward method", given, known, base=AbstractBackward)

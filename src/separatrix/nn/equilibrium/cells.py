@@ -17,6 +17,7 @@ from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import resolve, suggest_options
 from separatrix.matrices.ensembles import (
     AbstractEnsemble,
     AbstractRectangularEnsemble,
@@ -33,6 +34,7 @@ Family: TypeAlias = AbstractEnsemble | str
 DenseFamily: TypeAlias = AbstractEnsemble | AbstractRectangularEnsemble | str
 
 
+@suggest_options
 class TanhCell(nn.Module):
     """z -> phi(W z + b) + x, phi = tanh by default: the network whose theory is in ``separatrix.theory``.
 
@@ -69,7 +71,7 @@ class TanhCell(nn.Module):
     ) -> None:
         super().__init__()
         width = require_integer(width, "width", at_least=1)
-        family = find_ensemble(ensemble) if isinstance(ensemble, str) else ensemble
+        family = _square_family(ensemble)
         matrix = family.sample(width, weight_var, generator=generator, dtype=dtype)
         self.linear = empty_linear(width, width, bias=bias, dtype=dtype)
         fill_linear(self.linear, matrix)
@@ -80,6 +82,7 @@ class TanhCell(nn.Module):
         return self.phi(self.linear(z)) + x
 
 
+@suggest_options
 class ResidualCell(nn.Module):
     """z -> x + W2 phi(W1 z + b1) + b2: a dense block whose skip connection carries the input.
 
@@ -124,6 +127,7 @@ class ResidualCell(nn.Module):
         return out
 
 
+@suggest_options
 class DenseLayers(nn.Module):
     """W2 phi(W1 z + b1) + b2 with both matrices from one family and biases that start at zero."""
 
@@ -165,7 +169,7 @@ def dense_block(ensemble: DenseFamily, width: int, hidden: int | None) -> DenseB
         InvalidInput: a square family with an inner width that differs from the outer one.
     """
     width = require_integer(width, "width", at_least=1)
-    family = find_ensemble(ensemble) if isinstance(ensemble, str) else ensemble
+    family = ensemble if isinstance(ensemble, AbstractRectangularEnsemble) else _square_family(ensemble)
     if isinstance(family, Gaussian):
         family = RectangularGaussian()
     elif isinstance(family, Haar):
@@ -178,6 +182,10 @@ def dense_block(ensemble: DenseFamily, width: int, hidden: int | None) -> DenseB
             f"{hidden}. Leave hidden out, or use 'gaussian' or 'haar'."
         )
     return DenseBlock(family, width)
+
+
+def _square_family(given: object) -> AbstractEnsemble:
+    return find_ensemble(given) if isinstance(given, str) else resolve("ensemble", given, {}, base=AbstractEnsemble)
 
 
 def empty_linear(columns: int, rows: int, *, bias: bool = True, dtype: torch.dtype = torch.float32) -> nn.Linear:

@@ -11,14 +11,15 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
+from separatrix.core.names import choose, suggest_options
 from separatrix.core.transforms import transforms_active
-from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
-from separatrix.dynamics.solve.find import find_equilibrium
+from separatrix.dynamics.solve.find import solve_quietly
+from separatrix.dynamics.solve.named import find_solver
 from separatrix.dynamics.solve.solution import EquilibriumSolution
 
 from ..dropout import renew_masks
-from .backward import AbstractBackward, Implicit
+from .backward import AbstractBackward, find_backward
 from .implicit_function import PackedMap
 from .state import State, StateLayout
 
@@ -33,6 +34,7 @@ def zeros_like_input(x: Any) -> Tensor:
     return torch.zeros_like(x)
 
 
+@suggest_options
 class DEQ(nn.Module):
     """The equilibrium of a cell, as an ordinary torch module.
 
@@ -47,9 +49,10 @@ class DEQ(nn.Module):
     Args:
         cell: a module (or function) f(z, x) that returns a state like z: a tensor (batch, ...), a tuple or a dict
             of such tensors.
-        solver: forward method with its tolerances; ``Anderson(tol=1e-4, max_steps=50)`` by default.
-        backward: how gradients are computed: ``Implicit()``, ``OneStep()``, ``Phantom()``, ``Neumann()``, ``Exact()``
-            or ``Unrolled()``.
+        solver: forward method with its tolerances, or its name (``"anderson"``, ``"broyden"``, ...; ``solvers()`` has
+            them all), which stands for ``tol=1e-4, max_steps=50``.
+        backward: how gradients are computed: ``Implicit()``, ``OneStep()``, ``Phantom()``, ``Neumann()``, ``Exact()``,
+            ``Unrolled()``, or a name (``"implicit"``, ``"one-step"``, ...), which stands for its defaults.
         initial: the start from the input; zeros shaped like the input by default.
         on_fail: what to do when a sample does not converge, forward or backward: ``"return"`` in silence (it is
             flagged in ``last`` and ``last_backward``), ``"warn"``, or ``"raise"``.
@@ -70,19 +73,16 @@ class DEQ(nn.Module):
         self,
         cell: nn.Module | Callable[[Any, Any], Any],
         *,
-        solver: AbstractEquilibriumSolver[Any] | None = None,
-        backward: AbstractBackward | None = None,
+        solver: AbstractEquilibriumSolver[Any] | str = "anderson",
+        backward: AbstractBackward | str = "implicit",
         initial: Callable[[Any], State] = zeros_like_input,
         on_fail: Literal["return", "warn", "raise"] = "warn",
     ) -> None:
         super().__init__()
-        if on_fail not in ("return", "warn", "raise"):
-            raise InvalidInput(f"on_fail must be 'return', 'warn' or 'raise'; got {on_fail!r}.")
-        _require_kind(solver, AbstractEquilibriumSolver, "solver", "Anderson()")
-        _require_kind(backward, AbstractBackward, "backward", "Implicit()")
+        choose("on_fail", on_fail, ("return", "warn", "raise"))
         self.cell = cell
-        self.solver = solver if solver is not None else Anderson(tol=1e-4, max_steps=50)
-        self.backward = backward if backward is not None else Implicit()
+        self.solver = find_solver(solver, tol=1e-4, max_steps=50)
+        self.backward = find_backward(backward)
         self.initial = initial
         self.on_fail = on_fail
         self.last = None
@@ -109,9 +109,7 @@ class DEQ(nn.Module):
         return layout.unpack(z_star)
 
     def _solve(self, packed_map: PackedMap, start: Tensor) -> EquilibriumSolution:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = find_equilibrium(packed_map, self.solver, start, throw=False)
+        solution = solve_quietly(packed_map, self.solver, start)
         # tensors of a transform do not outlive it
         self.last = None if transforms_active() else solution
         self.last_backward = None
@@ -151,11 +149,6 @@ class DEQ(nn.Module):
     def extra_repr(self) -> str:
         """Shown by ``print(module)``."""
         return f"solver={self.solver}, backward={self.backward}"
-
-
-def _require_kind(value: Any, kind: type, name: str, example: str) -> None:
-    if value is not None and not isinstance(value, kind):
-        raise InvalidInput(f"{name} must be an object such as {example}; got {value!r}.")
 
 
 def _compute_parametrised(module: nn.Module) -> None:

@@ -11,12 +11,14 @@ from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
 
 from .backward import Implicit
 from .deq import DEQ
 
 
+@suggest_options
 class EquilibriumClassifier(nn.Module):
     """Input -> equilibrium of a cell -> dense layer to the classes.
 
@@ -25,8 +27,8 @@ class EquilibriumClassifier(nn.Module):
     Args:
         cell: f(z, x) on states shaped like the input.
         head: from the equilibrium to the logits.
-        solver: of the forward pass.
-        backward_solver: of the adjoint equation.
+        solver: of the forward pass, as in ``DEQ``.
+        backward_solver: of the adjoint equation, as in ``Implicit``.
 
     Source: agarwala2022, section 4.1 (MNIST) and Fig. 5.
     """
@@ -36,8 +38,8 @@ class EquilibriumClassifier(nn.Module):
         cell: nn.Module,
         head: nn.Module,
         *,
-        solver: AbstractEquilibriumSolver[Any],
-        backward_solver: AbstractEquilibriumSolver[Any],
+        solver: AbstractEquilibriumSolver[Any] | str,
+        backward_solver: AbstractEquilibriumSolver[Any] | str,
     ) -> None:
         super().__init__()
         self.deq = DEQ(cell, solver=solver, backward=Implicit(solver=backward_solver), on_fail="return")
@@ -50,6 +52,7 @@ class EquilibriumClassifier(nn.Module):
         return out
 
 
+@suggest_options
 class EquilibriumLanguageModel(nn.Module):
     """Token and position embeddings -> equilibrium of a cell -> dense layer to the vocabulary (not tied).
 
@@ -59,8 +62,8 @@ class EquilibriumLanguageModel(nn.Module):
         width: dimension of a token.
         context: longest sequence.
         embedding_std: standard deviation of the initial embeddings, the size of what is injected into the layer.
-        solver: of the forward pass.
-        backward_solver: of the adjoint equation.
+        solver: of the forward pass, as in ``DEQ``.
+        backward_solver: of the adjoint equation, as in ``Implicit``.
         generator: source of randomness of embeddings and output layer.
 
     Source: agarwala2022, section 4.2 and Table 1. The embeddings' size 0.02 is that of the code the document builds on.
@@ -74,8 +77,8 @@ class EquilibriumLanguageModel(nn.Module):
         width: int,
         context: int,
         embedding_std: float = 0.02,
-        solver: AbstractEquilibriumSolver[Any],
-        backward_solver: AbstractEquilibriumSolver[Any],
+        solver: AbstractEquilibriumSolver[Any] | str,
+        backward_solver: AbstractEquilibriumSolver[Any] | str,
         generator: torch.Generator,
     ) -> None:
         super().__init__()

@@ -19,9 +19,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
-from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose, suggest_options
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
-from separatrix.dynamics.solve.picard import Picard
+from separatrix.dynamics.solve.named import find_solver
 from separatrix.matrices.ensembles.initialisers import gaussian_
 
 from .backward import AbstractBackward
@@ -31,6 +31,7 @@ from .deq import DEQ
 Splitting = Literal["peaceman-rachford", "forward-backward"]
 
 
+@suggest_options
 class MonotoneDEQ(nn.Module):
     """The equilibrium of z = relu(W z + U x + b), W monotone.
 
@@ -41,8 +42,8 @@ class MonotoneDEQ(nn.Module):
         splitting: ``"peaceman-rachford"`` (one inverse a call, few steps) or ``"forward-backward"``.
         step: a; by default 1 for Peaceman-Rachford and m / |I - W|^2 for forward-backward, with the norm bounded by
             the Frobenius norm.
-        solver: of the split map; ``Picard(tol=1e-4, max_steps=300)`` by default, whose convergence is what the
-            splitting guarantees.
+        solver: of the split map, or its name, which stands for ``tol=1e-4, max_steps=300``; ``"picard"`` by default,
+            whose convergence is what the splitting guarantees.
         backward: as in ``DEQ``.
         on_fail: as in ``DEQ``.
         generator: source of randomness of the initial parameters.
@@ -59,8 +60,8 @@ class MonotoneDEQ(nn.Module):
         margin: float = 0.5,
         splitting: Splitting = "peaceman-rachford",
         step: float | None = None,
-        solver: AbstractEquilibriumSolver[Any] | None = None,
-        backward: AbstractBackward | None = None,
+        solver: AbstractEquilibriumSolver[Any] | str = "picard",
+        backward: AbstractBackward | str = "implicit",
         on_fail: Literal["return", "warn", "raise"] = "warn",
         generator: torch.Generator,
         dtype: torch.dtype = torch.float32,
@@ -71,8 +72,7 @@ class MonotoneDEQ(nn.Module):
         require_positive(margin, "margin")
         if step is not None:
             require_positive(step, "step")
-        if splitting not in ("peaceman-rachford", "forward-backward"):
-            raise InvalidInput(f"splitting must be 'peaceman-rachford' or 'forward-backward'; got {splitting!r}.")
+        choose("splitting", splitting, ("peaceman-rachford", "forward-backward"))
         self.margin, self.splitting, self.step = margin, splitting, step
         self.inject = empty_linear(input_size, width, dtype=dtype)
         gaussian_(self.inject, 1.0, generator=generator)
@@ -84,7 +84,7 @@ class MonotoneDEQ(nn.Module):
         reflect = splitting == "peaceman-rachford"
         self.equilibrium = DEQ(
             _reflected if reflect else _projected,
-            solver=solver if solver is not None else Picard(tol=1e-4, max_steps=300),
+            solver=find_solver(solver, tol=1e-4, max_steps=300),
             backward=backward,
             initial=_zeros,
             on_fail=on_fail,

@@ -2,66 +2,38 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-import matplotlib
 import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from .style import PALETTE, ink, new_figure, rc_params, single_axes
+from .families import family_look
+from .style import PALETTE, ink, new_figure, single_axes, styled
 
-Arguments = ParamSpec("Arguments")
 Rows = Sequence[Mapping[str, Any]]
 
-_COLOURS = dict(
-    zip(("gaussian", "haar", "goe", "antisymmetric", "symmetric-orthogonal", "elliptic"), PALETTE, strict=False)
-)
-_MARKERS = {
-    "gaussian": "o",
-    "haar": "s",
-    "goe": "^",
-    "antisymmetric": "v",
-    "symmetric-orthogonal": "D",
-    "elliptic": "P",
-}
 _LABELS = {"h_var": "variance of the preactivations, h·h / N", "radius": "spectral radius of the Jacobian"}
 
 
-def _styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Draw with the present theme's settings, so that titles and legends follow it too."""
-
-    @functools.wraps(draw)
-    def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
-        with matplotlib.rc_context(rc_params()):
-            return draw(*args, **kwargs)
-
-    return wrapped
-
-
-def _look(family: str) -> tuple[str, str]:
-    kind = family.split(":")[0]
-    return _COLOURS.get(kind, PALETTE[6]), _MARKERS.get(kind, "x")
-
-
-def _families(rows: Rows) -> list[str]:
-    return list(dict.fromkeys(str(row["family"]) for row in rows))
+def _by_family(rows: Rows) -> Iterator[tuple[str, str, str, Rows]]:
+    """Each family's name, colour, mark and rows."""
+    for family in dict.fromkeys(str(row["family"]) for row in rows):
+        look = family_look(family)
+        yield family, look.colour, look.mark, [row for row in rows if row["family"] == family]
 
 
 def _column(rows: Rows, name: str) -> numpy.ndarray:
     return numpy.array([numpy.nan if row[name] is None else row[name] for row in rows], dtype=float)
 
 
-@_styled
+@styled
 def length_variance(rows: Rows, width: int) -> Figure:
     """Measured traces and the infinite-width lines against the distance to criticality, on logarithmic axes."""
     figure, axes = single_axes()
-    for family in _families(rows):
-        colour, marker = _look(family)
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         delta = _column(chosen, "delta")
         order = numpy.argsort(delta)
         axes.loglog(delta[order], _column(chosen, "theory")[order], color=colour, lw=1)
@@ -74,13 +46,11 @@ def length_variance(rows: Rows, width: int) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def scale_curves(rows: Rows, quantity: str) -> Figure:
     """A measured quantity with error bars over matrices, our theory (line) and the document's (dotted)."""
     figure, axes = single_axes()
-    for family in _families(rows):
-        colour, marker = _look(family)
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         scale, measured = _column(chosen, "scale"), _column(chosen, quantity)
         error = _column(chosen, f"{quantity}_se")
         axes.errorbar(scale, measured, 2 * error, fmt=marker, color=colour, capsize=2, label=f"{family}, simulated")
@@ -98,13 +68,11 @@ def scale_curves(rows: Rows, quantity: str) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) -> Figure:
     """Change of h at the last step, and where the theories place the transition."""
     figure, axes = single_axes()
-    for family in _families(rows):
-        colour, marker = _look(family)
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         change = numpy.maximum(_column(chosen, "change"), 1e-11)
         error = _column(chosen, "change_se")
         scale = _column(chosen, "scale")
@@ -113,7 +81,7 @@ def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) 
             scale, change, [lower, 2 * error], fmt=marker, ls="-", lw=0.7, color=colour, capsize=2, label=family
         )
         axes.axvline(critical[family], color=colour, ls="--", lw=1.2)
-    axes.axvline(document_goe, color=_look("goe")[0], ls=":", lw=1.4, label="goe, free independence")
+    axes.axvline(document_goe, color=family_look("goe").colour, ls=":", lw=1.4, label="goe, free independence")
     axes.set_yscale("log")
     axes.set_xlabel("scale of the weights √V")
     axes.set_ylabel(r"$|h_{t+1} - h_t|$ at the last step")
@@ -122,7 +90,7 @@ def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) 
     return figure
 
 
-@_styled
+@styled
 def theory_against_simulation(rows: Rows) -> Figure:
     """Measured over predicted, minus 1, with error bars over matrices, one line per case."""
     quantities = [name for name in ("h_var", "radius") if any(row.get(name) is not None for row in rows)]
@@ -137,11 +105,11 @@ def theory_against_simulation(rows: Rows) -> Figure:
         axes.margins(y=0.08)
     grid[0, 0].set_yticks(position, [f"{row['family']}, {row['phi']}, {row['scale']:.2g}" for row in rows])
     grid[0, 0].invert_yaxis()
-    figure.suptitle("Cavity theory against simulation; bars are two standard errors over matrices", fontsize=10)
+    figure.suptitle("Cavity theory against simulation; bars are two standard errors over matrices")
     return figure
 
 
-@_styled
+@styled
 def moments(rows: Rows) -> Figure:
     """Measured moments of linear networks against their closed forms, tied and untied."""
     figure, axes = single_axes()
@@ -165,13 +133,11 @@ def moments(rows: Rows) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def forecast(rows: Rows) -> Figure:
     """Forecast and counted iterations of plain iteration, mean and largest over inputs."""
     figure, axes = single_axes(width=5.6, height=4.6)
-    for family in _families(rows):
-        colour, marker = _look(family)
-        chosen = [row for row in rows if row["family"] == family]
+    for family, colour, marker, chosen in _by_family(rows):
         predicted = _column(chosen, "forecast")
         axes.loglog(predicted, _column(chosen, "mean"), marker, color=colour, label=f"{family}, mean")
         axes.loglog(predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{family}, largest")
@@ -188,13 +154,13 @@ def forecast(rows: Rows) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def advice(result: Any) -> Figure:
     """The picture of an advice: spectral radius and iterations against the scale, family by family."""
     figure, grid = new_figure(1, 2, width=8.4, height=3.6)
     left, right = grid[0]
     for curve in result.curves:
-        colour, _ = _look(curve.ensemble)
+        colour = family_look(curve.ensemble).colour
         scale, radius = numpy.asarray(curve.weight_scale), numpy.asarray(curve.radius)
         thick = 3.5 if curve.ensemble == "gaussian" else 1.5  # drawn below the orthogonal curve, which is the same
         left.plot(scale, radius, color=colour, lw=thick)
@@ -212,6 +178,6 @@ def advice(result: Any) -> Figure:
 
 
 def _mark(left: Axes, right: Axes, result: Any) -> None:
-    colour, _ = _look(result.ensemble)
+    colour = family_look(result.ensemble).colour
     left.plot(result.weight_scale, result.radius, "*", ms=12, color=colour, mec=ink(), mew=0.5, zorder=5)
     right.plot(result.weight_scale, result.iterations, "*", ms=12, color=colour, mec=ink(), mew=0.5, zorder=5)

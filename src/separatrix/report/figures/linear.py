@@ -9,14 +9,13 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import DIVERGING, PALETTE, ink, new_figure, single_axes
+from .style import DIVERGING, PALETTE, ink, new_figure, single_axes, styled
 
 Curve = Mapping[str, Sequence[float]]
 """Keys ``x`` and ``y``, and optionally ``dots_x`` and ``dots_y`` (the simulation) and ``low``, ``high`` (a band)."""
 
-_LEGEND: dict[str, Any] = {"fontsize": 8, "frameon": False}
 
-
+@styled
 def curves(
     series: Mapping[str, Curve],
     *,
@@ -31,10 +30,11 @@ def curves(
     figure, axes = single_axes(width=6.0, height=3.8)
     _draw_curves(axes, series, dots_label)
     _frame(axes, x_label, y_label, title, x_log, y_log)
-    axes.legend(loc="best", **_LEGEND)
+    axes.legend(loc="best")
     return figure
 
 
+@styled
 def curve_panels(
     panels: Mapping[str, Mapping[str, Curve]],
     *,
@@ -52,10 +52,11 @@ def curve_panels(
         _draw_curves(axes[0, index], series, dots_label)
         _frame(axes[0, index], x_label, y_label if index == 0 else "", title, x_log, y_log)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", **_LEGEND, ncols=min(6, max(1, len(labels))))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, max(1, len(labels))))
     return figure
 
 
+@styled
 def heat_maps(
     matrices: Mapping[str, Any],
     *,
@@ -85,6 +86,7 @@ def heat_maps(
     return figure
 
 
+@styled
 def bars_by_group(
     groups: Mapping[str, Mapping[str, Sequence[float]]], *, stages: Sequence[str], y_labels: Sequence[str]
 ) -> Figure:
@@ -98,7 +100,7 @@ def bars_by_group(
             axis.errorbar(at, values[str(index)], values[f"{index}_sd"], label=name, marker="o", capsize=2)
         axis.set(ylabel=y_label, xticks=range(len(stages)), xticklabels=stages)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", **_LEGEND, ncols=min(5, len(labels)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
     return figure
 
 

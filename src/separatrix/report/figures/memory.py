@@ -9,9 +9,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import PALETTE, ink, new_figure, single_axes
-
-_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8}
+from .style import PALETTE, ink, new_figure, single_axes, styled
 
 
 def line_label(sub: float, rest: float, diagonal: float | None = None) -> str:
@@ -20,6 +18,7 @@ def line_label(sub: float, rest: float, diagonal: float | None = None) -> str:
     return name if diagonal is None else f"{name}, d={diagonal:g}"
 
 
+@styled
 def draw_memory_totals(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Exact totals as bars, printed totals and plain double precision as marks.
 
@@ -40,10 +39,11 @@ def draw_memory_totals(rows: Sequence[Mapping[str, Any]]) -> Figure:
     axes.set_xlim(0, 1.08 * max(row["total"] for row in rows))
     axes.set_xlabel("total Fisher memory (noise variance 1)")
     axes.grid(visible=False, axis="y")
-    figure.legend(loc="outside upper center", ncols=3, **_LEGEND)
+    figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
+@styled
 def draw_memory_curves(curves: Sequence[Mapping[str, Any]], n_units: int) -> Figure:
     """Memory curves against the lag; dashed with a diagonal, and a mark where nilpotent lines forget.
 
@@ -63,10 +63,11 @@ def draw_memory_curves(curves: Sequence[Mapping[str, Any]], n_units: int) -> Fig
     axes.set_ylim(3e-4, 1.3)
     axes.set_xlabel("lag k (steps)")
     axes.set_ylabel("Fisher memory J(k)")
-    figure.legend(loc="outside right upper", **_LEGEND)
+    figure.legend(loc="outside right upper")
     return figure
 
 
+@styled
 def draw_transients(transients: Sequence[Mapping[str, Any]], n_units: int) -> Figure:
     """Norm of the state and spread across starts against time; the exact root mean square as a thin line.
 
@@ -93,10 +94,11 @@ def draw_transients(transients: Sequence[Mapping[str, Any]], n_units: int) -> Fi
     top.set_ylim(2e-6, 2e2)
     bottom.set_ylim(2e-5, 3e2)
     bottom.set_xlabel("step t (dotted: t = N)")
-    figure.legend(loc="outside right upper", **_LEGEND)
+    figure.legend(loc="outside right upper")
     return figure
 
 
+@styled
 def draw_memory_bounds(bounds: Mapping[str, Sequence[float]]) -> Figure:
     """A memory curve between its bounds: the amplification bound above, the two triangular bounds below.
 
@@ -115,7 +117,7 @@ def draw_memory_bounds(bounds: Mapping[str, Sequence[float]]) -> Figure:
     axes.set_yscale("log")
     axes.set_xlabel("lag k (steps)")
     axes.set_ylabel("Fisher memory")
-    axes.legend(**_LEGEND)
+    axes.legend()
     return figure
 
 

@@ -81,7 +81,7 @@ def _drawing_for(kind: type) -> Drawing:
 
 @functools.cache
 def _import_drawings() -> None:
-    """Import every module of this room once, so that their registrations are in place."""
+    """Import every module of this room and its sub-rooms once, so that their registrations are in place."""
     package = importlib.import_module(__package__)
-    for info in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{__package__}.{info.name}")
+    for info in pkgutil.walk_packages(package.__path__, f"{__package__}."):
+        importlib.import_module(info.name)

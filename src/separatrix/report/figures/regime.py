@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from separatrix.diagnose.regime.verdict import FEATURE_CHANGE, KERNEL_CHANGE, LINEARISED_ERROR
 
 from .plots import plots
-from .style import PALETTE, ink, new_figure, rc_params, single_axes
+from .style import PALETTE, ink, new_figure, single_axes, styled
 
 if TYPE_CHECKING:
     from separatrix.diagnose.balance.profile import BalanceProfile
@@ -28,17 +26,6 @@ _LAW_COLOURS = dict(
     )
 )
 _ROW = 0.28
-
-
-def _styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw with the house settings in force, so that legends and labels take them too."""
-
-    @functools.wraps(draw)
-    def styled(*args: Any, **options: Any) -> Figure:
-        with matplotlib.rc_context(rc_params()):
-            return draw(*args, **options)
-
-    return styled
 
 
 @plots("BalanceProfile")
@@ -59,7 +46,7 @@ def balance_bars(profile: BalanceProfile, ax: Axes) -> None:
         ax.barh([0], [0], color=_LAW_COLOURS[law], alpha=0.75, label=f"keeps {law}")
 
 
-@_styled
+@styled
 def draw_balance_profile(profile: BalanceProfile) -> Figure:
     """The balance of every layer pair of a model, coloured by what gradient flow keeps of it."""
     n_pairs = sum(pair.pair.first is not None for pair in profile.pairs)
@@ -89,7 +76,7 @@ def regime_bars(result: RichLazy, ax: Axes) -> None:
     ax.set_title(f"{result.verdict.label} (loss {result.loss_after:.3g})")
 
 
-@_styled
+@styled
 def draw_rich_lazy(result: RichLazy) -> Figure:
     """Per layer: movement of the weights, change of its kernel, change of its features; the verdict as title."""
     panels = (
@@ -114,13 +101,11 @@ def draw_rich_lazy(result: RichLazy) -> Figure:
     figure.suptitle(
         f"{result.verdict.label}: kernel changed by {result.kernel_change:.2g}, features by "
         f"{result.feature_change:.2g}, linearised error {result.linearised_error:.2g} (loss {result.loss_after:.3g})",
-        fontsize=10,
-        color=ink(),
     )
     return figure
 
 
-@_styled
+@styled
 def draw_equal_loss(rows: Sequence[Mapping[str, Any]], target_loss: float) -> Figure:
     """Steps, feature change, kernel distance and test accuracy against alpha, at one training loss."""
     panels = (
@@ -145,7 +130,7 @@ def draw_equal_loss(rows: Sequence[Mapping[str, Any]], target_loss: float) -> Fi
     return figure
 
 
-@_styled
+@styled
 def draw_balance_under_training(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Fitted balance (top) and distance from balanced (bottom) after each task, a column per activation."""
     activations = list(dict.fromkeys(row["activation"] for row in rows))
@@ -168,7 +153,7 @@ def draw_balance_under_training(rows: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def draw_conservation(laws: Sequence[Mapping[str, Any]], drift: Sequence[Mapping[str, Any]]) -> Figure:
     """Rate of each law by one backward pass (left); drift of the balance against learning rate (right)."""
     blocks = list(dict.fromkeys(row["block"] for row in laws))

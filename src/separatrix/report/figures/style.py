@@ -2,19 +2,21 @@
 
 Figures are plain ``matplotlib.figure.Figure`` objects made by ``new_figure``; nothing here uses pyplot, so a server
 without a display can draw. Settings hold while something is drawn and are put back afterwards: the user's own stay
-as they are. Legends and notes take their colours when they are added, so draw inside ``with theme(...)``.
+as they are. Legends and notes take their colours when they are added, so a function that draws is ``@styled``; what
+you draw yourself, draw inside ``with theme(...)``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import io
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 import matplotlib
 import numpy
@@ -25,6 +27,8 @@ from matplotlib.figure import Figure
 from separatrix.core.errors import InvalidInput, unknown_name
 
 Theme: TypeAlias = Literal["light", "dark"]
+Arguments = ParamSpec("Arguments")
+Drawn = TypeVar("Drawn")
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#F0E442")
 """Okabe and Ito's colours, told apart by readers with any colour vision; most distinct first."""
@@ -65,6 +69,17 @@ def _house_settings() -> Iterator[None]:
         yield
 
 
+def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
+    """Make a drawing function draw with the house settings in force, so that legends and titles take them too."""
+
+    @functools.wraps(draw)
+    def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawn:
+        with _house_settings():
+            return draw(*args, **kwargs)
+
+    return wrapped
+
+
 def ink() -> str:
     """The colour of text and axes in the present theme."""
     return _INK[_theme.get()]
@@ -84,6 +99,7 @@ def rc_params() -> dict[Any, Any]:
     """The matplotlib settings of the present theme."""
     return {
         "figure.facecolor": paper(),
+        "figure.titlesize": 10,
         "savefig.facecolor": "auto",  # the figure's own, whatever the theme when it is saved
         "axes.facecolor": paper(),
         "axes.edgecolor": ink(),

@@ -9,14 +9,12 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .families import family_look
 from .plots import plots
-from .style import PALETTE, ink, new_figure, single_axes
-
-_COLOURS = {"gaussian": PALETTE[1], "haar": PALETTE[0], "goe": PALETTE[2]}
-_MARKS = {"gaussian": "s", "haar": "o", "goe": "^"}
-_NAMES = {"gaussian": "independent entries", "haar": "orthogonal", "goe": "GOE"}
+from .style import ink, new_figure, single_axes, styled
 
 
+@styled
 def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]) -> Figure:
     """Test error against the initial scale: mean with its 95 % interval, median, and every seed.
 
@@ -31,13 +29,13 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
         own = sorted((row for row in rows if row["family"] == family), key=lambda row: row["weight_scale"])
         scales = shift * numpy.array([row["weight_scale"] for row in own])
         widths = [row["half_width"] if numpy.isfinite(row["half_width"]) else 0.0 for row in own]
-        colour = _COLOURS.get(family, PALETTE[6])
+        look = family_look(family)
         means = [row["mean_error"] for row in own]
-        axes.errorbar(scales, means, yerr=widths, fmt=f"{_MARKS.get(family, 'o')}-", color=colour, label=_name(family))
+        axes.errorbar(scales, means, yerr=widths, fmt=f"{look.mark}-", color=look.colour, label=look.label)
         axes.plot(scales, [row["median_error"] for row in own], "_", color=ink(), markersize=11)
         for entry in (entry for entry in errors if entry["family"] == family):
             values = entry["values"]
-            axes.plot([shift * entry["weight_scale"]] * len(values), values, ".", color=colour, alpha=0.4)
+            axes.plot([shift * entry["weight_scale"]] * len(values), values, ".", color=look.colour, alpha=0.4)
     axes.plot([], [], "_", color=ink(), markersize=11, label="median")
     axes.set_xscale("log")
     ticks = sorted({row["weight_scale"] for row in rows})
@@ -50,6 +48,7 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
     return figure
 
 
+@styled
 def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
     """Perplexity of every seed, by family and scale, with the mean as a bar.
 
@@ -61,14 +60,13 @@ def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, s
     figure, axes = single_axes(width=6.0, height=3.6)
     families = list(dict.fromkeys(group["family"] for group in groups))
     for place, family in enumerate(families):
-        colour = _COLOURS.get(family, PALETTE[6])
+        look = family_look(family)
         for group in (group for group in groups if group["family"] == family):
             x = scales.index(group["weight_scale"]) + 0.24 * (place - (len(families) - 1) / 2)
             label = {"label": names.get(family, family)} if group["weight_scale"] == scales[0] else {}
-            mark = _MARKS.get(family, "o")
-            axes.plot([x] * len(group["values"]), group["values"], mark, color=colour, alpha=0.6, **label)
+            axes.plot([x] * len(group["values"]), group["values"], look.mark, color=look.colour, alpha=0.6, **label)
             mean = float(numpy.mean(group["values"]))
-            axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=colour, linewidth=2.5)
+            axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=look.colour, linewidth=2.5)
     axes.set_xticks(range(len(scales)), [f"{scale:g}" for scale in scales])
     axes.set_xlabel("initial scale √V of the dense block")
     axes.set_ylabel("test perplexity")
@@ -76,6 +74,7 @@ def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, s
     return figure
 
 
+@styled
 def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str, str], *, panels: str) -> Figure:
     """Test loss against steps: a thin line per seed, a thick one for their mean where all are still running.
 
@@ -90,7 +89,7 @@ def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str
         shown = [curve for curve in curves if curve[panels] == value]
         for family in dict.fromkeys(curve["family"] for curve in shown):
             own = [curve for curve in shown if curve["family"] == family]
-            _draw_seeds(axes, own, _COLOURS.get(family, PALETTE[6]), names.get(family, family))
+            _draw_seeds(axes, own, family_look(family).colour, names.get(family, family))
         axes.set_title(_PANELS[panels].format(value))
         axes.set_xlabel("step")
     grid[0, 0].set_ylabel("test loss (nats a symbol)")
@@ -108,10 +107,6 @@ def _draw_seeds(axes: Axes, curves: Sequence[Mapping[str, Any]], colour: str, la
     shortest = min(curves, key=lambda curve: len(curve["steps"]))["steps"]
     mean = numpy.mean([curve["losses"][: len(shortest)] for curve in curves], axis=0)
     axes.plot(shortest, mean, color=colour, linewidth=2.2, label=label)
-
-
-def _name(family: str) -> str:
-    return _NAMES.get(family, family)
 
 
 @plots("TrainingRun")

@@ -10,9 +10,13 @@ import tomllib
 from importlib import resources
 from typing import Any
 
-from separatrix.core.errors import unknown_name
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import resolve
 
 from .registry import DataFile, Dataset, Mirror
+
+_OTHERS: dict[str, Dataset] = {}
+"""Registered from outside the package."""
 
 
 @functools.cache
@@ -30,13 +34,32 @@ def _data_file(facts: dict[str, Any]) -> DataFile:
 
 
 def datasets() -> dict[str, Dataset]:
-    """Every known data set by name."""
-    return dict(_registry())
+    """Every known data set by name: those of this package, then those registered from outside."""
+    return {**_registry(), **_OTHERS}
 
 
-def find_dataset(name: str) -> Dataset:
-    """One data set; an unknown name gets the nearest three."""
-    known = _registry()
-    if name not in known:
-        raise unknown_name("data set", name, known)
-    return known[name]
+def find_dataset(given: object) -> Dataset:
+    """The data set of a name, or the one that was given, as it is; an unknown name gets the nearest three."""
+    return resolve("data set", given, {} if isinstance(given, Dataset) else datasets(), base=Dataset)
+
+
+def register_dataset(dataset: Dataset) -> Dataset:
+    """Make a data set of your own known by its name, in this process.
+
+    Registering the same facts again changes nothing, so that a notebook's cell can be run twice.
+
+    Raises:
+        InvalidInput: the name is taken by another data set.
+
+    Example:
+        >>> file = DataFile("text/play.txt", "all", 3, "a" * 64)
+        >>> mine = register_dataset(Dataset("play", "a play", "1", "public domain", "Anonymous.", (file,)))
+        >>> find_dataset("play") is mine
+        True
+    """
+    taken = datasets().get(dataset.name)
+    if taken is not None and taken != dataset:
+        raise InvalidInput(f"the name {dataset.name!r} is taken by another data set, {taken.title!r}; choose another.")
+    if taken is None:
+        _OTHERS[dataset.name] = dataset
+    return taken or dataset

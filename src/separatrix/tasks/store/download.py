@@ -18,11 +18,11 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeAlias, runtime_checkable
 from zipfile import BadZipFile, ZipFile
 
-from separatrix.core.errors import CorruptData, DatasetUnavailable, InvalidInput
+from separatrix.core.errors import CorruptData, DatasetUnavailable
 
 from .content import measure, size_limit
 from .lock import only_one
-from .registry import DataFile, Mirror
+from .registry import DataFile, Mirror, require_https
 
 
 @runtime_checkable
@@ -48,12 +48,6 @@ class _OnlyHttps(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         require_https(address)
         return super().redirect_request(request, stream, code, message, headers, address)
-
-
-def require_https(url: str) -> None:
-    """Refuse any address that is not HTTPS."""
-    if not url.lower().startswith("https://"):
-        raise InvalidInput(f"data is fetched over HTTPS only; got {url!r}.")
 
 
 def open_https(url: str) -> AbstractContextManager[Readable]:
@@ -90,7 +84,6 @@ def fetch(file: DataFile, folder: Path, *, opener: Opener = open_https) -> Path:
 
 
 def _fetch_from(mirror: Mirror, file: DataFile, target: Path, opener: Opener) -> Path:
-    require_https(mirror.url)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as folder:
         arrived = Path(folder) / target.name
         with opener(mirror.url) as source:

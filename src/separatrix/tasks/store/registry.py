@@ -7,12 +7,28 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import final
 
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import resolve, suggest_options
+
+
+def require_https(url: str) -> None:
+    """Refuse any address that is not HTTPS."""
+    if not url.lower().startswith("https://"):
+        raise InvalidInput(f"data is fetched over HTTPS only; got {url!r}.")
+
+
+def _require_size(n_bytes: int, name: str) -> None:
+    if not isinstance(n_bytes, int) or n_bytes < 1:  # core.arrays would import torch, for which completion cannot wait
+        raise InvalidInput(f"n_bytes of {name} must be an integer of at least 1; got {n_bytes!r}.")
+
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Mirror:
     """One public place of a file: an HTTPS address, the bytes that travel, and the member if it is a zip archive."""
@@ -21,8 +37,13 @@ class Mirror:
     n_bytes: int
     member: str | None = None
 
+    def __post_init__(self) -> None:
+        require_https(self.url)
+        _require_size(self.n_bytes, self.url)
+
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class DataFile:
     """One file of a data set. ``name`` is its place below a data folder, as stored (``mnist/x.gz``)."""
@@ -34,6 +55,16 @@ class DataFile:
     sha256: str
     """Digest of the decompressed content."""
     mirrors: tuple[Mirror, ...] = ()
+
+    def __post_init__(self) -> None:
+        path = PurePosixPath(self.name)
+        if not self.name or path.is_absolute() or ".." in path.parts or "\\" in self.name or ":" in self.name:
+            raise InvalidInput(f"name must be a path below a data folder, such as 'text/play.txt'; got {self.name!r}.")
+        if not self.split:
+            raise InvalidInput(f"split must name the part that {self.name} is; got an empty name.")
+        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256):
+            raise InvalidInput(f"sha256 of {self.name} must be 64 hexadecimal digits in small; got {self.sha256!r}.")
+        _require_size(self.n_bytes, self.name)
 
     @property
     def stored_names(self) -> tuple[str, ...]:
@@ -47,9 +78,22 @@ class DataFile:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A data set: what it is, under which licence, how to cite it, and its files."""
+    """A data set: what it is, under which licence, how to cite it, and its files.
+
+    For implementers: a data set of this package is an entry in ``tasks/store/datasets.toml``; one of yours is an object
+    of this class, which ``locate`` and the loaders take as it is, or by name after ``register_dataset``. Give every
+    file the size and SHA-256 of its *decompressed* content; a name is its place below a data folder, ``.gz`` where it
+    is stored compressed. Parts are named by ``split``: one text in one file is ``all``, in three files ``train``,
+    ``valid`` and ``test``. Mirrors are HTTPS addresses with the bytes that travel; without any, users put the file in
+    place by hand. A loader is a function that reads the parts of ``locate(name)`` and returns a frozen dataclass of
+    tensors that carries ``located.digest`` as ``sha256``. Checked by ``tests/tasks/test_task_contract.py``.
+
+    Raises:
+        InvalidInput: a name that is no name, facts left out, two files for one part.
+    """
 
     name: str
     title: str
@@ -60,6 +104,15 @@ class Dataset:
     note: str = ""
     confirm: str | None = None
     """Name the user must give to ``--accept-licence`` before a download, when the licence asks for a decision."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.name):
+            raise InvalidInput(f"name of a data set must be small letters, digits and hyphens; got {self.name!r}.")
+        for fact in ("title", "version", "licence", "citation"):
+            if not getattr(self, fact):
+                raise InvalidInput(f"{fact} of data set {self.name!r} must be given; got an empty text.")
+        if not self.files or len(set(self.splits)) < len(self.files):
+            raise InvalidInput(f"data set {self.name!r} must have one file for each part; its parts are {self.splits}.")
 
     @property
     def sha256(self) -> str:
@@ -83,7 +136,7 @@ class Dataset:
 
     def file(self, split: str) -> DataFile:
         """The file of one part."""
-        return next(file for file in self.files if file.split == split)
+        return resolve(f"part of {self.name}", split, {file.split: file for file in self.files})
 
     def summary(self) -> str:
         """A few lines for people."""

@@ -19,8 +19,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.core.errors import InvalidInput, MissingExtra
+from separatrix.core.names import choose
 
 from ..store.location import locate
+from ..store.registry import Dataset
 
 Level: TypeAlias = Literal["characters", "words"]
 UNKNOWN = "<unk>"
@@ -53,12 +55,12 @@ class Text:
 
 
 def load_text(
-    name: str, level: Level = "characters", *, path: str | Path | None = None, download: bool = False
+    name: str | Dataset, level: Level = "characters", *, path: str | Path | None = None, download: bool = False
 ) -> Text:
     """A registered text: ``"tiny-shakespeare"``, ``"wikitext2-reordered"``, ``"text8"``, ``"ptb"``.
 
     Args:
-        name: of the registry. A text in one file is cut into 90, 5 and 5 per cent.
+        name: of the registry, or a data set of your own. A text in one file is cut into 90, 5 and 5 per cent.
         level: ``"characters"``, or ``"words"``, which are separated by blanks and end a line with ``<eos>``.
         path: a folder that holds the files; else they are looked for as ``locate`` does.
         download: whether missing files may be fetched.
@@ -73,14 +75,13 @@ def load_text(
     elif {"train", "valid", "test"} <= set(located.paths):
         parts = [located.read(split).decode("utf-8") for split in ("train", "valid", "test")]
     else:
-        raise InvalidInput(f"{name} has no training text; its parts are {', '.join(located.paths)}.")
-    return dataclasses.replace(make_text(name, parts, level), sha256=located.digest)
+        raise InvalidInput(f"{located.dataset.name} has no training text; its parts are {', '.join(located.paths)}.")
+    return dataclasses.replace(make_text(located.dataset.name, parts, level), sha256=located.digest)
 
 
 def make_text(name: str, parts: Sequence[str], level: Level = "characters") -> Text:
     """Three strings (train, valid, test) as a ``Text`` with the vocabulary of the first, in order of code points."""
-    if level not in ("characters", "words"):
-        raise InvalidInput(f"level must be 'characters' or 'words'; got {level!r}.")
+    choose("level", level, ("characters", "words"))
     if len(parts) != 3:
         raise InvalidInput(f"parts must be three strings: train, valid, test; got {len(parts)}.")
     train, valid, test = (split_symbols(part, level) for part in parts)

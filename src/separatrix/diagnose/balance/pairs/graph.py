@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from ...model_call import call_model, evaluation_mode
 from .homogeneity import plain_name
-from .layers import join
+from .layers import LAYER_CALLS, join
 
 SHAPE_ONLY = frozenset({"size", "dim", "getattr", "ndimension", "numel", "get"})
 """Operations that read a tensor's shape but not its values."""
@@ -175,7 +175,7 @@ class _Recorder(TorchFunctionMode):
     def _record(self, name: str, tensors: list[Tensor], outputs: list[Tensor], constants: tuple[Any, ...]) -> None:
         owned = [self._owner[id(tensor)] for tensor in tensors if id(tensor) in self._owner]
         layers = {parameter.rpartition(".")[0] for parameter in owned}
-        is_layer = len(layers) == 1 and name in _LAYER_CALLS
+        is_layer = len(layers) == 1 and name in LAYER_CALLS
         if not is_layer:
             self.graph.loose_parameters.update(owned)
         op = Op(name, next(iter(layers)) if is_layer else None, constants)
@@ -186,12 +186,6 @@ class _Recorder(TorchFunctionMode):
             self._producer[id(output)] = op
             self._alive.append(output)
         self.graph.ops.append(op)
-
-
-_LAYER_CALLS = frozenset(
-    {"linear", "conv1d", "conv2d", "conv3d", "embedding", "batchnorm", "layernorm", "rmsnorm", "instancenorm"}
-    | {"prelu", "convtranspose1d", "convtranspose2d", "convtranspose3d", "groupnorm", "bilinear", "addmm"}
-)
 
 
 def _flat(value: Any) -> Iterator[Any]:

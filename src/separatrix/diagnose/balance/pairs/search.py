@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
 from separatrix.core.errors import InvalidInput, unknown_name
+from separatrix.core.names import choose
 
 from .attention import attention_pairs
 from .chains import pairs_of_graph, without_irregular
@@ -80,8 +80,7 @@ def find_pairs(
     """
     if not isinstance(model, nn.Module):
         raise InvalidInput(f"model must be a torch.nn.Module; got {type(model).__name__}.")
-    if rotary not in ROTARY:
-        raise unknown_name("rotary pairing", rotary, ROTARY)
+    choose("rotary pairing", rotary, ROTARY)
     irregular = _irregular(model)
     if not isinstance(pairs, str):
         return PairSearch(tuple(_explicit(model, pair, irregular) for pair in pairs), ())
@@ -202,9 +201,8 @@ def _explicit(model: nn.Module, pair: Any, irregular: dict[str, str]) -> LayerPa
 def _allow_flattening(graph: Graph, modules: Mapping[str, nn.Module]) -> None:
     """Put a flattening between a convolution and a linear layer that were named as a pair."""
     first, between, second = graph.ops
-    if isinstance(modules[first.module or ""], nn.modules.conv._ConvNd) and isinstance(
-        modules[second.module or ""], torch.nn.Linear
-    ):
+    before, after = (describe_layer(op.module or "", modules[op.module or ""]) for op in (first, second))
+    if before is not None and after is not None and before.is_conv and not after.is_conv:
         flatten = Op("flatten")
         between.users, second.inputs = [], []
         between.feed(flatten)

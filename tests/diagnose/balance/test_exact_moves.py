@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from helpers import checks
 from separatrix.core import OutsideTheory
-from separatrix.diagnose.balance.rebalancing import rotate_pair, unit_factors
+from separatrix.diagnose.balance.exact_moves import rotate_pair, unit_factors
 
 positive = st.floats(1e-3, 1e3)
 balances = st.floats(-100, 100)

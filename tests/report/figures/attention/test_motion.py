@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from attention_cases import clustering_flow
 from separatrix.dynamics import integrate, random_tokens
 from separatrix.report import save
-from separatrix.report.figures import attention_motion
+from separatrix.report.figures import attention
 
 ROW = {
     "family": "consensus v1",
@@ -31,13 +31,13 @@ def figures(generator: torch.Generator) -> dict[str, Figure]:
     assert run.states is not None
     curve = ([0.0, 1.0], [1.0, 1e-8])
     return {
-        "circle": attention_motion.circle_trajectories(paths(2, generator), "circle"),
-        "sphere": attention_motion.sphere_trajectories([("a", paths(3, generator))] * 5, [torch.eye(3)[0]] * 5),
-        "census": attention_motion.census_bars([ROW], 5, "census"),
-        "attention": attention_motion.attention_frames(times.tolist(), flow.attention(run.states), "attention"),
-        "curves": attention_motion.convergence_curves({"run": curve}),
-        "record": attention_motion.metastability_plot(*curve, {"0.1": [4, 1]}, [(0.2, 0.5)]),
-        "branch": attention_motion.branch_plot({"pair": curve}, {"pair": 0.5}, "beta"),
+        "circle": attention.circle_trajectories(paths(2, generator), "circle"),
+        "sphere": attention.sphere_trajectories([("a", paths(3, generator))] * 5, [torch.eye(3)[0]] * 5),
+        "census": attention.census_bars([ROW], 5, "census"),
+        "attention": attention.attention_frames(times.tolist(), flow.attention(run.states), "attention"),
+        "curves": attention.convergence_curves({"run": curve}),
+        "record": attention.metastability_plot(*curve, {"0.1": [4, 1]}, [(0.2, 0.5)]),
+        "branch": attention.branch_plot({"pair": curve}, {"pair": 0.5}, "beta"),
     }
 
 
@@ -47,13 +47,13 @@ def test_every_figure_of_motion_is_drawn_and_saved(generator: torch.Generator, t
 
 
 def test_a_sphere_has_a_path_and_an_end_point_per_token(generator: torch.Generator) -> None:
-    figure = attention_motion.sphere_trajectories([("one", paths(3, generator))])
+    figure = attention.sphere_trajectories([("one", paths(3, generator))])
     (axes,) = figure.axes
     assert len(axes.lines) == 4
     assert axes.get_title() == "one"
 
 
 def test_bars_show_shares_of_instances_with_their_interval() -> None:
-    (axes,) = attention_motion.census_bars([ROW], 5).axes
+    (axes,) = attention.census_bars([ROW], 5).axes
     assert axes.patches[0].get_height() == pytest.approx(0.6)  # type: ignore[attr-defined]
     assert axes.get_xticklabels()[0].get_text() == "consensus v1"

@@ -9,9 +9,10 @@ import numpy
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from .style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes
+from ..style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, styled
 
 
+@styled
 def circle_trajectories(states: ArrayLike, title: str = "") -> Figure:
     """Tokens on the circle: paths (frames, n, 2) drawn outwards in time, so that they do not cover one another."""
     paths = numpy.asarray(states)
@@ -28,6 +29,7 @@ def circle_trajectories(states: ArrayLike, title: str = "") -> Figure:
     return figure
 
 
+@styled
 def sphere_trajectories(panels: Sequence[tuple[str, ArrayLike]], axis: Sequence[ArrayLike] = ()) -> Figure:
     """Tokens on the sphere, a panel per title with paths (frames, n, 3); the solid dot is the end of a path.
 
@@ -64,6 +66,7 @@ def _draw_sphere(axes: Any, paths: numpy.ndarray, direction: numpy.ndarray | Non
     axes.view_init(elev=22, azim=35)
 
 
+@styled
 def census_bars(
     rows: Sequence[Mapping[str, Any]],
     n_instances: int,
@@ -88,6 +91,7 @@ def census_bars(
     return figure
 
 
+@styled
 def attention_frames(times: Sequence[float], attention: ArrayLike, title: str = "") -> Figure:
     """Attention matrices (frames, n, n) side by side along time, on one scale."""
     matrices = numpy.asarray(attention)
@@ -102,10 +106,11 @@ def attention_frames(times: Sequence[float], attention: ArrayLike, title: str = 
     if image is not None:
         figure.colorbar(image, ax=list(axes[0]), shrink=0.85, label="attention")
     if title:
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(title)
     return figure
 
 
+@styled
 def convergence_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str = "") -> Figure:
     """Speed of the fastest token against time, on a logarithmic scale, a curve per name."""
     figure, axes = single_axes(width=6.0, height=3.6)
@@ -116,6 +121,7 @@ def convergence_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[floa
     return figure
 
 
+@styled
 def metastability_plot(
     times: Sequence[float],
     speed: Sequence[float],
@@ -135,22 +141,4 @@ def metastability_plot(
     for start, duration in plateaus:
         for panel in (top, bottom):
             panel.axvspan(start, start + duration, color=PALETTE[4], alpha=0.15, linewidth=0)
-    return figure
-
-
-def branch_plot(
-    branches: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    events: Mapping[str, float],
-    xlabel: str,
-    title: str = "",
-) -> Figure:
-    """Largest real part along branches of equilibria; vertical lines are events predicted in closed form."""
-    figure, axes = single_axes(width=6.4, height=3.8)
-    for place, (name, (parameters, abscissa)) in enumerate(branches.items()):
-        axes.plot(parameters, abscissa, color=PALETTE[place % 7], label=name)
-        if name in events:
-            axes.axvline(events[name], color=PALETTE[place % 7], linestyle=":", linewidth=1.2)
-    axes.axhline(0, color=ink(), linewidth=0.8)
-    axes.set(xlabel=xlabel, ylabel="largest real part of the tangent spectrum", title=title)
-    axes.legend()
     return figure

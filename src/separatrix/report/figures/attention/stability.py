@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy
 from matplotlib.figure import Figure
 
-from .style import PALETTE, ink, new_figure, single_axes
+from ..style import PALETTE, ink, new_figure, single_axes, styled
 
 
+@styled
 def stable_counts(
     shares: Mapping[str, Sequence[float]],
     *,
@@ -37,12 +38,13 @@ def stable_counts(
         totals = numpy.array([list(values) for values in sampled.values()]).sum(0)[order]
         axes.plot(places, totals, "o", mfc="none", mec=ink(), ms=3, mew=0.7, label="sampled")
     axes.set(xlabel="instance, sorted", ylabel=ylabel, xlim=(-0.5, len(order) - 0.5))
-    axes.set_title(title, fontsize=10)
+    axes.set_title(title)
     axes.grid(axis="x", visible=False)
-    axes.legend(loc="upper left", frameon=False, fontsize=8)
+    axes.legend(loc="upper left")
     return figure
 
 
+@styled
 def window_plot(
     betas: Sequence[float],
     windows: Mapping[str, tuple[Sequence[float], Sequence[float]]],
@@ -74,9 +76,9 @@ def window_plot(
                 fontsize=8,
             )
     axes.set(xlabel=r"inverse temperature $\beta$", ylabel=r"share $n_1/n$ at $+v_k$", ylim=(0, 1))
-    axes.set_title(title, fontsize=10)
+    axes.set_title(title)
     axes.set_xlim(min(betas), max(betas))
-    axes.legend(loc="upper left", frameon=False, fontsize=8)
+    axes.legend(loc="upper left")
     return figure
 
 
@@ -90,6 +92,7 @@ def _with_tip(
     return numpy.insert(betas, index, critical), numpy.insert(low, index, 0.5), numpy.insert(high, index, 0.5)
 
 
+@styled
 def spectrum_plot(spectra: Mapping[str, Sequence[complex | float]], title: str) -> Figure:
     """Tangent eigenvalues of several states; the right half plane is shaded.
 
@@ -107,16 +110,17 @@ def spectrum_plot(spectra: Mapping[str, Sequence[complex | float]], title: str) 
     axes.axvspan(0, high, color=PALETTE[1], alpha=0.08, linewidth=0)
     axes.axvline(0, color=ink(), linewidth=0.8)
     axes.set(xlim=(low, high), xlabel="real part")
-    axes.set_title(title, fontsize=10)
+    axes.set_title(title)
     if flat:
         axes.set_yticks(range(len(points)), list(points))
         axes.set_ylim(len(points) - 0.5, -0.5)
     else:
         axes.set_ylabel("imaginary part")
-        axes.legend(loc="best", frameon=False, fontsize=8)
+        axes.legend(loc="best")
     return figure
 
 
+@styled
 def disagreements(counts: Mapping[str, int], n_points: int, title: str) -> Figure:
     """How many points each criterion decides against the exact spectrum, as horizontal bars with their numbers."""
     figure, axes = new_figure(1, 1, width=6.4, height=0.6 + 0.5 * len(counts))
@@ -127,5 +131,24 @@ def disagreements(counts: Mapping[str, int], n_points: int, title: str) -> Figur
     axes[0, 0].grid(axis="y", visible=False)
     axes[0, 0].margins(x=0.12)
     axes[0, 0].set(xlabel=f"points decided wrongly, of {n_points}")
-    axes[0, 0].set_title(title, fontsize=10)
+    axes[0, 0].set_title(title)
+    return figure
+
+
+@styled
+def branch_plot(
+    branches: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    events: Mapping[str, float],
+    xlabel: str,
+    title: str = "",
+) -> Figure:
+    """Largest real part along branches of equilibria; vertical lines are events predicted in closed form."""
+    figure, axes = single_axes(width=6.4, height=3.8)
+    for place, (name, (parameters, abscissa)) in enumerate(branches.items()):
+        axes.plot(parameters, abscissa, color=PALETTE[place % 7], label=name)
+        if name in events:
+            axes.axvline(events[name], color=PALETTE[place % 7], linestyle=":", linewidth=1.2)
+    axes.axhline(0, color=ink(), linewidth=0.8)
+    axes.set(xlabel=xlabel, ylabel="largest real part of the tangent spectrum", title=title)
+    axes.legend()
     return figure

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .plots import plots
-from .style import PALETTE, faint, ink, new_figure, single_axes
+from ..plots import plots
+from ..style import PALETTE, faint, ink, new_figure, single_axes, styled
 
 KINDS = {
     "consensus": PALETTE[0],
@@ -23,6 +23,7 @@ KINDS = {
 }
 
 
+@styled
 def layer_spectra(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     """Principal eigenvalue and range of real parts of each layer (left), asymmetry (right); controls beside them.
 
@@ -45,8 +46,8 @@ def layer_spectra(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     for ax in (left, right):
         ax.set_xticks(sorted({row["layer"] for row in rows}))
         ax.grid(axis="x", visible=False)
-    figure.legend(handles=_spectrum_legend(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=10)
+    figure.legend(handles=_spectrum_legend(), loc="outside lower center", ncols=4)
+    figure.suptitle(title)
     return figure
 
 
@@ -62,6 +63,7 @@ def _spectrum_legend() -> list[Line2D]:
     ]
 
 
+@styled
 def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     """Where each start of each frozen layer ends: alignment of the largest group, colour for the kind of end.
 
@@ -89,11 +91,12 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     handles = [Line2D([], [], marker="o", linestyle="", color=KINDS[kind], label=kind) for kind in kinds]
     if any(row["control"] for row in rows):
         handles.append(Line2D([], [], marker="s", linestyle="", mfc="none", mec=ink(), label="weights drawn anew"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    axes.set_title(title, fontsize=10)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    axes.set_title(title)
     return figure
 
 
+@styled
 def energy_plot(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     """Energy in the dominant subspace of each layer, with intervals over texts, against chance and the rotated null.
 
@@ -114,14 +117,14 @@ def energy_plot(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         )
         ax.plot(place, [row["rotated"] for row in chosen], "_", color=PALETTE[1], ms=12, label="rotated values, mean")
         ax.errorbar(place, mean, half, fmt="o", color=PALETTE[0], label="real tokens, 95%")
-        ax.set_title(what, fontsize=10)
+        ax.set_title(what)
         ax.set_xlabel("layer")
         ax.set_xticks(place)
         ax.grid(axis="x", visible=False)
     axes[0, 0].set_ylabel("energy in the dominant subspace")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=10)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    figure.suptitle(title)
     return figure
 
 

@@ -1,0 +1,132 @@
+"""The outermost eigenvalues of the Jacobian of a map at a point, from Jacobian-vector products alone.
+
+A Rayleigh quotient is meaningless when the dominant eigenvalues are a complex pair, as they are for most non-symmetric
+matrices. Two estimates that are not misled: the growth rate of |J^k v| (exact for a normal Jacobian whose eigenvalues
+share one modulus, where Krylov methods stay inside the circle), and the Ritz values of a Krylov space started from the
+grown vector (accurate where one pair dominates, where the growth rate converges slowly from below).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from separatrix.core.arrays import require_integer
+
+from ..solve.maps import FixedPointMap
+from ..solve.stacks import orthogonalised
+from .jacobian import JacobianAt, unit
+
+
+def spectral_radius(
+    fixed_point_map: FixedPointMap,
+    z: Float[Tensor, "*batch d"],
+    *,
+    generator: torch.Generator | None = None,
+    power: int = 100,
+    krylov: int = 40,
+) -> Float[Tensor, " *batch"]:
+    """Largest modulus of the eigenvalues of the Jacobian of a map at z, for each sample.
+
+    The larger of the growth rate over the last half of ``power`` products and the largest Ritz value of a Krylov space
+    of dimension ``krylov`` started from there. Exact to rounding when ``krylov`` reaches d.
+
+    Args:
+        fixed_point_map: the map; rows must not depend on each other.
+        z: states ``(..., d)``.
+        generator: for the random start; a fixed one by default, so that the same call gives the same number.
+        power: Jacobian-vector products for the growth rate.
+        krylov: dimension of the Krylov space; memory grows as (batch, krylov, d).
+
+    Returns:
+        One number per sample; NaN where the Jacobian is not finite.
+
+    Example:
+        >>> matrix = torch.tensor([[0.0, -0.5], [0.5, 0.0]])
+        >>> round(float(spectral_radius(lambda z: z @ matrix, torch.zeros(1, 2))), 6)
+        0.5
+    """
+    require_integer(power, "power", at_least=2)
+    require_integer(krylov, "krylov", at_least=1)
+    jacobian = JacobianAt(fixed_point_map, z)
+    start = jacobian.random_directions(generator)
+    with torch.no_grad():
+        if krylov >= jacobian.dim:
+            return jacobian.per_sample(ritz_values(jacobian, start, jacobian.dim).abs().amax(dim=-1))
+        rate, grown = _growth_rate(jacobian, start, power)
+        ritz = ritz_values(jacobian, grown, krylov).abs().amax(dim=-1)
+    return jacobian.per_sample(torch.maximum(rate, ritz))
+
+
+def spectral_abscissa(
+    fixed_point_map: FixedPointMap,
+    z: Float[Tensor, "*batch d"],
+    *,
+    generator: torch.Generator | None = None,
+    krylov: int = 60,
+) -> Float[Tensor, " *batch"]:
+    """Largest real part of the eigenvalues of the Jacobian of a map at z, for each sample.
+
+    Below one, the flow dz/dt = f(z) - z is stable at the equilibrium, and a small enough damping makes the iteration
+    converge; the modulus (``spectral_radius``) decides about the undamped iteration. Exact to rounding when ``krylov``
+    reaches d; with a smaller Krylov space it is the right-most Ritz value, an estimate from inside the spectrum's hull
+    for a normal Jacobian.
+
+    Args:
+        fixed_point_map: the map; rows must not depend on each other.
+        z: states ``(..., d)``.
+        generator: for the random start; a fixed one by default.
+        krylov: dimension of the Krylov space; memory grows as (batch, krylov, d).
+
+    Returns:
+        One number per sample; NaN where the Jacobian is not finite.
+    """
+    require_integer(krylov, "krylov", at_least=1)
+    jacobian = JacobianAt(fixed_point_map, z)
+    n_krylov = min(krylov, jacobian.dim)
+    with torch.no_grad():
+        values = ritz_values(jacobian, jacobian.random_directions(generator), n_krylov)
+    return jacobian.per_sample(values.real.amax(dim=-1))
+
+
+def ritz_values(jacobian: JacobianAt, start: Float[Tensor, "samples d"], n_krylov: int) -> Complex[Tensor, "samples k"]:
+    """Eigenvalues of the Jacobian restricted to the Krylov space of ``start`` (Arnoldi's method).
+
+    They are eigenvalues of J when the space is invariant, in particular when ``n_krylov`` reaches d. Rows whose space
+    closes earlier are filled with zeros. Memory grows as (samples, n_krylov, d).
+    """
+    samples, dim = start.shape
+    tiny = torch.finfo(start.dtype).tiny
+    basis = start.new_zeros(samples, n_krylov, dim)
+    hessenberg = start.new_zeros(samples, n_krylov, n_krylov)
+    basis[:, 0] = unit(start)
+    for k in range(n_krylov):
+        image = jacobian.times(basis[:, k])
+        vector, hessenberg[:, : k + 1, k] = orthogonalised(basis[:, : k + 1], image)
+        if k + 1 < n_krylov:
+            length = torch.linalg.vector_norm(vector, dim=-1)
+            rounding = 1e2 * torch.finfo(start.dtype).eps * torch.linalg.vector_norm(image, dim=-1)
+            alive = length > rounding  # else the space is invariant: stop there
+            hessenberg[:, k + 1, k] = torch.where(alive, length, torch.zeros_like(length))
+            basis[:, k + 1] = torch.where(alive.unsqueeze(-1), vector / length.clamp_min(tiny).unsqueeze(-1), 0.0)
+    return _eigenvalues(hessenberg)
+
+
+def _eigenvalues(hessenberg: Tensor) -> Tensor:
+    """Eigenvalues of each matrix; NaN for a sample whose Jacobian is not finite, which LAPACK would refuse."""
+    finite = torch.isfinite(hessenberg).all(-1).all(-1)
+    values = torch.linalg.eigvals(torch.where(finite[:, None, None], hessenberg, 0.0))
+    return torch.where(finite[:, None], values, torch.nan)
+
+
+def _growth_rate(jacobian: JacobianAt, vector: Tensor, power: int) -> tuple[Tensor, Tensor]:
+    """Geometric mean of the growth of |J^k v| over the last half of the products, and the last direction."""
+    tiny = torch.finfo(vector.dtype).tiny
+    logs = []
+    for _ in range(power):
+        vector = jacobian.times(vector)
+        size = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
+        vector = vector / size.clamp_min(tiny)
+        logs.append(size.squeeze(-1).clamp_min(tiny).log())
+    return torch.stack(logs[power // 2 :]).mean(0).exp(), vector
