@@ -12,22 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from .families import look
 from .style import PALETTE, ink, new_figure, rc_params, single_axes
 
 Arguments = ParamSpec("Arguments")
 Rows = Sequence[Mapping[str, Any]]
 
-_COLOURS = dict(
-    zip(("gaussian", "haar", "goe", "antisymmetric", "symmetric-orthogonal", "elliptic"), PALETTE, strict=False)
-)
-_MARKERS = {
-    "gaussian": "o",
-    "haar": "s",
-    "goe": "^",
-    "antisymmetric": "v",
-    "symmetric-orthogonal": "D",
-    "elliptic": "P",
-}
 _LABELS = {"h_var": "variance of the preactivations, h·h / N", "radius": "spectral radius of the Jacobian"}
 
 
@@ -40,11 +30,6 @@ def _styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
             return draw(*args, **kwargs)
 
     return wrapped
-
-
-def _look(family: str) -> tuple[str, str]:
-    kind = family.split(":")[0]
-    return _COLOURS.get(kind, PALETTE[6]), _MARKERS.get(kind, "x")
 
 
 def _families(rows: Rows) -> list[str]:
@@ -60,12 +45,12 @@ def length_variance(rows: Rows, width: int) -> Figure:
     """Measured traces and the infinite-width lines against the distance to criticality, on logarithmic axes."""
     figure, axes = single_axes()
     for family in _families(rows):
-        colour, marker = _look(family)
+        colour, marker, label = look(family)
         chosen = [row for row in rows if row["family"] == family]
         delta = _column(chosen, "delta")
         order = numpy.argsort(delta)
         axes.loglog(delta[order], _column(chosen, "theory")[order], color=colour, lw=1)
-        axes.loglog(delta, _column(chosen, "measured"), marker, color=colour, label=f"{family}, one matrix per seed")
+        axes.loglog(delta, _column(chosen, "measured"), marker, color=colour, label=f"{label}, one matrix per seed")
     axes.invert_xaxis()
     axes.set_xlabel(r"distance to criticality, $\delta = 1 - V/V_c$")
     axes.set_ylabel(r"tr $[(1-W)^{\rm T}(1-W)]^{-2}$")
@@ -79,15 +64,15 @@ def scale_curves(rows: Rows, quantity: str) -> Figure:
     """A measured quantity with error bars over matrices, our theory (line) and the document's (dotted)."""
     figure, axes = single_axes()
     for family in _families(rows):
-        colour, marker = _look(family)
+        colour, marker, label = look(family)
         chosen = [row for row in rows if row["family"] == family]
         scale, measured = _column(chosen, "scale"), _column(chosen, quantity)
         error = _column(chosen, f"{quantity}_se")
-        axes.errorbar(scale, measured, 2 * error, fmt=marker, color=colour, capsize=2, label=f"{family}, simulated")
-        axes.plot(scale, _column(chosen, f"theory_{quantity}"), color=colour, lw=1.2, label=f"{family}, theory")
-        if family == "goe":
-            document = _column(chosen, f"document_{quantity}")
-            axes.plot(scale, document, color=colour, ls=":", label="goe, free independence")
+        axes.errorbar(scale, measured, 2 * error, fmt=marker, color=colour, capsize=2, label=f"{label}, simulated")
+        axes.plot(scale, _column(chosen, f"theory_{quantity}"), color=colour, lw=1.2, label=f"{label}, theory")
+        document = _column(chosen, f"document_{quantity}")
+        if not numpy.allclose(document, _column(chosen, f"theory_{quantity}"), rtol=1e-3, equal_nan=True):
+            axes.plot(scale, document, color=colour, ls=":", label=f"{label}, free independence")
     if quantity == "radius":
         axes.axhline(1, color=ink(), lw=0.8, ls="--")
         axes.set_ylim(0, 1.8)
@@ -103,17 +88,18 @@ def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) 
     """Change of h at the last step, and where the theories place the transition."""
     figure, axes = single_axes()
     for family in _families(rows):
-        colour, marker = _look(family)
+        colour, marker, label = look(family)
         chosen = [row for row in rows if row["family"] == family]
         change = numpy.maximum(_column(chosen, "change"), 1e-11)
         error = _column(chosen, "change_se")
         scale = _column(chosen, "scale")
         lower = numpy.minimum(2 * error, 0.9 * change)  # a bar below zero has no place on a logarithmic axis
         axes.errorbar(
-            scale, change, [lower, 2 * error], fmt=marker, ls="-", lw=0.7, color=colour, capsize=2, label=family
+            scale, change, [lower, 2 * error], fmt=marker, ls="-", lw=0.7, color=colour, capsize=2, label=label
         )
         axes.axvline(critical[family], color=colour, ls="--", lw=1.2)
-    axes.axvline(document_goe, color=_look("goe")[0], ls=":", lw=1.4, label="goe, free independence")
+    goe = look("goe")
+    axes.axvline(document_goe, color=goe.colour, ls=":", lw=1.4, label=f"{goe.label}, free independence")
     axes.set_yscale("log")
     axes.set_xlabel("scale of the weights √V")
     axes.set_ylabel(r"$|h_{t+1} - h_t|$ at the last step")
@@ -170,11 +156,11 @@ def forecast(rows: Rows) -> Figure:
     """Forecast and counted iterations of plain iteration, mean and largest over inputs."""
     figure, axes = single_axes(width=5.6, height=4.6)
     for family in _families(rows):
-        colour, marker = _look(family)
+        colour, marker, label = look(family)
         chosen = [row for row in rows if row["family"] == family]
         predicted = _column(chosen, "forecast")
-        axes.loglog(predicted, _column(chosen, "mean"), marker, color=colour, label=f"{family}, mean")
-        axes.loglog(predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{family}, largest")
+        axes.loglog(predicted, _column(chosen, "mean"), marker, color=colour, label=f"{label}, mean")
+        axes.loglog(predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{label}, largest")
     limits = numpy.array([0.8 * _column(rows, "forecast").min(), 1.3 * _column(rows, "forecast").max()])
     axes.plot(limits, limits, color=ink(), lw=0.8)
     axes.fill_between(limits, 0.75 * limits, 1.25 * limits, color=ink(), alpha=0.08, lw=0)
@@ -193,12 +179,13 @@ def advice(result: Any) -> Figure:
     """The picture of an advice: spectral radius and iterations against the scale, family by family."""
     figure, grid = new_figure(1, 2, width=8.4, height=3.6)
     left, right = grid[0]
-    for curve in result.curves:
-        colour, _ = _look(curve.ensemble)
+    for place, curve in enumerate(result.curves):
+        colour, _, label = look(curve.family)
         scale, radius = numpy.asarray(curve.weight_scale), numpy.asarray(curve.radius)
-        thick = 3.5 if curve.ensemble == "gaussian" else 1.5  # drawn below the orthogonal curve, which is the same
+        covered = sum(numpy.allclose(radius, later.radius, equal_nan=True) for later in result.curves[place + 1 :])
+        thick = 1.5 + 2 * covered  # seen below the curves that are the same
         left.plot(scale, radius, color=colour, lw=thick)
-        right.semilogy(scale, numpy.asarray(curve.iterations), color=colour, lw=thick, label=curve.ensemble)
+        right.semilogy(scale, numpy.asarray(curve.iterations), color=colour, lw=thick, label=label)
         left.axvline(curve.critical_scale, color=colour, ls="--", lw=0.8)
     left.axhspan(*result.target_radius, color=PALETTE[2], alpha=0.12, lw=0)
     left.axhline(1, color=ink(), lw=0.8, ls="--")
@@ -212,6 +199,6 @@ def advice(result: Any) -> Figure:
 
 
 def _mark(left: Axes, right: Axes, result: Any) -> None:
-    colour, _ = _look(result.ensemble)
+    colour = next(look(curve.family).colour for curve in result.curves if curve.ensemble == result.ensemble)
     left.plot(result.weight_scale, result.radius, "*", ms=12, color=colour, mec=ink(), mew=0.5, zorder=5)
     right.plot(result.weight_scale, result.iterations, "*", ms=12, color=colour, mec=ink(), mew=0.5, zorder=5)

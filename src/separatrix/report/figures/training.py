@@ -9,12 +9,9 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .families import look
 from .plots import plots
-from .style import PALETTE, ink, new_figure, single_axes
-
-_COLOURS = {"gaussian": PALETTE[1], "haar": PALETTE[0], "goe": PALETTE[2]}
-_MARKS = {"gaussian": "s", "haar": "o", "goe": "^"}
-_NAMES = {"gaussian": "independent entries", "haar": "orthogonal", "goe": "GOE"}
+from .style import ink, new_figure, single_axes
 
 
 def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]) -> Figure:
@@ -31,9 +28,9 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
         own = sorted((row for row in rows if row["family"] == family), key=lambda row: row["weight_scale"])
         scales = shift * numpy.array([row["weight_scale"] for row in own])
         widths = [row["half_width"] if numpy.isfinite(row["half_width"]) else 0.0 for row in own]
-        colour = _COLOURS.get(family, PALETTE[6])
+        colour, marker, label = look(family)
         means = [row["mean_error"] for row in own]
-        axes.errorbar(scales, means, yerr=widths, fmt=f"{_MARKS.get(family, 'o')}-", color=colour, label=_name(family))
+        axes.errorbar(scales, means, yerr=widths, fmt=f"{marker}-", color=colour, label=label)
         axes.plot(scales, [row["median_error"] for row in own], "_", color=ink(), markersize=11)
         for entry in (entry for entry in errors if entry["family"] == family):
             values = entry["values"]
@@ -61,11 +58,10 @@ def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, s
     figure, axes = single_axes(width=6.0, height=3.6)
     families = list(dict.fromkeys(group["family"] for group in groups))
     for place, family in enumerate(families):
-        colour = _COLOURS.get(family, PALETTE[6])
+        colour, mark, _ = look(family)
         for group in (group for group in groups if group["family"] == family):
             x = scales.index(group["weight_scale"]) + 0.24 * (place - (len(families) - 1) / 2)
             label = {"label": names.get(family, family)} if group["weight_scale"] == scales[0] else {}
-            mark = _MARKS.get(family, "o")
             axes.plot([x] * len(group["values"]), group["values"], mark, color=colour, alpha=0.6, **label)
             mean = float(numpy.mean(group["values"]))
             axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=colour, linewidth=2.5)
@@ -90,7 +86,7 @@ def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str
         shown = [curve for curve in curves if curve[panels] == value]
         for family in dict.fromkeys(curve["family"] for curve in shown):
             own = [curve for curve in shown if curve["family"] == family]
-            _draw_seeds(axes, own, _COLOURS.get(family, PALETTE[6]), names.get(family, family))
+            _draw_seeds(axes, own, look(family).colour, names.get(family, family))
         axes.set_title(_PANELS[panels].format(value))
         axes.set_xlabel("step")
     grid[0, 0].set_ylabel("test loss (nats a symbol)")
@@ -108,10 +104,6 @@ def _draw_seeds(axes: Axes, curves: Sequence[Mapping[str, Any]], colour: str, la
     shortest = min(curves, key=lambda curve: len(curve["steps"]))["steps"]
     mean = numpy.mean([curve["losses"][: len(shortest)] for curve in curves], axis=0)
     axes.plot(shortest, mean, color=colour, linewidth=2.2, label=label)
-
-
-def _name(family: str) -> str:
-    return _NAMES.get(family, family)
 
 
 @plots("TrainingRun")
