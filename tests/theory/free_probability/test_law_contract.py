@@ -108,8 +108,8 @@ def test_transform_maps_half_planes_and_is_one_over_z_at_infinity(law: AbstractL
     torch.testing.assert_close(law.stieltjes(POINTS.conj()), values.conj().resolve_conj())
     far = torch.tensor([1e4j], dtype=torch.complex128)
     torch.testing.assert_close(
-        law.stieltjes(far) * far, torch.ones_like(far), atol=2e-3, rtol=0
-    )  # the mean over 1e4, at most
+        law.stieltjes(far) * far, torch.ones_like(far), atol=5e-4, rtol=0
+    )  # the mean over 1e4, at most 3e-4
 
 
 def test_support_lies_within_the_edges_and_reaches_them(law: AbstractLaw) -> None:
