@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeAlias, final
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, require_integer, require_positive
+from separatrix.core import InvalidInput, OutsideTheory, Result, require_integer, require_positive
 from separatrix.matrices.ensembles import ENSEMBLES, AbstractEnsemble, find_ensemble
 from separatrix.theory import mean_field
 from separatrix.theory.equilibrium_networks.activations import Activation, Pointwise, find_activation
-from separatrix.theory.equilibrium_networks.families import is_bi_invariant
+from separatrix.theory.equilibrium_networks.cavity import require_monotone, require_theory
+from separatrix.theory.equilibrium_networks.families import is_bi_invariant, known_facts
 
 from .deq_forecast import Forecast, critical_and_safe, forecast, iterations, scale_for_radius
 
@@ -40,6 +41,7 @@ class Curve(Result):
     weight_scale: list[float]
     radius: list[float]
     iterations: list[float]
+    family: AbstractEnsemble = dataclasses.field(repr=False)
 
 
 @final
@@ -118,7 +120,7 @@ def deq(
         "input_mean": float(input_mean),
         "cell": cell,
     }
-    families = _families(ensemble, activation)
+    families, left_out = _families(ensemble, activation)
     limits: dict[str, tuple[float, float]] = {}
     for family in families:
         twin = next(
@@ -130,8 +132,7 @@ def deq(
         critical, safe = limits[family.name]
         scale = _scale(weight_scale, family, problem, critical, safe)
         forecasts.append(forecast(family, activation, width, scale, critical, safe, problem, tol))
-    best, reasons = _choose(forecasts, weight_scale)
-    family = next(family for family in families if family.name == best.ensemble)
+    family, best, reasons = _choose(families, forecasts, weight_scale)
     return DeqAdvice(
         phi=activation.name,
         width=width,
@@ -144,19 +145,29 @@ def deq(
         radius=best.radius,
         iterations=best.iterations,
         reasons=reasons,
-        warnings=_warnings(best, budget, activation, ensemble),
+        warnings=_warnings(best, budget, left_out),
         forecasts=tuple(forecasts),
         injection=_injection(family, problem, best),
         curves=tuple(_curve(family, problem, limits[family.name][0], tol) for family in families),
     )
 
 
-def _families(ensemble: str | AbstractEnsemble, activation: Activation) -> list[AbstractEnsemble]:
-    if isinstance(ensemble, AbstractEnsemble):
-        return [ensemble]
+def _families(
+    ensemble: str | AbstractEnsemble, activation: Activation
+) -> tuple[list[AbstractEnsemble], dict[str, str]]:
+    """The families to compare, and those that theory does not cover with its reason."""
     if ensemble != "any":
-        return [find_ensemble(ensemble)]
-    return [family for family in ENSEMBLES.values() if activation.is_monotone or is_bi_invariant(family)]
+        return [find_ensemble(ensemble)], {}
+    covered, left_out = [], {}
+    for family in ENSEMBLES.values():
+        try:
+            require_theory(family)
+            require_monotone(family, activation)
+        except OutsideTheory as refusal:
+            left_out[family.name] = str(refusal)
+        else:
+            covered.append(family)
+    return covered, left_out
 
 
 def _scale(
@@ -171,27 +182,28 @@ def _scale(
     return float(given)
 
 
-def _choose(forecasts: list[Forecast], given: float | int | str) -> tuple[Forecast, tuple[str, ...]]:
+def _choose(
+    families: list[AbstractEnsemble], forecasts: list[Forecast], given: float | int | str
+) -> tuple[AbstractEnsemble, Forecast, tuple[str, ...]]:
     """Orthogonal unless it is unstable or absent; then the stable family that settles fastest."""
-    stable = [item for item in forecasts if item.valid]
+    pairs = list(zip(families, forecasts, strict=True))
+    stable = [pair for pair in pairs if pair[1].valid]
     if not stable:
-        widest = max(forecasts, key=lambda item: item.safe_scale)
-        return widest, (f"no family is stable at this scale; stay below {widest.safe_scale:.3g}",)
-    haar = next((item for item in stable if item.ensemble == "haar"), None)
-    if haar is not None:
-        return haar, (
+        family, widest = max(pairs, key=lambda pair: pair[1].safe_scale)
+        return family, widest, (f"no family is stable at this scale; stay below {widest.safe_scale:.3g}",)
+    rigid = next((pair for pair in stable if is_bi_invariant(pair[0]) and known_facts(pair[0]).excess < 1e-9), None)
+    if rigid is not None:
+        return *rigid, (
             "orthogonal weights: moduli of the eigenvalues of W do not fluctuate from matrix to matrix",
             "its length variance diverges more slowly than that of independent entries (exponent 3 instead of 4)"
             if isinstance(given, str)
             else "stable at the given scale",
         )
-    best = min(stable, key=lambda item: item.iterations)
-    return best, ("the family that settles fastest among those considered",)
+    family, best = min(stable, key=lambda pair: pair[1].iterations)
+    return family, best, ("the family that settles fastest among those considered",)
 
 
-def _warnings(
-    best: Forecast, budget: int | None, activation: Activation, ensemble: str | AbstractEnsemble
-) -> tuple[str, ...]:
+def _warnings(best: Forecast, budget: int | None, left_out: dict[str, str]) -> tuple[str, ...]:
     found = []
     if not best.valid:
         found.append("no stable equilibrium is predicted at this scale: lower it")
@@ -203,8 +215,7 @@ def _warnings(
         found.append(
             f"the slowest inputs may need about {best.iterations_largest:.0f} iterations, above the budget of {budget}"
         )
-    if not activation.is_monotone and ensemble == "any":
-        found.append(f"{activation.name} is not monotone: symmetric families have no theory and were left out")
+    found.extend(f"{name} was left out: {reason}" for name, reason in left_out.items())
     return tuple(found)
 
 
@@ -229,4 +240,5 @@ def _curve(family: AbstractEnsemble, problem: dict[str, object], critical: float
     top = 1.1 * math.sqrt(critical) if math.isfinite(critical) else 10.0
     scales = torch.linspace(0.02 * top, top, 40, dtype=torch.float64)
     radius: Any = mean_field(family, weight_var=scales.square(), **problem).radius  # type: ignore[arg-type]
-    return Curve(family.name, math.sqrt(critical), scales.tolist(), radius.tolist(), iterations(radius, tol).tolist())
+    steps = iterations(radius, tol)
+    return Curve(family.name, math.sqrt(critical), scales.tolist(), radius.tolist(), steps.tolist(), family)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import math
 
 import pytest
@@ -8,9 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from separatrix.core import InvalidInput
 from separatrix.matrices.ensembles import (
-    ENSEMBLES,
     GOE,
-    AbstractEnsemble,
     Antisymmetric,
     BiInvariant,
     DenseBlock,
@@ -22,64 +21,13 @@ from separatrix.matrices.ensembles import (
     RectangularOrthogonal,
     RotationInvariant,
     SymmetricOrthogonal,
+    catalogue,
     find_ensemble,
     goe_eigenvalues,
     haar_cosines,
+    register_ensemble,
 )
-
-FAMILIES: dict[str, AbstractEnsemble] = {
-    **ENSEMBLES,
-    "elliptic": Elliptic(0.4),
-    "rotation-invariant": RotationInvariant([2.0, -1.0, 0.5]),
-    "bi-invariant": BiInvariant([0.2, 1.0]),
-    "normal": Normal([1.0, 1j, -1j]),
-}
-
-
-@pytest.fixture(params=FAMILIES.values(), ids=FAMILIES.keys())
-def ensemble(request: pytest.FixtureRequest) -> AbstractEnsemble:
-    return request.param
-
-
-def test_mean_squared_singular_value_is_weight_var(ensemble: AbstractEnsemble, generator: torch.Generator) -> None:
-    matrices = ensemble.sample(120, 0.7, generator=generator, batch=(6,))
-    power = matrices.square().sum((-2, -1)) / 120
-    # the trace of one Gaussian matrix deviates by sqrt(2)/N, here 1%; the diagonal of GOE adds 1/N
-    assert float(power.mean()) == pytest.approx(0.7, rel=0.02)
-
-
-def test_same_seed_gives_the_same_bits_in_every_dtype(ensemble: AbstractEnsemble) -> None:
-    draws = [
-        ensemble.sample(8, 1.0, generator=torch.Generator().manual_seed(5), dtype=dtype)
-        for dtype in (torch.float64, torch.float64, torch.float32)
-    ]
-    assert torch.equal(draws[0], draws[1])
-    assert draws[2].dtype == torch.float32
-    assert torch.equal(draws[0].float(), draws[2])
-
-
-def test_global_generator_is_untouched(ensemble: AbstractEnsemble, generator: torch.Generator) -> None:
-    before = torch.random.get_rng_state()
-    ensemble.sample(6, 1.0, generator=generator)
-    assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_batched_scales_act_on_their_own_matrix(ensemble: AbstractEnsemble) -> None:
-    scales = torch.tensor([0.25, 4.0], dtype=torch.float64)
-    both = ensemble.sample(10, scales, generator=torch.Generator().manual_seed(1), batch=(2,))
-    unit = ensemble.sample(10, 1.0, generator=torch.Generator().manual_seed(1), batch=(2,))
-    torch.testing.assert_close(both, unit * scales.sqrt()[:, None, None])
-
-
-@pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf])
-def test_bad_weight_var_is_refused(ensemble: AbstractEnsemble, generator: torch.Generator, bad: float) -> None:
-    with pytest.raises(InvalidInput, match="weight_var"):
-        ensemble.sample(4, bad, generator=generator)
-
-
-def test_empty_width_is_refused(ensemble: AbstractEnsemble, generator: torch.Generator) -> None:
-    with pytest.raises(InvalidInput, match="width must be an integer of at least 1; got 0"):
-        ensemble.sample(0, 1.0, generator=generator)
+from stranger_families import ThreePoint
 
 
 def test_scale_that_does_not_fit_the_batch_is_refused(generator: torch.Generator) -> None:
@@ -113,13 +61,6 @@ def test_orthogonal_matrices_are_uniform_and_not_only_orthogonal(generator: torc
     assert float(traces.square().mean()) == pytest.approx(1, abs=5 * math.sqrt(2 / 4000))
     entries, _ = torch.linalg.qr(torch.randn(4000, 6, 6, generator=generator, dtype=torch.float64))
     assert abs(float(entries.diagonal(dim1=-2, dim2=-1).sum(-1).mean())) > 0.5  # what the fix is for
-
-
-def test_correlation_of_the_elliptic_family(generator: torch.Generator) -> None:
-    matrices = Elliptic(-0.6).sample(60, 1.0, generator=generator, batch=(20,))
-    upper = torch.triu_indices(60, 60, 1)
-    product = matrices[..., upper[0], upper[1]] * matrices[..., upper[1], upper[0]] * 60
-    assert float(product.mean()) == pytest.approx(-0.6, abs=5 * float(product.std()) / math.sqrt(product.numel()))
 
 
 def test_elliptic_ends_are_symmetric_and_antisymmetric(generator: torch.Generator) -> None:
@@ -215,8 +156,38 @@ def test_cosines_give_the_moduli_of_one_minus_an_orthogonal_matrix() -> None:
 
 def test_families_are_found_by_name() -> None:
     assert find_ensemble("elliptic:0.5") == Elliptic(0.5)
+    assert find_ensemble("elliptic:1e-1") == Elliptic(0.1)
     assert isinstance(find_ensemble("haar"), Haar)
-    with pytest.raises(InvalidInput, match=r"unknown ensemble 'har'\. Did you mean 'haar'"):
-        find_ensemble("har")
-    with pytest.raises(InvalidInput, match="tau must lie"):
-        find_ensemble("elliptic:7")
+    own = RotationInvariant([1.0, -1.0])
+    assert find_ensemble(own) is own
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("har", r"unknown ensemble 'har'\. Did you mean 'haar'"),
+        ("elliptic:7", r"tau must lie in \[-1, 1\].*got 7"),
+        ("elliptic:1e3", r"tau must lie in \[-1, 1\].*got 1000"),
+        ("elliptic:nan", r"tau must lie in \[-1, 1\]"),
+        ("elliptic:x", "elliptic:TAU needs a number as tau; got 'x'"),
+        ("elliptic", "unknown ensemble 'elliptic'. Did you mean 'elliptic:...'"),
+        ("", "unknown ensemble ''"),
+        (3, "ensemble must be a name or an AbstractEnsemble object; got 3 of type int"),
+        (None, "ensemble must be a name or an AbstractEnsemble object; got None"),
+        (Haar, "ensemble must be a name or an AbstractEnsemble object"),
+    ],
+)
+def test_what_is_no_family_is_refused_in_words(given: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        inspect.unwrap(find_ensemble)(given)  # users run without the type checks of the tests
+
+
+def test_registered_family_is_found_and_names_are_unique(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "ENSEMBLES", dict(catalogue.ENSEMBLES))
+    family = register_ensemble(ThreePoint())
+    assert find_ensemble("three-point") is family
+    taken = type("Taken", (ThreePoint,), {"name": "haar"})()
+    with pytest.raises(InvalidInput, match="the name 'haar' is taken by another family"):
+        register_ensemble(taken)
+    with pytest.raises(InvalidInput, match="must be a family, an AbstractEnsemble object; got str"):
+        inspect.unwrap(register_ensemble)("three-point")

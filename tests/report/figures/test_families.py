@@ -1,19 +1,29 @@
 from __future__ import annotations
 
-from separatrix.matrices.ensembles import find_ensemble
-from separatrix.report.figures.families import FAMILIES, family_look
+import pytest
+
+from separatrix.core import InvalidInput
+from separatrix.matrices.ensembles import ENSEMBLES, Elliptic
+from separatrix.report.figures.families import look
+from separatrix.report.figures.style import COLOURS
+from stranger_families import Circulant, ThreePoint
 
 
-def test_every_family_looks_different() -> None:
-    assert len({look.colour for look in FAMILIES.values()}) == len({look.mark for look in FAMILIES.values()})
-    assert len({(look.colour, look.mark) for look in FAMILIES.values()}) == len(FAMILIES)
+def test_every_registered_family_is_told_apart() -> None:
+    looks = [look(family) for family in (*ENSEMBLES.values(), Elliptic(0.5))]
+    assert len({(item.colour, item.marker) for item in looks}) == len(looks)
+    assert len({item.colour for item in looks}) == len(looks)
+    assert look("elliptic:0.5") == look(Elliptic(0.5))
+    assert look("haar").label == "orthogonal"
 
 
-def test_looks_belong_to_known_families_and_a_parameter_does_not_matter() -> None:
-    for name in FAMILIES:
-        assert find_ensemble(f"{name}:0.5" if name == "elliptic" else name).name.split(":")[0] == name
-    assert family_look("elliptic:0.5") is family_look("elliptic:-0.3")
+def test_a_stranger_is_drawn_as_it_says_or_in_grey() -> None:
+    assert look(ThreePoint()) == (COLOURS["yellow"], "*", "three points")
+    assert look(Circulant()) == (COLOURS["grey"], "x", "circulant")
+    assert look("nobody's family") == (COLOURS["grey"], "x", "nobody's family")
 
 
-def test_a_family_without_a_look_is_drawn_in_grey_under_its_own_name() -> None:
-    assert family_look("unheard-of").label == "unheard-of"
+def test_a_colour_nobody_knows_is_refused() -> None:
+    wrong = type("Wrong", (ThreePoint,), {"colour": "blu"})()
+    with pytest.raises(InvalidInput, match=r"unknown colour 'blu'\. Did you mean 'blue'"):
+        look(wrong)

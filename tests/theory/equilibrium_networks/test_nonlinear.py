@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import pytest
 import torch
@@ -190,17 +191,23 @@ def test_batch_and_single_calls_agree_and_kinds_are_kept() -> None:
     assert mean_field(GOE(), "tanh", weight_var=torch.tensor([0.25])).h_var.shape == (1,)
 
 
-@pytest.mark.parametrize("ensemble", [Gaussian(), GOE()])
-def test_input_inside_the_activation(ensemble: AbstractEnsemble, generator: torch.Generator) -> None:
-    width = 300
-    w = ensemble.sample(width, 0.36, generator=generator, batch=(8,))
+@pytest.mark.parametrize("cell", ["outside", "inside"])
+@pytest.mark.parametrize("ensemble", [Gaussian(), GOE()], ids=lambda e: e.name)
+def test_mean_squares_for_both_places_of_the_input(
+    ensemble: AbstractEnsemble, cell: Literal["outside", "inside"], generator: torch.Generator
+) -> None:
+    """h is what the activation is applied to: W z, or W z + x when the input enters inside."""
+    width, inside = 300, cell == "inside"
+    w = ensemble.sample(width, 0.2, generator=generator, batch=(8,))
     x = 0.5 + torch.randn(8, 4, width, generator=generator, dtype=torch.float64)
     z = torch.zeros_like(x)
     for _ in range(200):
-        z = torch.tanh(z @ w.mT + x)
-    values = z.square().mean((-2, -1))
-    theory = mean_field(ensemble, "tanh", weight_var=0.36, input_var=1.0, input_mean=0.5, cell="inside")
-    assert float(values.mean()) == pytest.approx(theory.q, abs=4 * float(values.std()) / math.sqrt(8) + 0.01)
+        z = torch.tanh(z @ w.mT + x) if inside else (z + torch.tanh(z @ w.mT) + x) / 2
+    h = z @ w.mT + (x if inside else 0)
+    theory = mean_field(ensemble, "tanh", weight_var=0.2, input_var=1.0, input_mean=0.5, cell=cell)
+    for measured, expected in ((z, theory.q), (h, theory.h_var)):
+        values = measured.square().mean((-2, -1))
+        assert float(values.mean()) == pytest.approx(expected, abs=4 * float(values.std()) / math.sqrt(8) + 0.01)
 
 
 def test_input_with_a_mean(generator: torch.Generator) -> None:

@@ -13,67 +13,10 @@ from separatrix.theory.free_probability import (
     Bernoulli,
     Discrete,
     MarchenkoPastur,
-    Reflected,
     Semicircle,
     TwoPoint,
     UniformLaw,
-    free_product,
-    free_sum,
 )
-
-POINTS = torch.tensor([0.3 + 0.7j, -1.2 - 0.4j, 5.0 + 0.1j], dtype=torch.complex128)
-LAWS: dict[str, tuple[AbstractLaw, list[float]]] = {
-    "semicircle": (Semicircle(2.0), [0, 2, 0, 8]),
-    "marchenko-pastur": (MarchenkoPastur(0.5), [1, 1.5, 2.75, 5.625]),
-    "marchenko-pastur with an atom": (MarchenkoPastur(2.0, 3.0), [3, 27, 297, 3645]),
-    "two points": (TwoPoint(0.5), [0, 0.5, 0, 0.25]),
-    "bernoulli": (Bernoulli(0.3), [0.3] * 4),
-    "uniform": (UniformLaw(-1.0, 2.0), [0.5, 1.0, 1.25, 2.2]),
-    "arcsine": (Arcsine(1.5), [0, 1.125, 0, 3 / 8 * 1.5**4]),
-    "atoms": (Discrete([1.0, -2.0], [0.75, 0.25]), [0.25, 1.75, -1.25, 4.75]),
-    "atoms and density": (
-        AtomsAndDensity(lambda t: torch.full_like(t, 0.5), 0.0, 1.0, [2.0], [0.5]),
-        [0.25 + 1, 1 / 6 + 2, 0.125 + 4, 0.1 + 8],
-    ),
-    "sum": (free_sum(UniformLaw(0.0, 1.0), TwoPoint(1.0)), [0.5, 1 / 3 + 1]),
-    "product": (free_product(UniformLaw(0.0, 1.0), TwoPoint(1.0)), [0, 0.25]),
-    "reflected": (Reflected(Bernoulli(0.3)), [-0.3, 0.3, -0.3, 0.3]),
-}
-
-
-@pytest.fixture(params=LAWS.values(), ids=LAWS.keys())
-def case(request: pytest.FixtureRequest) -> tuple[AbstractLaw, list[float]]:
-    return request.param
-
-
-def test_moments_by_contour_are_the_known_ones(case: tuple[AbstractLaw, list[float]]) -> None:
-    law, expected = case
-    assert law.moments(len(expected)).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def test_transform_is_analytic_with_the_derivative_it_claims(case: tuple[AbstractLaw, list[float]]) -> None:
-    law, _ = case
-    step = 1e-5
-    for direction in (1.0, 1j):  # the same derivative along both axes: analytic
-        shift = step * direction
-        slope = (law.stieltjes(POINTS + shift) - law.stieltjes(POINTS - shift)) / (2 * shift)
-        torch.testing.assert_close(slope, law.stieltjes_prime(POINTS), atol=2e-8, rtol=2e-8)
-
-
-def test_transform_maps_half_planes_and_is_one_over_z_at_infinity(case: tuple[AbstractLaw, list[float]]) -> None:
-    law, _ = case
-    values = law.stieltjes(POINTS)
-    assert bool((values.imag * POINTS.imag < 0).all())
-    torch.testing.assert_close(law.stieltjes(POINTS.conj()), values.conj().resolve_conj())
-    far = torch.tensor([1e6j], dtype=torch.complex128)
-    torch.testing.assert_close(law.stieltjes(far) * far, torch.ones_like(far), atol=1e-5, rtol=0)
-
-
-def test_support_lies_within_the_edges(case: tuple[AbstractLaw, list[float]]) -> None:
-    law, _ = case
-    low, high = law.edges()
-    outside = torch.tensor([low - 0.05, high + 0.05], dtype=torch.float64)
-    assert law.density(outside).abs().max() < 1e-6
 
 
 @pytest.mark.parametrize(

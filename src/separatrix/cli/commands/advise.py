@@ -25,7 +25,7 @@ def advise() -> None:
 @app.command("deq")
 def deq_command(
     phi: Annotated[
-        str, typer.Option(help="Activation: tanh, hardtanh, relu, erf, sigmoid, softplus, gelu, linear.")
+        str, typer.Option(help="Activation, such as tanh, hardtanh or relu; an unknown name lists all.")
     ] = "tanh",
     width: Annotated[int, typer.Option(help="Width of the state.")] = 512,
     input_std: Annotated[float, typer.Option(help="Standard deviation of the injected input, per coordinate.")] = 1.0,

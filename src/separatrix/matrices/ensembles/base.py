@@ -1,20 +1,25 @@
 """What every matrix family promises, and the checks they share.
 
 A family is declared at unit scale and sampled at ``weight_var``, the expected normalised trace of W^T W (for a
-matrix with independent entries: the variance of an entry times the width). What follows from a law (moments,
-spectral edges, critical scales) lives in ``separatrix.theory``.
+matrix with independent entries: the variance of an entry times the width). It says what it knows of itself as plain
+``Facts``; what follows from them (moments, spectral edges, critical scales) is derived in ``separatrix.theory``.
 """
 
 from __future__ import annotations
 
 import abc
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, as_float64, require_integer
+
+from .facts import Facts
+
+if TYPE_CHECKING:
+    from .rectangular import AbstractRectangularEnsemble
 
 Scale: TypeAlias = float | int | Tensor
 """A non-negative number, or a tensor of them that broadcasts to the batch."""
@@ -23,7 +28,10 @@ Scale: TypeAlias = float | int | Tensor
 class AbstractEnsemble(abc.ABC):
     """A family of random square matrices.
 
-    To add one, write ``name``, ``law`` and ``unit``; ``sample`` checks the arguments, draws in float64 and scales.
+    To add one, write ``name``, ``law`` and ``unit``; ``sample`` checks the arguments, draws in float64 and scales. With
+    ``facts`` theory and advice cover the family; with ``rectangular`` it fills weights that are not square; ``label``,
+    ``colour`` and ``marker`` are for figures. Enter it with ``register_ensemble`` (ours: in ``catalogue.py``) to have
+    it found by name, and in the contract test.
     """
 
     name: ClassVar[str]
@@ -31,6 +39,33 @@ class AbstractEnsemble(abc.ABC):
 
     law: ClassVar[str]
     """The distribution at unit scale, in one line."""
+
+    label: ClassVar[str]
+    """What figures call it; the name if left out."""
+
+    colour: ClassVar[str] = "grey"
+    """In figures: a name of the house's palette (``report.figures.style``)."""
+
+    marker: ClassVar[str] = "x"
+    """In figures: a marker of matplotlib."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not hasattr(cls, "label") and hasattr(cls, "name"):
+            cls.label = cls.name
+
+    @classmethod
+    def parse(cls, text: str) -> AbstractEnsemble:
+        """The family whose parameter is written ``text`` (of ``name:text``); for families with one parameter."""
+        raise InvalidInput(f"the {cls.name} family takes no parameter; got {text!r}.")
+
+    def facts(self) -> Facts | None:
+        """What is known of the family at unit scale; ``None`` if no theory is to cover it."""
+        return None
+
+    def rectangular(self) -> AbstractRectangularEnsemble | None:
+        """The form of the family with any number of rows and columns; ``None`` if it is only square."""
+        return None
 
     @abc.abstractmethod
     def unit(
@@ -63,6 +98,7 @@ class AbstractEnsemble(abc.ABC):
         basis.
 
         Example:
+            >>> from separatrix.matrices.ensembles import Haar
             >>> generator = torch.Generator().manual_seed(0)
             >>> Haar().sample(3, 0.25, generator=generator, batch=(5,)).shape
             torch.Size([5, 3, 3])

@@ -13,6 +13,8 @@ from torch import Tensor
 from separatrix.core import InvalidInput
 
 from .base import AbstractEnsemble, normal_entries
+from .facts import Facts
+from .rectangular import RectangularGaussian
 
 
 @final
@@ -22,12 +24,23 @@ class Gaussian(AbstractEnsemble):
 
     name: ClassVar[str] = "gaussian"
     law: ClassVar[str] = "independent entries N(0, weight_var / width)"
+    label: ClassVar[str] = "independent entries"
+    colour: ClassVar[str] = "blue"
+    marker: ClassVar[str] = "o"
 
     def unit(
         self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
     ) -> Float[Tensor, "*batch n n"]:
         """Entries N(0, 1 / width)."""
         return normal_entries(*batch, width, width, generator=generator) / math.sqrt(width)
+
+    def facts(self) -> Facts:
+        """Correlation 0."""
+        return Facts.gaussian(0.0)
+
+    def rectangular(self) -> RectangularGaussian:
+        """Independent entries in any shape."""
+        return RectangularGaussian()
 
 
 @final
@@ -37,6 +50,9 @@ class GOE(AbstractEnsemble):
 
     name: ClassVar[str] = "goe"
     law: ClassVar[str] = "(A + A^T) / sqrt(2 width) with A standard normal, times sqrt(weight_var)"
+    label: ClassVar[str] = "GOE"
+    colour: ClassVar[str] = "green"
+    marker: ClassVar[str] = "^"
 
     def unit(
         self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
@@ -44,6 +60,10 @@ class GOE(AbstractEnsemble):
         """(A + A^T) / sqrt(2 width)."""
         entries = normal_entries(*batch, width, width, generator=generator)
         return (entries + entries.mT) / math.sqrt(2 * width)
+
+    def facts(self) -> Facts:
+        """Correlation 1."""
+        return Facts.gaussian(1.0)
 
 
 @final
@@ -53,6 +73,8 @@ class Antisymmetric(AbstractEnsemble):
 
     name: ClassVar[str] = "antisymmetric"
     law: ClassVar[str] = "(A - A^T) / sqrt(2 width) with A standard normal, times sqrt(weight_var)"
+    colour: ClassVar[str] = "purple"
+    marker: ClassVar[str] = "v"
 
     def unit(
         self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
@@ -60,6 +82,10 @@ class Antisymmetric(AbstractEnsemble):
         """(A - A^T) / sqrt(2 width)."""
         entries = normal_entries(*batch, width, width, generator=generator)
         return (entries - entries.mT) / math.sqrt(2 * width)
+
+    def facts(self) -> Facts:
+        """Correlation -1."""
+        return Facts.gaussian(-1.0)
 
 
 @final
@@ -74,6 +100,8 @@ class Elliptic(AbstractEnsemble):
 
     name: ClassVar[str] = "elliptic"
     law: ClassVar[str] = "sqrt((1 + tau) / 2) GOE + sqrt((1 - tau) / 2) antisymmetric, times sqrt(weight_var)"
+    colour: ClassVar[str] = "sky"
+    marker: ClassVar[str] = "P"
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.tau) and abs(self.tau) <= 1):
@@ -86,3 +114,21 @@ class Elliptic(AbstractEnsemble):
         symmetric = GOE().unit(width, generator=generator, batch=batch)
         antisymmetric = Antisymmetric().unit(width, generator=generator, batch=batch)
         return math.sqrt((1 + self.tau) / 2) * symmetric + math.sqrt((1 - self.tau) / 2) * antisymmetric
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """With its correlation."""
+        return f"elliptic, τ = {self.tau:g}"
+
+    @classmethod
+    def parse(cls, text: str) -> Elliptic:
+        """``elliptic:0.5``."""
+        try:
+            tau = float(text)
+        except ValueError:
+            raise InvalidInput(f"elliptic:TAU needs a number as tau; got {text!r}.") from None
+        return cls(tau)
+
+    def facts(self) -> Facts:
+        """Correlation tau."""
+        return Facts.gaussian(self.tau)

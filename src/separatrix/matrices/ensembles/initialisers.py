@@ -13,11 +13,55 @@ from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, ShapeError
 
-from .base import AbstractEnsemble
-from .gaussian import GOE, Antisymmetric
-from .rectangular import AbstractRectangularEnsemble, RectangularGaussian, RectangularOrthogonal
+from .catalogue import find_ensemble
+from .dense_block import Family
+from .gaussian import GOE, Antisymmetric, Gaussian
+from .invariant import Haar
+from .rectangular import AbstractRectangularEnsemble
 
 Target = TypeVar("Target", bound=nn.Module | Tensor)
+
+
+@torch.no_grad()
+def initialise_(
+    target: Target, ensemble: Family, weight_var: float | int = 1.0, *, generator: torch.Generator
+) -> Target:
+    """Fill a weight from any family.
+
+    Args:
+        target: a parameter, a tensor, or a module with a ``weight`` (``nn.Linear``), which is filled in place.
+        ensemble: a family or its name; one that is only square refuses another shape.
+        weight_var: variance of an entry times the fan-in.
+        generator: the source of randomness.
+
+    Returns:
+        The target.
+
+    Example:
+        >>> layer = torch.nn.Linear(4, 4)
+        >>> initialise_(layer, "symmetric-orthogonal", 0.5, generator=torch.Generator().manual_seed(0)) is layer
+        True
+    """
+    weight = _weight(target)
+    if weight.ndim < 2:
+        raise ShapeError(f"the weight must be a matrix (rows, columns); got shape {tuple(weight.shape)}.")
+    *batch, rows, columns = weight.shape
+    if isinstance(ensemble, AbstractRectangularEnsemble):
+        form: AbstractRectangularEnsemble | None = ensemble
+    else:
+        ensemble = find_ensemble(ensemble)
+        form = ensemble.rectangular()
+        if form is None and rows != columns:
+            raise ShapeError(
+                f"the weight must be square for the {ensemble.name} family; got shape {tuple(weight.shape)}. "
+                "Use a family that has a rectangular form, such as 'gaussian' or 'haar'."
+            )
+        if rows == columns:
+            weight.copy_(ensemble.sample(rows, weight_var, generator=generator, batch=tuple(batch)))
+            return target
+    assert form is not None
+    weight.copy_(form.sample(rows, columns, weight_var, generator=generator, batch=tuple(batch)))
+    return target
 
 
 def gaussian_(target: Target, weight_var: float | int = 1.0, *, generator: torch.Generator) -> Target:
@@ -36,7 +80,7 @@ def gaussian_(target: Target, weight_var: float | int = 1.0, *, generator: torch
         >>> gaussian_(layer, 0.5, generator=torch.Generator().manual_seed(0)) is layer
         True
     """
-    return _fill(target, RectangularGaussian(), weight_var, generator)
+    return initialise_(target, Gaussian(), weight_var, generator=generator)
 
 
 def haar_(target: Target, weight_var: float | int = 1.0, *, generator: torch.Generator) -> Target:
@@ -45,41 +89,17 @@ def haar_(target: Target, weight_var: float | int = 1.0, *, generator: torch.Gen
     Unlike ``torch.nn.init.orthogonal_`` a tall weight is scaled so that its entries have the variance that
     ``gaussian_`` gives them; for square and wide weights the two scales agree.
     """
-    return _fill(target, RectangularOrthogonal("fan_in"), weight_var, generator)
+    return initialise_(target, Haar(), weight_var, generator=generator)
 
 
 def goe_(target: Target, weight_var: float | int = 1.0, *, generator: torch.Generator) -> Target:
     """Fill a square weight with a symmetric Gaussian matrix (variance weight_var / width off the diagonal)."""
-    return _fill(target, GOE(), weight_var, generator)
+    return initialise_(target, GOE(), weight_var, generator=generator)
 
 
 def antisymmetric_(target: Target, weight_var: float | int = 1.0, *, generator: torch.Generator) -> Target:
     """Fill a square weight with an antisymmetric Gaussian matrix (variance weight_var / width off the diagonal)."""
-    return _fill(target, Antisymmetric(), weight_var, generator)
-
-
-@torch.no_grad()
-def _fill(
-    target: Target,
-    ensemble: AbstractEnsemble | AbstractRectangularEnsemble,
-    weight_var: float | int,
-    generator: torch.Generator,
-) -> Target:
-    weight = _weight(target)
-    if weight.ndim < 2:
-        raise ShapeError(f"the weight must be a matrix (rows, columns); got shape {tuple(weight.shape)}.")
-    *batch, rows, columns = weight.shape
-    if isinstance(ensemble, AbstractRectangularEnsemble):
-        matrix = ensemble.sample(rows, columns, weight_var, generator=generator, batch=tuple(batch))
-    elif rows != columns:
-        raise ShapeError(
-            f"the weight must be square for the {ensemble.name} family; got shape {tuple(weight.shape)}. "
-            "Use gaussian_ or haar_ for a rectangular weight."
-        )
-    else:
-        matrix = ensemble.sample(rows, weight_var, generator=generator, batch=tuple(batch))
-    weight.copy_(matrix)
-    return target
+    return initialise_(target, Antisymmetric(), weight_var, generator=generator)
 
 
 def _weight(target: nn.Module | Tensor) -> Tensor:

@@ -13,6 +13,8 @@ from torch import Tensor
 from separatrix.core import InvalidInput, as_float64, as_tensor
 
 from .base import AbstractEnsemble, haar_orthogonal
+from .facts import REAL, Facts
+from .rectangular import RectangularOrthogonal
 
 
 @final
@@ -22,12 +24,23 @@ class Haar(AbstractEnsemble):
 
     name: ClassVar[str] = "haar"
     law: ClassVar[str] = "sqrt(weight_var) times an orthogonal matrix, uniform on the group"
+    label: ClassVar[str] = "orthogonal"
+    colour: ClassVar[str] = "vermilion"
+    marker: ClassVar[str] = "s"
 
     def unit(
         self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
     ) -> Float[Tensor, "*batch n n"]:
         """Uniform on the orthogonal group."""
         return haar_orthogonal(width, width, generator=generator, batch=batch)
+
+    def facts(self) -> Facts:
+        """All singular values equal."""
+        return Facts.two_sided(excess=0.0)
+
+    def rectangular(self) -> RectangularOrthogonal:
+        """Orthonormal rows or columns, entries of variance weight_var / columns."""
+        return RectangularOrthogonal("fan_in")
 
 
 @final
@@ -37,6 +50,9 @@ class SymmetricOrthogonal(AbstractEnsemble):
 
     name: ClassVar[str] = "symmetric-orthogonal"
     law: ClassVar[str] = "O diag(+1, ..., -1) O^T with balanced signs and O uniform, times sqrt(weight_var)"
+    label: ClassVar[str] = "symmetric orthogonal"
+    colour: ClassVar[str] = "orange"
+    marker: ClassVar[str] = "D"
 
     def unit(
         self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
@@ -47,6 +63,10 @@ class SymmetricOrthogonal(AbstractEnsemble):
         flip = torch.randint(0, 2, (*batch, 1), generator=generator, device=basis.device).to(basis.dtype)
         signs = signs * (1 - 2 * flip)
         return (basis * signs[..., None, :]) @ basis.mT
+
+    def facts(self) -> Facts:
+        """Eigenvalues 1 and -1, half each."""
+        return Facts.normal([1.0, -1.0])
 
 
 @final
@@ -74,6 +94,10 @@ class RotationInvariant(AbstractEnsemble):
         values = _resample(self.eigenvalues, width, generator, batch)
         basis = haar_orthogonal(width, width, generator=generator, batch=batch)
         return (basis * values[..., None, :]) @ basis.mT
+
+    def facts(self) -> Facts:
+        """The given eigenvalues."""
+        return Facts.normal(self.eigenvalues)
 
 
 @final
@@ -106,6 +130,10 @@ class BiInvariant(AbstractEnsemble):
         right = haar_orthogonal(width, width, generator=generator, batch=batch)
         return (left * values[..., None, :]) @ right
 
+    def facts(self) -> Facts:
+        """The fourth moment of the given singular values."""
+        return Facts.two_sided(excess=max(float(self.singular_values.pow(4).mean()) - 1, 0.0))
+
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,8 +164,8 @@ class Normal(AbstractEnsemble):
         self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()
     ) -> Float[Tensor, "*batch n n"]:
         """Real eigenvalues and conjugate pairs in their proportions, each by systematic resampling."""
-        real = self.eigenvalues[self.eigenvalues.imag.abs() <= _REAL].real
-        upper = self.eigenvalues[self.eigenvalues.imag > _REAL]
+        real = self.eigenvalues[self.eigenvalues.imag.abs() <= REAL].real
+        upper = self.eigenvalues[self.eigenvalues.imag > REAL]
         n_pairs = _count_pairs(width, len(real), len(upper), generator)
         blocks = torch.zeros(*batch, width, width, dtype=torch.float64, device=generator.device)
         if n_pairs:
@@ -152,9 +180,9 @@ class Normal(AbstractEnsemble):
         basis = haar_orthogonal(width, width, generator=generator, batch=batch)
         return basis @ blocks @ basis.mT
 
-
-_REAL = 1e-12
-"""An imaginary part below this, for eigenvalues of unit mean square, counts as zero."""
+    def facts(self) -> Facts:
+        """The given eigenvalues."""
+        return Facts.normal(self.eigenvalues)
 
 
 def _unit_sample(values: Any, name: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rectangular families, and the pair of matrices of a dense block (width to hidden and back).
+"""Rectangular families.
 
 ``weight_var`` is the variance of an entry times the number of columns, the fan-in, so that both families keep the
 mean square of their input at ``weight_var`` times it.
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, require_integer
 
-from .base import AbstractEnsemble, Scale, haar_orthogonal, normal_entries, weight_scale
+from .base import Scale, haar_orthogonal, normal_entries, weight_scale
 
 
 class AbstractRectangularEnsemble(abc.ABC):
@@ -91,46 +91,3 @@ class RectangularOrthogonal(AbstractRectangularEnsemble):
         """Semi-orthogonal, times sqrt(max(rows, columns) / columns) for the fan-in scale."""
         factor = math.sqrt(max(rows, columns) / columns) if self.scale == "fan_in" else 1.0
         return factor * haar_orthogonal(rows, columns, generator=generator, batch=batch)
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class DenseBlock:
-    """The two matrices of a dense block, ``width -> hidden -> width`` (the document's 700-2800-700).
-
-    Args:
-        ensemble: a rectangular family, or a square one when ``hidden`` equals the width.
-        hidden: the inner width; ``None`` means the outer one.
-    """
-
-    ensemble: AbstractEnsemble | AbstractRectangularEnsemble
-    hidden: int | None = None
-
-    @property
-    def name(self) -> str:
-        """``block(gaussian)`` and the like."""
-        return f"block({self.ensemble.name})"
-
-    def sample(
-        self,
-        width: int,
-        weight_var: Scale,
-        *,
-        generator: torch.Generator,
-        batch: tuple[int, ...] = (),
-        dtype: torch.dtype = torch.float64,
-    ) -> tuple[Float[Tensor, "*batch hidden width"], Float[Tensor, "*batch width hidden"]]:
-        """The matrix into the hidden layer and the one out of it, independent of each other."""
-        hidden = width if self.hidden is None else require_integer(self.hidden, "hidden", at_least=1)
-        if isinstance(self.ensemble, AbstractRectangularEnsemble):
-            up = self.ensemble.sample(hidden, width, weight_var, generator=generator, batch=batch, dtype=dtype)
-            down = self.ensemble.sample(width, hidden, weight_var, generator=generator, batch=batch, dtype=dtype)
-            return up, down
-        if hidden != width:
-            raise InvalidInput(
-                f"hidden must equal the width for the square family {self.ensemble.name!r}; "
-                f"got width {width} and hidden {hidden}. Use a rectangular family."
-            )
-        up = self.ensemble.sample(width, weight_var, generator=generator, batch=batch, dtype=dtype)
-        down = self.ensemble.sample(width, weight_var, generator=generator, batch=batch, dtype=dtype)
-        return up, down

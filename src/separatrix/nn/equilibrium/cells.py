@@ -16,18 +16,8 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.errors import InvalidInput
-from separatrix.core.names import resolve, suggest_options
-from separatrix.matrices.ensembles import (
-    AbstractEnsemble,
-    AbstractRectangularEnsemble,
-    DenseBlock,
-    Gaussian,
-    Haar,
-    RectangularGaussian,
-    RectangularOrthogonal,
-    find_ensemble,
-)
+from separatrix.core.names import suggest_options
+from separatrix.matrices.ensembles import AbstractEnsemble, AbstractRectangularEnsemble, DenseBlock, find_ensemble
 
 Activation: TypeAlias = Callable[[Tensor], Tensor]
 Family: TypeAlias = AbstractEnsemble | str
@@ -71,8 +61,7 @@ class TanhCell(nn.Module):
     ) -> None:
         super().__init__()
         width = require_integer(width, "width", at_least=1)
-        family = _square_family(ensemble)
-        matrix = family.sample(width, weight_var, generator=generator, dtype=dtype)
+        matrix = find_ensemble(ensemble).sample(width, weight_var, generator=generator, dtype=dtype)
         self.linear = empty_linear(width, width, bias=bias, dtype=dtype)
         fill_linear(self.linear, matrix)
         self.phi = phi
@@ -92,7 +81,7 @@ class ResidualCell(nn.Module):
     Args:
         width: dimension of state and input.
         hidden: inner width; by default 4 times the width, and the width itself for families that are only square.
-        ensemble: family of W1 and W2; ``"gaussian"`` and ``"haar"`` also exist as rectangles.
+        ensemble: family of W1 and W2, as an object or by name.
         weight_var: variance of an entry times the fan-in of its matrix.
         phi: the activation.
         generator: source of randomness of the initial matrices.
@@ -158,7 +147,7 @@ class DenseLayers(nn.Module):
 
 
 def dense_block(ensemble: DenseFamily, width: int, hidden: int | None) -> DenseBlock:
-    """The pair of matrices of a dense block: rectangles for ``gaussian`` and ``haar``, squares for the others.
+    """The pair of matrices of a dense block: rectangles where the family has that form, else squares.
 
     Args:
         ensemble: a family or its name.
@@ -166,26 +155,12 @@ def dense_block(ensemble: DenseFamily, width: int, hidden: int | None) -> DenseB
         hidden: inner width; ``None`` means 4 times the width, or the width for a family that is only square.
 
     Raises:
-        InvalidInput: a square family with an inner width that differs from the outer one.
+        InvalidInput: a square family with an inner width that differs from the outer one (when it is sampled).
     """
     width = require_integer(width, "width", at_least=1)
-    family = ensemble if isinstance(ensemble, AbstractRectangularEnsemble) else _square_family(ensemble)
-    if isinstance(family, Gaussian):
-        family = RectangularGaussian()
-    elif isinstance(family, Haar):
-        family = RectangularOrthogonal()
-    if isinstance(family, AbstractRectangularEnsemble):
-        return DenseBlock(family, 4 * width if hidden is None else hidden)
-    if hidden not in (None, width):
-        raise InvalidInput(
-            f"hidden must equal the width for the square family {family.name!r}; got width {width} and hidden "
-            f"{hidden}. Leave hidden out, or use 'gaussian' or 'haar'."
-        )
-    return DenseBlock(family, width)
-
-
-def _square_family(given: object) -> AbstractEnsemble:
-    return find_ensemble(given) if isinstance(given, str) else resolve("ensemble", given, {}, base=AbstractEnsemble)
+    if hidden is None:
+        hidden = width if DenseBlock(ensemble).is_square else 4 * width
+    return DenseBlock(ensemble, hidden)
 
 
 def empty_linear(columns: int, rows: int, *, bias: bool = True, dtype: torch.dtype = torch.float32) -> nn.Linear:

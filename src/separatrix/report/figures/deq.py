@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from .families import family_look
+from .families import look
 from .style import PALETTE, ink, new_figure, single_axes, styled
 
 Rows = Sequence[Mapping[str, Any]]
@@ -18,11 +18,8 @@ Rows = Sequence[Mapping[str, Any]]
 _LABELS = {"h_var": "variance of the preactivations, h·h / N", "radius": "spectral radius of the Jacobian"}
 
 
-def _by_family(rows: Rows) -> Iterator[tuple[str, str, str, Rows]]:
-    """Each family's name, colour, mark and rows."""
-    for family in dict.fromkeys(str(row["family"]) for row in rows):
-        look = family_look(family)
-        yield family, look.colour, look.mark, [row for row in rows if row["family"] == family]
+def _families(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(str(row["family"]) for row in rows))
 
 
 def _column(rows: Rows, name: str) -> numpy.ndarray:
@@ -33,11 +30,13 @@ def _column(rows: Rows, name: str) -> numpy.ndarray:
 def length_variance(rows: Rows, width: int) -> Figure:
     """Measured traces and the infinite-width lines against the distance to criticality, on logarithmic axes."""
     figure, axes = single_axes()
-    for family, colour, marker, chosen in _by_family(rows):
+    for family in _families(rows):
+        colour, marker, label = look(family)
+        chosen = [row for row in rows if row["family"] == family]
         delta = _column(chosen, "delta")
         order = numpy.argsort(delta)
         axes.loglog(delta[order], _column(chosen, "theory")[order], color=colour, lw=1)
-        axes.loglog(delta, _column(chosen, "measured"), marker, color=colour, label=f"{family}, one matrix per seed")
+        axes.loglog(delta, _column(chosen, "measured"), marker, color=colour, label=f"{label}, one matrix per seed")
     axes.invert_xaxis()
     axes.set_xlabel(r"distance to criticality, $\delta = 1 - V/V_c$")
     axes.set_ylabel(r"tr $[(1-W)^{\rm T}(1-W)]^{-2}$")
@@ -50,14 +49,16 @@ def length_variance(rows: Rows, width: int) -> Figure:
 def scale_curves(rows: Rows, quantity: str) -> Figure:
     """A measured quantity with error bars over matrices, our theory (line) and the document's (dotted)."""
     figure, axes = single_axes()
-    for family, colour, marker, chosen in _by_family(rows):
+    for family in _families(rows):
+        colour, marker, label = look(family)
+        chosen = [row for row in rows if row["family"] == family]
         scale, measured = _column(chosen, "scale"), _column(chosen, quantity)
         error = _column(chosen, f"{quantity}_se")
-        axes.errorbar(scale, measured, 2 * error, fmt=marker, color=colour, capsize=2, label=f"{family}, simulated")
-        axes.plot(scale, _column(chosen, f"theory_{quantity}"), color=colour, lw=1.2, label=f"{family}, theory")
-        if family == "goe":
-            document = _column(chosen, f"document_{quantity}")
-            axes.plot(scale, document, color=colour, ls=":", label="goe, free independence")
+        axes.errorbar(scale, measured, 2 * error, fmt=marker, color=colour, capsize=2, label=f"{label}, simulated")
+        axes.plot(scale, _column(chosen, f"theory_{quantity}"), color=colour, lw=1.2, label=f"{label}, theory")
+        document = _column(chosen, f"document_{quantity}")
+        if not numpy.allclose(document, _column(chosen, f"theory_{quantity}"), rtol=1e-3, equal_nan=True):
+            axes.plot(scale, document, color=colour, ls=":", label=f"{label}, free independence")
     if quantity == "radius":
         axes.axhline(1, color=ink(), lw=0.8, ls="--")
         axes.set_ylim(0, 1.8)
@@ -72,16 +73,19 @@ def scale_curves(rows: Rows, quantity: str) -> Figure:
 def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) -> Figure:
     """Change of h at the last step, and where the theories place the transition."""
     figure, axes = single_axes()
-    for family, colour, marker, chosen in _by_family(rows):
+    for family in _families(rows):
+        colour, marker, label = look(family)
+        chosen = [row for row in rows if row["family"] == family]
         change = numpy.maximum(_column(chosen, "change"), 1e-11)
         error = _column(chosen, "change_se")
         scale = _column(chosen, "scale")
         lower = numpy.minimum(2 * error, 0.9 * change)  # a bar below zero has no place on a logarithmic axis
         axes.errorbar(
-            scale, change, [lower, 2 * error], fmt=marker, ls="-", lw=0.7, color=colour, capsize=2, label=family
+            scale, change, [lower, 2 * error], fmt=marker, ls="-", lw=0.7, color=colour, capsize=2, label=label
         )
         axes.axvline(critical[family], color=colour, ls="--", lw=1.2)
-    axes.axvline(document_goe, color=family_look("goe").colour, ls=":", lw=1.4, label="goe, free independence")
+    goe = look("goe")
+    axes.axvline(document_goe, color=goe.colour, ls=":", lw=1.4, label=f"{goe.label}, free independence")
     axes.set_yscale("log")
     axes.set_xlabel("scale of the weights √V")
     axes.set_ylabel(r"$|h_{t+1} - h_t|$ at the last step")
@@ -105,7 +109,7 @@ def theory_against_simulation(rows: Rows) -> Figure:
         axes.margins(y=0.08)
     grid[0, 0].set_yticks(position, [f"{row['family']}, {row['phi']}, {row['scale']:.2g}" for row in rows])
     grid[0, 0].invert_yaxis()
-    figure.suptitle("Cavity theory against simulation; bars are two standard errors over matrices")
+    figure.suptitle("Cavity theory against simulation; bars are two standard errors over matrices", fontsize=10)
     return figure
 
 
@@ -137,10 +141,12 @@ def moments(rows: Rows) -> Figure:
 def forecast(rows: Rows) -> Figure:
     """Forecast and counted iterations of plain iteration, mean and largest over inputs."""
     figure, axes = single_axes(width=5.6, height=4.6)
-    for family, colour, marker, chosen in _by_family(rows):
+    for family in _families(rows):
+        colour, marker, label = look(family)
+        chosen = [row for row in rows if row["family"] == family]
         predicted = _column(chosen, "forecast")
-        axes.loglog(predicted, _column(chosen, "mean"), marker, color=colour, label=f"{family}, mean")
-        axes.loglog(predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{family}, largest")
+        axes.loglog(predicted, _column(chosen, "mean"), marker, color=colour, label=f"{label}, mean")
+        axes.loglog(predicted, _column(chosen, "largest"), marker, color=colour, mfc="none", label=f"{label}, largest")
     limits = numpy.array([0.8 * _column(rows, "forecast").min(), 1.3 * _column(rows, "forecast").max()])
     axes.plot(limits, limits, color=ink(), lw=0.8)
     axes.fill_between(limits, 0.75 * limits, 1.25 * limits, color=ink(), alpha=0.08, lw=0)
@@ -159,12 +165,13 @@ def advice(result: Any) -> Figure:
     """The picture of an advice: spectral radius and iterations against the scale, family by family."""
     figure, grid = new_figure(1, 2, width=8.4, height=3.6)
     left, right = grid[0]
-    for curve in result.curves:
-        colour = family_look(curve.ensemble).colour
+    for place, curve in enumerate(result.curves):
+        colour, _, label = look(curve.family)
         scale, radius = numpy.asarray(curve.weight_scale), numpy.asarray(curve.radius)
-        thick = 3.5 if curve.ensemble == "gaussian" else 1.5  # drawn below the orthogonal curve, which is the same
+        covered = sum(numpy.allclose(radius, later.radius, equal_nan=True) for later in result.curves[place + 1 :])
+        thick = 1.5 + 2 * covered  # seen below the curves that are the same
         left.plot(scale, radius, color=colour, lw=thick)
-        right.semilogy(scale, numpy.asarray(curve.iterations), color=colour, lw=thick, label=curve.ensemble)
+        right.semilogy(scale, numpy.asarray(curve.iterations), color=colour, lw=thick, label=label)
         left.axvline(curve.critical_scale, color=colour, ls="--", lw=0.8)
     left.axhspan(*result.target_radius, color=PALETTE[2], alpha=0.12, lw=0)
     left.axhline(1, color=ink(), lw=0.8, ls="--")
@@ -178,6 +185,6 @@ def advice(result: Any) -> Figure:
 
 
 def _mark(left: Axes, right: Axes, result: Any) -> None:
-    colour = family_look(result.ensemble).colour
+    colour = next(look(curve.family).colour for curve in result.curves if curve.ensemble == result.ensemble)
     left.plot(result.weight_scale, result.radius, "*", ms=12, color=colour, mec=ink(), mew=0.5, zorder=5)
     right.plot(result.weight_scale, result.iterations, "*", ms=12, color=colour, mec=ink(), mew=0.5, zorder=5)

@@ -1,33 +1,34 @@
-"""How each family of matrices looks in every figure: colour, mark and name."""
+"""How a matrix family looks in figures: what it says itself, found through its name."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import final
+from typing import TYPE_CHECKING, NamedTuple
 
-from .style import PALETTE
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import resolve
+
+from .style import COLOURS
+
+if TYPE_CHECKING:
+    from separatrix.matrices.ensembles import AbstractEnsemble
 
 
-@final
-@dataclasses.dataclass(frozen=True)
-class Look:
-    """Colour, mark, and what the family is called in a legend."""
+class Look(NamedTuple):
+    """Colour (as matplotlib takes it), marker and label of a family."""
 
     colour: str
-    mark: str
+    marker: str
     label: str
 
 
-FAMILIES: dict[str, Look] = {
-    "gaussian": Look(PALETTE[0], "o", "independent entries"),
-    "haar": Look(PALETTE[1], "s", "orthogonal"),
-    "goe": Look(PALETTE[2], "^", "GOE"),
-    "antisymmetric": Look(PALETTE[3], "v", "antisymmetric"),
-    "symmetric-orthogonal": Look(PALETTE[4], "D", "symmetric orthogonal"),
-    "elliptic": Look(PALETTE[5], "P", "elliptic"),
-}
+def look(family: str | AbstractEnsemble) -> Look:
+    """The look of a family or of its name. A name that no family has is drawn in grey, under that name."""
+    from separatrix.matrices.ensembles import find_ensemble
 
-
-def family_look(name: str) -> Look:
-    """The look of a family by its name, with or without a parameter (``elliptic:0.5``); grey for one not listed."""
-    return FAMILIES.get(name.split(":")[0], Look(PALETTE[6], "x", name))
+    try:
+        found = find_ensemble(family)
+    except InvalidInput:
+        if not isinstance(family, str):
+            raise
+        return Look(COLOURS["grey"], "x", family)
+    return Look(resolve("colour", found.colour, COLOURS), found.marker, found.label)

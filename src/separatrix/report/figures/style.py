@@ -33,6 +33,9 @@ Drawn = TypeVar("Drawn")
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#F0E442")
 """Okabe and Ito's colours, told apart by readers with any colour vision; most distinct first."""
 
+COLOURS = dict(zip(("blue", "vermilion", "green", "purple", "orange", "sky", "grey", "yellow"), PALETTE, strict=True))
+"""The palette by name, for things that declare their own colour."""
+
 SEQUENTIAL = "viridis"
 DIVERGING = "RdBu_r"
 SUFFIXES = (".pdf", ".svg", ".png")

@@ -9,7 +9,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .families import family_look
+from .families import look
 from .plots import plots
 from .style import ink, new_figure, single_axes, styled
 
@@ -29,13 +29,13 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
         own = sorted((row for row in rows if row["family"] == family), key=lambda row: row["weight_scale"])
         scales = shift * numpy.array([row["weight_scale"] for row in own])
         widths = [row["half_width"] if numpy.isfinite(row["half_width"]) else 0.0 for row in own]
-        look = family_look(family)
+        colour, marker, label = look(family)
         means = [row["mean_error"] for row in own]
-        axes.errorbar(scales, means, yerr=widths, fmt=f"{look.mark}-", color=look.colour, label=look.label)
+        axes.errorbar(scales, means, yerr=widths, fmt=f"{marker}-", color=colour, label=label)
         axes.plot(scales, [row["median_error"] for row in own], "_", color=ink(), markersize=11)
         for entry in (entry for entry in errors if entry["family"] == family):
             values = entry["values"]
-            axes.plot([shift * entry["weight_scale"]] * len(values), values, ".", color=look.colour, alpha=0.4)
+            axes.plot([shift * entry["weight_scale"]] * len(values), values, ".", color=colour, alpha=0.4)
     axes.plot([], [], "_", color=ink(), markersize=11, label="median")
     axes.set_xscale("log")
     ticks = sorted({row["weight_scale"] for row in rows})
@@ -60,13 +60,13 @@ def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, s
     figure, axes = single_axes(width=6.0, height=3.6)
     families = list(dict.fromkeys(group["family"] for group in groups))
     for place, family in enumerate(families):
-        look = family_look(family)
+        colour, mark, _ = look(family)
         for group in (group for group in groups if group["family"] == family):
             x = scales.index(group["weight_scale"]) + 0.24 * (place - (len(families) - 1) / 2)
             label = {"label": names.get(family, family)} if group["weight_scale"] == scales[0] else {}
-            axes.plot([x] * len(group["values"]), group["values"], look.mark, color=look.colour, alpha=0.6, **label)
+            axes.plot([x] * len(group["values"]), group["values"], mark, color=colour, alpha=0.6, **label)
             mean = float(numpy.mean(group["values"]))
-            axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=look.colour, linewidth=2.5)
+            axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=colour, linewidth=2.5)
     axes.set_xticks(range(len(scales)), [f"{scale:g}" for scale in scales])
     axes.set_xlabel("initial scale √V of the dense block")
     axes.set_ylabel("test perplexity")
@@ -89,7 +89,7 @@ def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str
         shown = [curve for curve in curves if curve[panels] == value]
         for family in dict.fromkeys(curve["family"] for curve in shown):
             own = [curve for curve in shown if curve["family"] == family]
-            _draw_seeds(axes, own, family_look(family).colour, names.get(family, family))
+            _draw_seeds(axes, own, look(family).colour, names.get(family, family))
         axes.set_title(_PANELS[panels].format(value))
         axes.set_xlabel("step")
     grid[0, 0].set_ylabel("test loss (nats a symbol)")

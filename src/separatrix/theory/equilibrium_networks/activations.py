@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, unknown_name
+from separatrix.core import InvalidInput, resolve
 
 Pointwise: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -63,15 +63,9 @@ def find_activation(phi: str | Activation | Pointwise) -> Activation:
         >>> find_activation(lambda h: h.clamp(-2, 2)).kinks
         (-2.0, 2.0)
     """
-    if isinstance(phi, Activation):
-        return phi
-    if isinstance(phi, str):
-        if phi not in ACTIVATIONS:
-            raise unknown_name("activation", phi, ACTIVATIONS)
-        return ACTIVATIONS[phi]
-    if not callable(phi):
-        raise InvalidInput(f"phi must be a name or a function of a tensor; got {type(phi).__name__}.")
-    return _probe(phi)
+    if callable(phi):
+        return _probe(phi)
+    return resolve("activation", phi, ACTIVATIONS, base=Activation)
 
 
 @functools.lru_cache(maxsize=64)

@@ -9,6 +9,7 @@ See explanation/why-symmetric-matrices-are-different.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias, final
@@ -21,7 +22,7 @@ from separatrix.matrices.ensembles import AbstractEnsemble
 
 from ..free_probability import AbstractLaw
 from .activations import ACTIVATIONS, Activation
-from .families import gaussian_correlation, is_bi_invariant, symmetric_law, unknown_family
+from .families import gaussian_correlation, is_bi_invariant, require_uniform_basis, symmetric_law, unknown_family
 from .field_averages import FieldAverages, hardtanh_averages, quadrature_averages
 
 Cell: TypeAlias = Literal["outside", "inside"]
@@ -48,14 +49,20 @@ class CavityProblem:
 
     def reaction(self, chi: Tensor) -> tuple[Tensor, Tensor]:
         """a and the gain: tau V chi and V for Gaussian entries, R(chi) and R'(chi) for symmetric families."""
-        tau, law = gaussian_correlation(self.ensemble), symmetric_law(self.ensemble)
+        tau = gaussian_correlation(self.ensemble)
         if is_bi_invariant(self.ensemble):
             return torch.zeros_like(chi), self.weight_var
         if tau is not None:
             return tau * self.weight_var * chi, self.weight_var
-        if law is not None:
-            return _scaled_r_transform(law, self.weight_var, chi)
-        raise unknown_family(self.ensemble)
+        return _scaled_r_transform(self.law, self.weight_var, chi)
+
+    @functools.cached_property
+    def law(self) -> AbstractLaw:
+        """The eigenvalue law of a symmetric family at unit scale."""
+        law = symmetric_law(self.ensemble)
+        if law is None:
+            raise unknown_family(self.ensemble)
+        return law
 
     def averages(self, q: Tensor, chi: Tensor) -> tuple[FieldAverages, Tensor, Tensor, Tensor]:
         """The averages over one unit, a, and mean and variance of y; a is held below 1 / max slope."""
@@ -141,7 +148,7 @@ def require_monotone(ensemble: AbstractEnsemble, activation: Activation) -> None
         raise OutsideTheory(
             f"phi must not decrease anywhere for the {ensemble.name} family, whose spectral edge formula takes the "
             f"root of the slopes; {activation.name!r} has slopes down to {activation.min_slope:.4g}. "
-            "Use a Gaussian or Haar family, or measure."
+            "Use a family with independent left and right bases (gaussian, haar), or measure."
         )
 
 
@@ -149,6 +156,7 @@ def require_theory(ensemble: AbstractEnsemble) -> None:
     """Refuse a family that the equations do not cover."""
     if not is_bi_invariant(ensemble) and gaussian_correlation(ensemble) is None and symmetric_law(ensemble) is None:
         raise unknown_family(ensemble)
+    require_uniform_basis(ensemble, "nonlinear networks")
 
 
 def finite_or_nan(values: Tensor, keep: Tensor) -> Tensor:

@@ -1,87 +1,69 @@
-"""What theory needs to know of a matrix family: its correlation, its eigenvalue law, its fourth moment.
+"""From what a matrix family says of itself to what theory needs: its correlation, eigenvalue law, fourth moment.
 
-All values are for unit scale, tr W^T W = 1. This is the one place that maps families to theory; a family it does not
-know is refused, not guessed.
+All values are for unit scale, tr W^T W = 1. No family is named here: everything follows from ``Facts``. A family that
+states none, or not those that a formula needs, is refused, not guessed.
 """
 
 from __future__ import annotations
 
-import functools
-
-import torch
 from torch import Tensor
 
 from separatrix.core import OutsideTheory
-from separatrix.matrices.ensembles import (
-    GOE,
-    AbstractEnsemble,
-    Antisymmetric,
-    BiInvariant,
-    Elliptic,
-    Gaussian,
-    Haar,
-    Normal,
-    RotationInvariant,
-    SymmetricOrthogonal,
-)
+from separatrix.matrices.ensembles import AbstractEnsemble, Facts
 
 from ..free_probability import AbstractLaw, Discrete, Semicircle, TwoPoint
 
 
+def known_facts(ensemble: AbstractEnsemble) -> Facts:
+    """The facts of a family.
+
+    Raises:
+        OutsideTheory: it states none.
+    """
+    facts = ensemble.facts()
+    if facts is None:
+        raise unknown_family(ensemble)
+    return facts
+
+
 def gaussian_correlation(ensemble: AbstractEnsemble) -> float | None:
     """tau of a family with Gaussian entries, E[W_ij W_ji] = tau / N at unit scale; ``None`` for other families."""
-    match ensemble:
-        case Gaussian():
-            return 0.0
-        case GOE():
-            return 1.0
-        case Antisymmetric():
-            return -1.0
-        case Elliptic(tau=tau):
-            return float(tau)
-    return None
+    return known_facts(ensemble).tau
 
 
-@functools.lru_cache(maxsize=128)
 def symmetric_law(ensemble: AbstractEnsemble) -> AbstractLaw | None:
     """The eigenvalue law of a symmetric family at unit scale; ``None`` if the family is not symmetric."""
-    match ensemble:
-        case GOE() | Elliptic(tau=1):
-            return Semicircle(1.0)
-        case SymmetricOrthogonal():
-            return TwoPoint(1.0)
-        case RotationInvariant(eigenvalues=values):
-            return Discrete(values)
-    return None
+    facts = known_facts(ensemble)
+    if not facts.is_symmetric:
+        return None
+    if facts.eigenvalues is None or facts.masses is None:
+        return Semicircle(1.0)  # symmetric with Gaussian entries
+    values = facts.eigenvalues.real
+    if values.sort().values.tolist() == [-1.0, 1.0] and facts.masses.tolist() == [0.5, 0.5]:
+        return TwoPoint(1.0)  # the same law, with closed transforms
+    return Discrete(values, facts.masses)
 
 
-def eigenvalue_sample(ensemble: AbstractEnsemble) -> Tensor | None:
-    """Equally likely eigenvalues of a normal family at unit scale, complex; ``None`` if they are not a finite list."""
-    match ensemble:
-        case SymmetricOrthogonal():
-            return torch.tensor([1.0, -1.0], dtype=torch.complex128)
-        case RotationInvariant(eigenvalues=values) | Normal(eigenvalues=values):
-            return values.to(torch.complex128)
-    return None
+def eigenvalue_atoms(ensemble: AbstractEnsemble) -> tuple[Tensor, Tensor] | None:
+    """Eigenvalues of a normal family at unit scale and their masses; ``None`` if they are not a finite list."""
+    facts = known_facts(ensemble)
+    if facts.eigenvalues is None or facts.masses is None:
+        return None
+    return facts.eigenvalues, facts.masses
 
 
 def is_bi_invariant(ensemble: AbstractEnsemble) -> bool:
-    """Whether left and right rotations leave the law unchanged."""
-    return isinstance(ensemble, Gaussian | Haar | BiInvariant) or gaussian_correlation(ensemble) == 0
+    """Whether left and right rotations leave the law unchanged, as far as moments see."""
+    return known_facts(ensemble).bi_invariant
 
 
-def excess(ensemble: AbstractEnsemble) -> float:
-    """k = tr (W^T W)^2 - 1 at unit scale: 1 for Gaussian entries, 0 for orthogonal matrices."""
-    if gaussian_correlation(ensemble) is not None:
-        return 1.0
-    match ensemble:
-        case Haar() | SymmetricOrthogonal():
-            return 0.0
-        case BiInvariant(singular_values=values):
-            return float(values.pow(4).mean()) - 1
-        case RotationInvariant(eigenvalues=values) | Normal(eigenvalues=values):
-            return float(values.abs().pow(4).mean()) - 1
-    raise unknown_family(ensemble)
+def require_uniform_basis(ensemble: AbstractEnsemble, what: str) -> None:
+    """Refuse a family that is not in general position to diagonal matrices."""
+    if not known_facts(ensemble).uniform_basis:
+        raise OutsideTheory(
+            f"{what} need a family whose basis is uniform; that of {ensemble.name!r} is not. "
+            "Sample matrices and measure instead."
+        )
 
 
 def unknown_family(ensemble: AbstractEnsemble) -> OutsideTheory:

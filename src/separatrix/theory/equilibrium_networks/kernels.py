@@ -14,12 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, Result, formula
-from separatrix.matrices.ensembles import AbstractEnsemble
+from separatrix.matrices.ensembles import find_ensemble
 
 from .activations import Activation, Pointwise
 from .cavity import CavityProblem
 from .families import gaussian_correlation, is_bi_invariant
 from .field_averages import field_nodes
+from .linear import Family
 from .nonlinear import mean_field
 
 _DEGREES = 400
@@ -75,7 +76,7 @@ class Kernels(Result):
 
 @formula("separatrix", "kernels of the nonlinear equilibrium network")
 def kernels(
-    ensemble: AbstractEnsemble,
+    ensemble: Family,
     phi: str | Activation | Pointwise = "hardtanh",
     *,
     weight_var: float | int,
@@ -93,7 +94,7 @@ def kernels(
     correlation. In the linear case Theta / N = m1^2 x.x' / N.
 
     Args:
-        ensemble: a bi-invariant family or one with Gaussian entries.
+        ensemble: a bi-invariant family or one with Gaussian entries, or its name.
         phi: as in ``mean_field``.
         weight_var: V below the critical scale.
         input_var: variance of an input coordinate.
@@ -104,6 +105,7 @@ def kernels(
     """
     if not -1 <= correlation <= 1:
         raise InvalidInput(f"correlation must lie in [-1, 1]; got {correlation}.")
+    ensemble = find_ensemble(ensemble)
     if not is_bi_invariant(ensemble) and gaussian_correlation(ensemble) is None:
         raise OutsideTheory(f"kernels are known for bi-invariant and Gaussian families; got {ensemble.name!r}.")
     single = mean_field(ensemble, phi, weight_var=weight_var, input_var=input_var)

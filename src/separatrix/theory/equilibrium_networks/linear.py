@@ -17,24 +17,32 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, as_float64, require_integer
-from separatrix.matrices.ensembles import AbstractEnsemble
+from separatrix.matrices.ensembles import AbstractEnsemble, find_ensemble
 
 from . import moments as moments
-from .families import eigenvalue_sample, excess, gaussian_correlation, is_bi_invariant, unknown_family
+from .families import (
+    eigenvalue_atoms,
+    gaussian_correlation,
+    is_bi_invariant,
+    known_facts,
+    require_uniform_basis,
+    unknown_family,
+)
+
+Family: TypeAlias = AbstractEnsemble | str
+"""A square family or its name."""
 
 Scalar: TypeAlias = float | int | Tensor
 """A number, or a tensor of them; the result is of the same kind."""
 
 
-def resolvent_moment(
-    ensemble: AbstractEnsemble, weight_var: Scalar, order: int = 1, tied: bool = True
-) -> float | Tensor:
+def resolvent_moment(ensemble: Family, weight_var: Scalar, order: int = 1, tied: bool = True) -> float | Tensor:
     """E tr[((1 - W)^{-T} (1 - W)^{-1})^order], the second (order 1) and fourth (order 2) moment of the output.
 
     Untied means that every iteration draws a new W; then z does not converge but these statistics do.
 
     Args:
-        ensemble: a square family.
+        ensemble: a square family or its name.
         weight_var: V, below the scale at which 1 - W becomes singular.
         order: 1 or 2.
         tied: the same W at every iteration.
@@ -48,6 +56,7 @@ def resolvent_moment(
         >>> round(resolvent_moment(GOE(), 0.1), 4)
         1.455
     """
+    ensemble = find_ensemble(ensemble)
     if order not in (1, 2):
         raise InvalidInput(f"order must be 1 or 2; got {order!r}.")
     limit = existence_weight_var(ensemble) if tied else 1.0
@@ -55,18 +64,20 @@ def resolvent_moment(
     return restore(_tied_moment(ensemble, v, order) if tied else _untied_moment(ensemble, v, order))
 
 
-def mean_response(ensemble: AbstractEnsemble, weight_var: Scalar) -> float | Tensor:
+def mean_response(ensemble: Family, weight_var: Scalar) -> float | Tensor:
     """chi = tr (1 - W)^{-1}: the mean output is chi times the input (not the input itself, as the document has it)."""
+    ensemble = find_ensemble(ensemble)
     v, restore = _checked(ensemble, weight_var, existence_weight_var(ensemble))
-    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    tau, atoms = gaussian_correlation(ensemble), eigenvalue_atoms(ensemble)
     if tau is not None:
         return restore(moments.elliptic_response(v, tau))
-    if values is not None:
-        return restore((1 / (1 - v.sqrt()[..., None] * values)).real.mean(-1))
+    if atoms is not None:
+        values, masses = atoms
+        return restore((masses * (1 / (1 - v.sqrt()[..., None] * values)).real).sum(-1))
     return restore(torch.ones_like(v))
 
 
-def output_variance(ensemble: AbstractEnsemble, weight_var: Scalar, input_power: Scalar = 1.0) -> float | Tensor:
+def output_variance(ensemble: Family, weight_var: Scalar, input_power: Scalar = 1.0) -> float | Tensor:
     """Variance over matrices of one coordinate of z for a fixed input: (m1 - chi^2) x.x / N.
 
     Source: Eq. (8) for independent entries; the document's Eq. (11) for symmetric ones is wrong
@@ -77,7 +88,7 @@ def output_variance(ensemble: AbstractEnsemble, weight_var: Scalar, input_power:
 
 
 def length_variance(
-    ensemble: AbstractEnsemble, weight_var: Scalar, width: int, *, tied: bool = True, input_var: Scalar = 1.0
+    ensemble: Family, weight_var: Scalar, width: int, *, tied: bool = True, input_var: Scalar = 1.0
 ) -> float | Tensor:
     """Variance over Gaussian inputs of z.z / N: (2 / N) input_var^2 E tr[((1 - W)^{-T}(1 - W)^{-1})^2].
 
@@ -87,7 +98,7 @@ def length_variance(
     return (2 / width) * input_var * input_var * resolvent_moment(ensemble, weight_var, 2, tied)
 
 
-def linear_critical_weight_var(ensemble: AbstractEnsemble) -> float:
+def linear_critical_weight_var(ensemble: Family) -> float:
     """The largest V at which the iteration z <- W z + x converges: spectral radius 1.
 
     Example:
@@ -95,32 +106,36 @@ def linear_critical_weight_var(ensemble: AbstractEnsemble) -> float:
         >>> linear_critical_weight_var(GOE()), linear_critical_weight_var(Haar())
         (0.25, 1.0)
     """
-    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    ensemble = find_ensemble(ensemble)
+    tau, atoms = gaussian_correlation(ensemble), eigenvalue_atoms(ensemble)
     if tau is not None:
         return 1 / (1 + abs(tau)) ** 2
-    if values is not None:
-        return 1 / float(values.abs().max()) ** 2
+    if atoms is not None:
+        values, masses = atoms
+        return 1 / float(values[masses > 0].abs().max()) ** 2
     if is_bi_invariant(ensemble):
         return 1.0
     raise unknown_family(ensemble)
 
 
-def existence_weight_var(ensemble: AbstractEnsemble) -> float:
+def existence_weight_var(ensemble: Family) -> float:
     """The least V at which 1 is an eigenvalue of W: below it the equilibrium exists, reached by iteration or not.
 
     Equal to the critical scale except where the outermost eigenvalues are not positive: infinite for antisymmetric
     matrices, whose iteration needs damping above 1/4 but whose equilibrium always exists.
     """
-    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    ensemble = find_ensemble(ensemble)
+    tau, atoms = gaussian_correlation(ensemble), eigenvalue_atoms(ensemble)
     if tau is not None:
         return 1 / (1 + tau) ** 2 if tau > -1 else math.inf
-    if values is not None:
-        positive = values.real[(values.imag.abs() < 1e-12) & (values.real > 0)]
+    if atoms is not None:
+        values, masses = atoms
+        positive = values.real[(values.imag.abs() < 1e-12) & (values.real > 0) & (masses > 0)]
         return 1 / float(positive.max()) ** 2 if len(positive) else math.inf
     return linear_critical_weight_var(ensemble)
 
 
-def divergence_exponent(ensemble: AbstractEnsemble, order: int = 1, *, tied: bool = True) -> float:
+def divergence_exponent(ensemble: Family, order: int = 1, *, tied: bool = True) -> float:
     """The exponent with which a resolvent moment diverges as delta = 1 - V / V_c goes to zero.
 
     The slope of the closed form between delta = 1e-9 and 1e-8, rounded to a multiple of 1/8 (it approaches its limit
@@ -131,6 +146,7 @@ def divergence_exponent(ensemble: AbstractEnsemble, order: int = 1, *, tied: boo
         >>> [divergence_exponent(family, 2) for family in (Gaussian(), Haar(), GOE())]
         [4.0, 3.0, 2.5]
     """
+    ensemble = find_ensemble(ensemble)
     limit = existence_weight_var(ensemble) if tied else 1.0
     if math.isinf(limit):
         raise OutsideTheory(f"the moments of the {ensemble.name} family do not diverge at any weight_var.")
@@ -141,30 +157,27 @@ def divergence_exponent(ensemble: AbstractEnsemble, order: int = 1, *, tied: boo
 
 
 def _tied_moment(ensemble: AbstractEnsemble, v: Tensor, order: int) -> Tensor:
-    tau, values = gaussian_correlation(ensemble), eigenvalue_sample(ensemble)
+    tau, atoms = gaussian_correlation(ensemble), eigenvalue_atoms(ensemble)
     if is_bi_invariant(ensemble):
         second = moments.bi_invariant_second_moment(v)
-        return second if order == 1 else moments.bi_invariant_fourth_moment(v, excess(ensemble))
+        return second if order == 1 else moments.bi_invariant_fourth_moment(v, known_facts(ensemble).excess)
     if tau == 1:
         return moments.goe_second_moment(v) if order == 1 else moments.goe_fourth_moment(v)
     if tau is not None:
         return moments.elliptic_second_moment(v, tau) if order == 1 else moments.elliptic_fourth_moment(v, tau)
-    if values is not None:
-        return moments.normal_moment(v, values, order)
+    if atoms is not None:
+        return moments.normal_moment(v, *atoms, order)
     raise unknown_family(ensemble)
 
 
 def _untied_moment(ensemble: AbstractEnsemble, v: Tensor, order: int) -> Tensor:
-    values, tau = eigenvalue_sample(ensemble), gaussian_correlation(ensemble)
-    third = 0.0
-    if values is not None:
-        if abs(complex(values.mean())) > 1e-9:
-            raise OutsideTheory("untied weights need a family with zero mean eigenvalue; subtract the mean.")
-        third = float((values * values.abs().square()).real.mean())
-        tau = float(values.square().real.mean())
+    facts = known_facts(ensemble)
+    require_uniform_basis(ensemble, "moments with a new matrix at every step")
+    if abs(facts.mean) > 1e-9:
+        raise OutsideTheory("untied weights need a family with zero mean eigenvalue; subtract the mean.")
     if order == 1:
         return moments.untied_second_moment(v)
-    return moments.untied_fourth_moment(v, tau or 0.0, excess(ensemble), third)
+    return moments.untied_fourth_moment(v, facts.square, facts.excess, facts.third)
 
 
 def _checked(

@@ -77,10 +77,10 @@ def elliptic_fourth_moment(weight_var: Float[Tensor, "*batch"], tau: float) -> F
 
 @formula("separatrix", "moments of a normal family")
 def normal_moment(
-    weight_var: Float[Tensor, "*batch"], eigenvalues: Complex[Tensor, " k"], order: int
+    weight_var: Float[Tensor, "*batch"], eigenvalues: Complex[Tensor, " k"], masses: Float[Tensor, " k"], order: int
 ) -> Float[Tensor, "*batch"]:
-    """The mean of |1 - sqrt(V) lambda|^{-2 order} over equally likely eigenvalues at unit scale, any normal family."""
-    return (1 - weight_var.sqrt()[..., None] * eigenvalues).abs().pow(-2 * order).mean(-1)
+    """The mean of |1 - sqrt(V) lambda|^{-2 order} over weighted eigenvalues at unit scale, any normal family."""
+    return (masses * (1 - weight_var.sqrt()[..., None] * eigenvalues).abs().pow(-2 * order)).sum(-1)
 
 
 @formula("agarwala2022", "Eq. (57)", erratum="agarwala2022-eq54")

@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Outcome, Result, as_float64, formula
-from separatrix.matrices.ensembles import AbstractEnsemble
+from separatrix.matrices.ensembles import AbstractEnsemble, find_ensemble
 
 from ..free_probability import elliptic_radius, reflect, slopes_edge
 from .activations import Activation, Pointwise, find_activation
 from .cavity import CavityProblem, Cell, finite_or_nan, require_monotone, require_theory, solve_cavity
-from .families import gaussian_correlation, is_bi_invariant, symmetric_law
+from .families import gaussian_correlation, is_bi_invariant
 from .field_averages import FieldAverages
-from .linear import linear_critical_weight_var
+from .linear import Family, linear_critical_weight_var
 
 Scalar: TypeAlias = float | int | Tensor
 
@@ -40,7 +40,8 @@ class MeanField(Result):
     input_var: float | Tensor
     input_mean: float | Tensor
     h_var: float | Tensor
-    """Mean square of the preactivation h = W z, E h^2 (h is Gaussian only when ``reaction`` is zero)."""
+    """Mean square of what the activation is applied to, E h^2: h = W z when the input enters outside, h = W z + x when
+    it enters inside (h is Gaussian only when ``reaction`` is zero)."""
     q: float | Tensor
     """Mean square of the output, E z^2."""
     chi: float | Tensor
@@ -74,7 +75,7 @@ class MeanField(Result):
 
 @formula("agarwala2022", "Eqs. (25), (30)", erratum="agarwala2022-eq25-goe")
 def mean_field(
-    ensemble: AbstractEnsemble,
+    ensemble: Family,
     phi: str | Activation | Pointwise = "hardtanh",
     *,
     weight_var: Scalar,
@@ -91,7 +92,7 @@ def mean_field(
     a = R(chi), gamma = R'(chi) for symmetric families, R the R-transform of W.
 
     Args:
-        ensemble: any square family but general normal ones.
+        ensemble: a square family or its name; any with a uniform basis but general normal ones.
         phi: name or function of a tensor; not decreasing unless the family is bi-invariant.
         weight_var: V = E tr W^T W, positive; a number or a tensor.
         input_var: variance of an input coordinate; a number or a tensor, broadcast with ``weight_var``.
@@ -114,7 +115,7 @@ def mean_field(
         >>> round(result.h_var, 4), round(result.radius, 4), result.valid
         (1.25, 0.9042, True)
     """
-    activation = find_activation(phi)
+    ensemble, activation = find_ensemble(ensemble), find_activation(phi)
     require_theory(ensemble)
     require_monotone(ensemble, activation)
     problem, plain = _problem(ensemble, activation, weight_var, input_var, input_mean, cell)
@@ -151,7 +152,7 @@ def mean_field(
 
 
 def critical_weight_var(
-    ensemble: AbstractEnsemble,
+    ensemble: Family,
     phi: str | Activation | Pointwise = "hardtanh",
     *,
     input_var: float | int = 1.0,
@@ -171,18 +172,18 @@ def critical_weight_var(
         >>> round(critical_weight_var(Gaussian(), "hardtanh", input_var=1.0) ** 0.5, 4)
         1.7216
     """
-    activation = find_activation(phi)
+    family, activation = find_ensemble(ensemble), find_activation(phi)
 
     def is_stable(scales: Tensor) -> Tensor:
         result = mean_field(
-            ensemble, activation, weight_var=scales, input_var=input_var, input_mean=input_mean, cell=cell
+            family, activation, weight_var=scales, input_var=input_var, input_mean=input_mean, cell=cell
         )
         assert isinstance(result.valid, Tensor)
         assert isinstance(result.radius, Tensor)
         return result.valid & (result.radius < 1)
 
     # below this scale the largest slope times the largest eigenvalue is less than 1, whatever the statistics
-    safe = 0.999 * linear_critical_weight_var(ensemble) / activation.max_slope**2
+    safe = 0.999 * linear_critical_weight_var(family) / activation.max_slope**2
     grid = safe * 1.5 ** torch.arange(25, dtype=torch.float64)
     for _ in range(8):
         stable = is_stable(grid)
@@ -200,13 +201,13 @@ def critical_weight_var(
 
 def _jacobian_radius(problem: CavityProblem, averages: FieldAverages) -> Tensor:
     """Spectral radius of D W for the slopes that the averages describe."""
-    tau, law = gaussian_correlation(problem.ensemble), symmetric_law(problem.ensemble)
+    tau = gaussian_correlation(problem.ensemble)
     if is_bi_invariant(problem.ensemble):
         return (problem.weight_var * averages.slope_square).sqrt()
     if tau is not None:
         return elliptic_radius(averages.slopes, averages.weights, problem.weight_var, tau)
-    assert law is not None
-    edges = [slopes_edge(averages.slopes, averages.weights, side) for side in {law, reflect(law)}]
+    sides = [problem.law] if problem.law.symmetric else [problem.law, reflect(problem.law)]
+    edges = [slopes_edge(averages.slopes, averages.weights, side) for side in sides]
     return problem.weight_var.sqrt() * torch.stack(edges).amax(0)
 
 

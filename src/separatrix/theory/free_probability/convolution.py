@@ -1,32 +1,42 @@
 """Free sums and products: spectra of A + B and of sqrt(A) B sqrt(A) for wide matrices in general position.
 
-Both are solved by subordination: the transform of the result at z is that of one law at a point w(z), where w is the
-only fixed point, in the upper half-plane, of a map of that half-plane into itself. Because the fixed point is unique,
-any solution found there is the right one, whatever path (plain iteration or Newton) led to it.
+Both are solved by subordination. With the self-energy K(w) = w - 1/G(w) of each law, the transform of the result at z
+is that of either law at its own point, and the two points belong together:
+
+    sum      a = z - K_B(b),   b = z - K_A(a),   G(z) = G_A(a) = G_B(b)
+    product  a = z / K_B(b),   b = z / K_A(a),   z G(z) = a G_A(a) = b G_B(b)
+
+b is the only solution in the upper half-plane, so any solution found there is the right one, whatever path led to it.
+Where G (or z G - 1) vanishes, inside a gap, one of the two points lies at infinity, never both; the equations are
+then solved for the other one.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+import functools
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 import torch
-from jaxtyping import Complex
+from jaxtyping import Complex, Float
 from torch import Tensor
 
 from .edges import product_edge
-from .law import AbstractLaw, require_positive_law
+from .law import AbstractLaw, Local, leading_atoms, require_positive_law
 from .search import minimum
-
-Step: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""z and w to the value and the derivative in w of the map whose fixed point is sought."""
 
 _HEIGHTS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 """The way down to the real axis: each solve starts from the last, where the map contracts more."""
 
 _MAX_STEPS = 60
 _TOL = 1e-13
+_NEAR = 1e-9
+"""Relative residual below which a solve counts as reached, and may stop where Newton's method no longer lowers it."""
+
+_RUNAWAY = 10.0
+"""A point that lies this many times farther out than its partner is found again from the partner's side."""
 
 
 def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
@@ -36,7 +46,7 @@ def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
         >>> from separatrix.theory.free_probability import Semicircle
         >>> total = free_sum(Semicircle(1.0), Semicircle(3.0))
         >>> round(float(total.density(torch.tensor(0.5))), 6)
-        0.156914
+        0.157907
     """
     return FreeSum(first, second)
 
@@ -50,38 +60,117 @@ def free_product(positive: AbstractLaw, other: AbstractLaw) -> FreeProduct:
     return FreeProduct(positive, other)
 
 
+class _Image(NamedTuple):
+    """One round trip a -> b -> a (or the other way) and how it changes."""
+
+    value: Tensor
+    slope: Tensor
+    """In the point that is solved for."""
+    drift: Tensor
+    """In z, at that point held fixed."""
+    inside: Tensor
+    """Whether the points lie where the solution is unique."""
+    partner: Tensor
+
+
+Crossing: TypeAlias = tuple[Tensor, Tensor, Tensor]
+"""The partner's point, and its derivatives in the self-energy and in z."""
+
+Reading: TypeAlias = Callable[["_Chart", Tensor, Tensor], Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chart:
+    """The equations solved for the point of ``own``."""
+
+    own: AbstractLaw
+    partner: AbstractLaw
+    cross: Callable[[Tensor, Tensor], Crossing]
+    inside: Callable[[Tensor, Tensor], Tensor]
+
+    def __call__(self, z: Tensor, point: Tensor) -> _Image:
+        there = self.own.local(point)
+        partner, partner_slope, partner_drift = self.cross(z, there.energy)
+        back = self.partner.local(partner)
+        value, slope, drift = self.cross(z, back.energy)
+        slope = slope * back.energy_slope
+        return _Image(
+            value,
+            slope * partner_slope * there.energy_slope,
+            drift + slope * partner_drift,
+            self.inside(point, partner),
+            partner,
+        )
+
+
+class _Subordinated(AbstractLaw):
+    """What free sums and products share; every transform costs one subordination solve per point."""
+
+    @abc.abstractmethod
+    def _charts(self) -> tuple[_Chart, _Chart]:
+        """The chart that is tried first, and its partner."""
+
+    @abc.abstractmethod
+    def _value(self, z: Tensor, point: Tensor, local: Local) -> Tensor:
+        """G(z) from the transforms of a law at its point."""
+
+    @abc.abstractmethod
+    def _derivative(self, z: Tensor, point: Tensor, local: Local, moved: Tensor) -> Tensor:
+        """G'(z), when the point moves by ``moved`` per unit of z."""
+
+    def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """G(z) by subordination; NaN where the solve failed."""
+        return self._read(z, lambda chart, upper, point: self._value(upper, point, chart.own.local(point)))
+
+    def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
+        """G'(z), from differentiating the fixed point."""
+
+        def derivative(chart: _Chart, upper: Tensor, point: Tensor) -> Tensor:
+            image = chart(upper, point)
+            return self._derivative(upper, point, chart.own.local(point), image.drift / (1 - image.slope))
+
+        return self._read(z, derivative)
+
+    def _read(self, z: Tensor, reading: Reading) -> Tensor:
+        """A function of the upper half-plane, continued to the lower by G(conj z) = conj G(z)."""
+        upper = torch.complex(z.real, z.imag.abs().clamp_min(1e-12))
+        first, second = self._charts()
+        point, reached = _descend(first, upper, _RUNAWAY)
+        value = torch.where(reached, reading(first, upper, point), torch.nan)
+        again = ~reached
+        if bool(again.any()):
+            rest = upper[again]
+            point, reached = _descend(second, rest, torch.inf)
+            value[again] = torch.where(reached, reading(second, rest, point), value[again])
+        return torch.where(z.imag < 0, value.conj(), value)
+
+
 @final
 @dataclasses.dataclass(frozen=True)
-class FreeSum(AbstractLaw):
+class FreeSum(_Subordinated):
     """Free additive convolution of two laws; every transform costs one subordination solve per point."""
 
     first: AbstractLaw
     second: AbstractLaw
 
-    def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
-        """G(z) = G_1(w(z)) = (1 + M_1(w)) / w; NaN where the solve failed."""
-
-        def transform(upper: Tensor) -> Tensor:
-            w = self._point(upper)
-            return (1 + self.first.moment_transform(w)[0]) / w
-
-        return _mirrored(z, transform)
-
-    def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
-        """G_1'(w) w'(z), with w' from differentiating the fixed point."""
-
-        def derivative(upper: Tensor) -> Tensor:
-            w = self._point(upper)
-            inner, inner_slope = _gap(self.first, w)
-            _, outer_slope = _gap(self.second, upper + inner)
-            moved = (1 + outer_slope) / (1 - outer_slope * inner_slope)
-            return self.first.stieltjes_prime(w) * moved
-
-        return _mirrored(z, derivative)
-
     def edges(self) -> tuple[float, float]:
         """Outer edges: the extrema of R_1(m) + R_2(m) + 1/m outside the support."""
+        return self._edges
+
+    @functools.cached_property
+    def _edges(self) -> tuple[float, float]:
         return -self._edge(-1.0), self._edge(1.0)
+
+    def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """R-transforms add: the inverses of both laws minus 1/m, where that lies outside the support."""
+        z = self.first.inverse_stieltjes(m) + self.second.inverse_stieltjes(m) - 1 / m
+        low, high = self.edges()
+        return torch.where(torch.where(m > 0, z >= high, z <= low), z, torch.nan)
+
+    def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+        """Sums of two atoms whose masses exceed 1 together, with the excess as mass."""
+        values, masses = _common_atoms(self.first, self.second)
+        return values.sum(-1), masses
 
     def _edge(self, side: float) -> float:
         tops = [_stieltjes_limit(law, side) for law in (self.first, self.second)]
@@ -95,23 +184,26 @@ class FreeSum(AbstractLaw):
         logarithm = torch.tensor(top, dtype=torch.float64).log()
         return float(minimum(outer, logarithm - 40, logarithm))
 
-    def _point(self, z: Tensor) -> Tensor:
-        def at(z: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-            inner, inner_slope = _gap(self.first, w)
-            outer, outer_slope = _gap(self.second, z + inner)
-            return z + outer, outer_slope * inner_slope
+    def _charts(self) -> tuple[_Chart, _Chart]:
+        def cross(z: Tensor, energy: Tensor) -> Crossing:
+            return z - energy, -torch.ones_like(energy), torch.ones_like(energy)
 
-        return subordinate(at, z)
+        def inside(point: Tensor, partner: Tensor) -> Tensor:
+            return (point.imag > 0) & (partner.imag > 0)
+
+        return _Chart(self.first, self.second, cross, inside), _Chart(self.second, self.first, cross, inside)
+
+    def _value(self, z: Tensor, point: Tensor, local: Local) -> Tensor:
+        return local.g
+
+    def _derivative(self, z: Tensor, point: Tensor, local: Local, moved: Tensor) -> Tensor:
+        return local.slope * moved
 
 
 @final
 @dataclasses.dataclass(frozen=True)
-class FreeProduct(AbstractLaw):
-    """Free multiplicative convolution of a positive law with any law.
-
-    With m = G_B(w) and r = R_B(m) = w - 1/m the pair (m, w) solves m = E[a / (z - r a)] over the positive law, and
-    the transform is E[1 / (z - r a)]. Written as a map of w this needs no S-transform, which a centred law lacks.
-    """
+class FreeProduct(_Subordinated):
+    """Free multiplicative convolution of a positive law with any law, which may be centred and lack an S-transform."""
 
     positive: AbstractLaw
     other: AbstractLaw
@@ -119,94 +211,105 @@ class FreeProduct(AbstractLaw):
     def __post_init__(self) -> None:
         require_positive_law(self.positive, "positive")
 
-    def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
-        """G(z) = G_A(z / r) / r = (1 + M_A(z / r)) / z; NaN where the solve failed."""
-
-        def transform(upper: Tensor) -> Tensor:
-            r, _ = self._reaction(self._point(upper))
-            return (1 + self.positive.moment_transform(upper / r)[0]) / upper
-
-        return _mirrored(z, transform)
-
-    def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
-        """From differentiating the fixed point."""
-
-        def derivative(upper: Tensor) -> Tensor:
-            w = self._point(upper)
-            r, r_slope = self._reaction(w)
-            moment, moment_slope = self.positive.moment_transform(upper / r)
-            _, step_slope = self._map(upper, w)
-            moved = -(moment_slope / moment**2) / (1 - step_slope)  # dw/dz
-            u_moved = 1 / r - upper * r_slope * moved / r**2
-            return (moment_slope * u_moved - (1 + moment) / upper) / upper
-
-        return _mirrored(z, derivative)
-
     def edges(self) -> tuple[float, float]:
-        """Outer edges; zero on the left when both laws are positive."""
-        low, _ = self.other.edges()
-        left = 0.0 if low >= 0 else product_edge(self.positive, self.other, left=True)
-        return left, product_edge(self.positive, self.other)
+        """Outer edges, each by a search along the real axis outside the support."""
+        return self._edges
 
-    def _reaction(self, w: Tensor) -> tuple[Tensor, Tensor]:
-        gap, slope = _gap(self.other, w)
-        return -gap, -slope
+    @functools.cached_property
+    def _edges(self) -> tuple[float, float]:
+        return product_edge(self.positive, self.other, left=True), product_edge(self.positive, self.other)
 
-    def _map(self, z: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-        r, r_slope = self._reaction(w)
-        moment, moment_slope = self.positive.moment_transform(z / r)
-        moment_slope = moment_slope * (-z * r_slope / r**2)
-        return r * (1 + 1 / moment), r_slope * (1 + 1 / moment) - r * moment_slope / moment**2
+    def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """S-transforms multiply: both inverses times y / (1 + y), where that lies outside the support."""
+        z = self.positive.inverse_moment(y) * self.other.inverse_moment(y) * y / (1 + y)
+        low, high = self.edges()
+        outside = torch.where(y > 0, z >= high, torch.where(y > -1, z < 0, z <= low))
+        return torch.where(outside, z, torch.nan)
 
-    def _point(self, z: Tensor) -> Tensor:
-        return subordinate(self._map, z)
+    def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+        """The larger mass of the two at zero; products of other atoms whose masses exceed 1 together, by the excess."""
+        at_zero = max(_mass_at_zero(self.positive), _mass_at_zero(self.other))
+        values, masses = _common_atoms(self.positive, self.other)
+        nonzero = (values != 0).all(-1)
+        values, masses = values[nonzero].prod(-1), masses[nonzero]
+        if at_zero == 0:
+            return values, masses
+        zero, mass = torch.zeros(1, dtype=torch.float64), torch.tensor([at_zero], dtype=torch.float64)
+        return torch.cat([zero, values]), torch.cat([mass, masses])
+
+    def _charts(self) -> tuple[_Chart, _Chart]:
+        def cross(z: Tensor, energy: Tensor) -> Crossing:
+            inverse = 1 / torch.where(energy == 0, 1e-150, energy)
+            return z * inverse, -z * inverse * inverse, inverse
+
+        # the point of the positive law may lie anywhere off its support, that of the other above the real axis
+        return (
+            _Chart(self.other, self.positive, cross, lambda point, partner: point.imag > 0),
+            _Chart(self.positive, self.other, cross, lambda point, partner: partner.imag > 0),
+        )
+
+    def _value(self, z: Tensor, point: Tensor, local: Local) -> Tensor:
+        return point * local.g / z
+
+    def _derivative(self, z: Tensor, point: Tensor, local: Local, moved: Tensor) -> Tensor:
+        return ((local.g + point * local.slope) * moved - point * local.g / z) / z
 
 
-def subordinate(at: Step, z: Tensor) -> Tensor:
-    """The fixed point w(z) of ``w -> at(z, w)`` in the upper half-plane, elementwise; NaN where it was not reached."""
-    w = torch.complex(z.real, z.imag.clamp_min(_HEIGHTS[0]))
+def _descend(chart: _Chart, z: Tensor, runaway: float) -> tuple[Tensor, Tensor]:
+    """The fixed point of a chart at z and whether it was reached; elementwise, followed down from above.
+
+    An element whose point lies more than ``runaway`` times farther out than its partner is given up.
+    """
+    point = torch.complex(z.real, z.imag.clamp_min(_HEIGHTS[0]))
     for height in (*_HEIGHTS, 0.0):
         if height == 0.0 or bool((z.imag < height).any()):
             raised = torch.complex(z.real, z.imag.clamp_min(height))
-            w, residual = _newton_in_half_plane(at, raised, w)
-    reached = residual <= 1e-9 * (1 + w.abs())
-    return torch.where(reached, w, torch.full_like(w, torch.nan))
+            point, image = _newton(chart, raised, point, runaway)
+    reached = ((image.value - point).abs() <= _NEAR * (1 + point.abs())) & image.inside
+    return point, reached & ~_given_up(point, image, runaway)
 
 
-def _newton_in_half_plane(at: Step, z: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """Newton's point when it stays in the half-plane and lowers the residual, else the map's own value."""
-    value, slope = at(z, w)
+def _newton(chart: _Chart, z: Tensor, point: Tensor, runaway: float) -> tuple[Tensor, _Image]:
+    """Newton's point when it is admissible and lowers the residual, else the map's own value."""
+    image = chart(z, point)
+    stalled = torch.zeros(z.shape, dtype=torch.bool, device=z.device)
     for _ in range(_MAX_STEPS):
-        residual = (value - w).abs()
-        done = residual <= _TOL * (1 + w.abs())
+        residual = (image.value - point).abs()
+        done = (residual <= _TOL * (1 + point.abs())) & image.inside | stalled | _given_up(point, image, runaway)
         if bool(done.all()):
             break
-        newton = w + (value - w) / (1 - slope)
-        usable = (newton.imag > 0) & torch.isfinite(newton.real) & torch.isfinite(newton.imag)
-        trial = torch.where(done, w, torch.where(usable, newton, value))
-        trial_value, trial_slope = at(z, trial)
-        keep = ((trial_value - trial).abs() < residual) | done
+        newton = point + (image.value - point) / (1 - image.slope)
+        usable = torch.isfinite(newton.real) & torch.isfinite(newton.imag)
+        trial = torch.where(done, point, torch.where(usable, newton, image.value))
+        tried = chart(z, trial)
+        keep = (((tried.value - trial).abs() < residual) & tried.inside) | done
         if bool(keep.all()):
-            w, value, slope = trial, trial_value, trial_slope
+            point, image = trial, tried
             continue
-        plain_value, plain_slope = at(z, value)
-        w = torch.where(keep, trial, value)
-        value, slope = torch.where(keep, trial_value, plain_value), torch.where(keep, trial_slope, plain_slope)
-    return w, (value - w).abs()
+        here = ~keep & (residual <= _NEAR * (1 + point.abs())) & image.inside  # rounding is all that is left
+        stalled, keep, trial = stalled | here, keep | here, torch.where(here, point, trial)
+        tried = _Image(*(torch.where(here, *pair) for pair in zip(image, tried, strict=True)))
+        plain = chart(z, image.value)
+        point = torch.where(keep, trial, image.value)
+        image = _Image(*(torch.where(keep, *pair) for pair in zip(tried, plain, strict=True)))
+    return point, image
 
 
-def _gap(law: AbstractLaw, w: Tensor) -> tuple[Tensor, Tensor]:
-    """1/G(w) - w = -w M / (1 + M) and its derivative."""
-    moment, slope = law.moment_transform(w)
-    share = moment / (1 + moment)
-    return -w * share, -share - w * slope / (1 + moment) ** 2
+def _given_up(point: Tensor, image: _Image, runaway: float) -> Tensor:
+    return point.abs() > runaway * (1 + image.partner.abs())
 
 
-def _mirrored(z: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """A function of the upper half-plane continued to the lower by G(conj z) = conj G(z)."""
-    upper = torch.complex(z.real, z.imag.abs().clamp_min(1e-12))
-    value = function(upper)
-    return torch.where(z.imag < 0, value.conj(), value)
+def _common_atoms(first: AbstractLaw, second: AbstractLaw) -> tuple[Tensor, Tensor]:
+    """Pairs of atoms (k, 2) whose masses exceed 1 together: eigenspaces of wide matrices that must meet; the excess."""
+    (values, masses), (others, other_masses) = leading_atoms(first), leading_atoms(second)
+    excess = masses[:, None] + other_masses - 1
+    left, right = (excess > 1e-12).nonzero(as_tuple=True)
+    return torch.stack([values[left], others[right]], -1), excess[left, right]
+
+
+def _mass_at_zero(law: AbstractLaw) -> float:
+    values, masses = leading_atoms(law)
+    return float(masses[values == 0].sum())
 
 
 def _stieltjes_limit(law: AbstractLaw, side: float) -> float:

@@ -6,6 +6,9 @@ atoms (saturated units) stay exact.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -76,22 +79,44 @@ def slopes_edge(
 
 
 def product_edge(positive: AbstractLaw, other: AbstractLaw, *, left: bool = False) -> float:
-    """The right edge of a free product, or its left edge when the second law has negative values.
+    """The right edge of a free product, or its left edge.
 
     Raises:
         InvalidInput: the first law has negative values.
     """
     require_positive_law(positive, "positive")
+    low, high = other.edges()
+    if left and low >= 0:
+        return _inner_edge(positive, other)
+    if left or high <= 0:
+        return -product_edge(positive, reflect(other), left=not left)
     top = torch.tensor(positive.edges()[1], dtype=torch.float64)
-
-    def moment(kappa: Tensor) -> Tensor:
-        return kappa * positive.stieltjes(torch.complex(kappa, torch.zeros_like(kappa))).real - 1
-
-    edge = _edge(moment, top, top, reflect(other) if left else other)
-    return float(-edge if left else edge)
+    return float(_edge(functools.partial(_real_moment, positive), top, top, other))
 
 
-def _edge(moment, top: Tensor, scale: Tensor, law: AbstractLaw) -> Tensor:  # type: ignore[no-untyped-def]
+def _inner_edge(first: AbstractLaw, second: AbstractLaw) -> float:
+    """The left edge of the product of two positive laws: the largest value of kappa z T / (1 + T) left of both.
+
+    T = M_A(kappa) = M_B(z) < -1 between zero and the supports. If a law reaches down to zero, so does the product.
+    """
+    low, other_low = first.edges()[0], second.edges()[0]
+    if low == 0 or other_low == 0:
+        return 0.0
+
+    def below(logit: Tensor) -> Tensor:
+        kappa = low * torch.sigmoid(logit)
+        y = _real_moment(first, kappa)
+        return -torch.nan_to_num(kappa * second.inverse_moment(y) * y / (1 + y), nan=-torch.inf)
+
+    reach = torch.tensor(32.0, dtype=torch.float64)
+    return -float(minimum(below, -reach, reach))
+
+
+def _real_moment(law: AbstractLaw, kappa: Tensor) -> Tensor:
+    return kappa * law.stieltjes(torch.complex(kappa, torch.zeros_like(kappa))).real - 1
+
+
+def _edge(moment: Callable[[Tensor], Tensor], top: Tensor, scale: Tensor, law: AbstractLaw) -> Tensor:
     """The least value of kappa z T / (1 + T) over kappa right of D, with T = E[d/(kappa-d)] and M_W(z) = T.
 
     There kappa is z-transform coordinate of D and z that of W; the map from kappa to the outside of the spectrum

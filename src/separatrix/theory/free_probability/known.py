@@ -98,7 +98,7 @@ class MarchenkoPastur(AbstractLaw):
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """scale (1 + y)(1 + c y) / y, because S(y) = 1 / (scale (1 + c y))."""
         top = 1 / math.sqrt(self.ratio)
-        inside = (y <= top) & (y > -min(1.0, 1 / self.ratio)) & (y != 0)
+        inside = (y <= top) & (y > -min(1.0, 1 / self.ratio)) & (y != 0) | (y < -1) & (y >= -top)
         return torch.where(inside, self.scale * (1 + y) * (1 + self.ratio * y) / y, torch.nan)
 
 

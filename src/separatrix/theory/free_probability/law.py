@@ -11,7 +11,7 @@ import abc
 import functools
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Complex, Float
@@ -21,11 +21,25 @@ from separatrix.core import InvalidInput, OutsideTheory, as_float64, require_int
 
 from .search import root_of_decreasing
 
-_FAR = 1e3
-"""Beyond this many times the support, six moments give M to rounding."""
+_FAR = 1e2
+"""Beyond this many times the support, eight moments give M to rounding."""
+
+_TINY = 1e-150
+"""Stands for G where it vanishes exactly, at the centre of a symmetric gap."""
 
 ETA = 1e-9
 """Distance from the real axis at which densities are read; they are off by the same order."""
+
+
+class Local(NamedTuple):
+    """The transforms of a law at given points."""
+
+    g: Tensor
+    slope: Tensor
+    """G'."""
+    energy: Tensor
+    """The self-energy K = z - 1/G, which tends to the mean at infinity."""
+    energy_slope: Tensor
 
 
 class AbstractLaw(abc.ABC):
@@ -88,24 +102,31 @@ class AbstractLaw(abc.ABC):
         return edge + side * _decreasing_root(excess, beyond, near=edge)
 
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-        """The real z right of the support with M(z) = y > 0, or left of zero with M(z) = y in (-1, 0).
+        """The real z outside the support with M(z) = y.
 
-        NaN where there is none. The second branch needs a law on the positive half-line.
+        Right of it (and of zero) for y > 0, left of zero for y in (-1, 0), between zero and the support for y < -1;
+        NaN where there is none. The second and third branch need a law on the positive half-line.
         """
         low, high = self.edges()
-
-        def excess_right(distance: Tensor) -> Tensor:
-            return self._moment_function(max(high, 0.0) + distance) - y
-
-        def excess_left(distance: Tensor) -> Tensor:
-            return self._moment_function(-1 / distance) - y
-
-        reach = (max(abs(low), abs(high)) + 1) * (1 + 1 / y.abs())
-        right = max(high, 0.0) + _decreasing_root(excess_right, reach, near=torch.full_like(y, max(high, 0.0)))
-        if low < 0:
-            return torch.where(y > 0, right, torch.nan)
-        left = -1 / _decreasing_root(excess_left, torch.full_like(y, 1e300), near=torch.zeros_like(y))
-        return torch.where(y > 0, right, left)
+        z = torch.full_like(y, torch.nan)
+        right, left, below = y > 0, (y < 0) & (y > -1), y < -1
+        if bool(right.any()):
+            start = max(high, 0.0)
+            reach = (max(abs(low), abs(high)) + 1) * (1 + 1 / y.abs())
+            distance = _decreasing_root(
+                lambda d: self._moment_function(start + d) - y, reach, near=torch.full_like(y, start)
+            )
+            z = torch.where(right, start + distance, z)
+        if low >= 0 and bool(left.any()):
+            inverse = _decreasing_root(
+                lambda d: self._moment_function(-1 / d) - y, torch.full_like(y, 1e300), near=torch.zeros_like(y)
+            )
+            z = torch.where(left, -1 / inverse, z)
+        if low > 0 and bool(below.any()):
+            edge = torch.full_like(y, low)
+            distance = _decreasing_root(lambda d: y - self._moment_function(low - d), edge, near=edge)
+            z = torch.where(below, low - distance, z)
+        return z
 
     def r_transform(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """R(m) for real m not 0 in the range of G outside the support.
@@ -147,25 +168,55 @@ class AbstractLaw(abc.ABC):
         self, z: Complex[Tensor, "*batch"]
     ) -> tuple[Complex[Tensor, "*batch"], Complex[Tensor, "*batch"]]:
         """M(z) = z G(z) - 1 = E[x / (z - x)] and its derivative, by the moments where the difference would cancel."""
-        g = self.stieltjes(z)
-        low, high = self.edges()
-        far = z.abs() > _FAR * max(abs(low), abs(high))
-        if not bool(far.any()):
-            return z * g - 1, g + z * self.stieltjes_prime(z)
-        moments = _leading_moments(self).to(z.dtype)
-        degrees = torch.arange(1, len(moments) + 1, dtype=torch.float64)
-        terms = moments * torch.where(far, 1 / z, 0)[..., None] ** degrees
-        value = torch.where(far, terms.sum(-1), z * g - 1)
-        slope = torch.where(far, -(terms * degrees).sum(-1) / z, g + z * self.stieltjes_prime(z))
+        g, far = self.stieltjes(z), self._is_far(z)
+        value, slope = z * g - 1, g + z * self.stieltjes_prime(z)
+        if bool(far.any()):
+            far_value, far_slope = self._far_moments(torch.where(far, z, 1.0))
+            value, slope = torch.where(far, far_value, value), torch.where(far, far_slope, slope)
         return value, slope
+
+    def local(self, z: Complex[Tensor, "*batch"]) -> Local:
+        """G, G', the self-energy K = z - 1/G and K' at points off the support, without cancellation at large z."""
+        g, slope, far = self.stieltjes(z), self.stieltjes_prime(z), self._is_far(z)
+        inverse = 1 / torch.where(g == 0, _TINY, g)
+        energy, energy_slope = z - inverse, 1 + slope * inverse * inverse
+        if bool(far.any()):
+            moment, moment_slope = self._far_moments(torch.where(far, z, 1.0))
+            whole = 1 + moment
+            g, slope = torch.where(far, whole / z, g), torch.where(far, (moment_slope - whole / z) / z, slope)
+            energy = torch.where(far, z * moment / whole, energy)
+            energy_slope = torch.where(far, moment / whole + z * moment_slope / whole**2, energy_slope)
+        return Local(g, slope, energy, energy_slope)
+
+    @functools.cached_property
+    def _reach(self) -> float:
+        return max(abs(edge) for edge in self.edges())
+
+    @functools.cached_property
+    def _leading_moments(self) -> Tensor:
+        return self.moments(8)
+
+    def _is_far(self, z: Tensor) -> Tensor:
+        return z.abs() > _FAR * self._reach
+
+    def _far_moments(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """M and M' by eight moments."""
+        moments = self._leading_moments
+        inverse, value, slope = 1 / z, torch.zeros_like(z), torch.zeros_like(z)
+        for degree in range(len(moments), 0, -1):
+            value = (value + moments[degree - 1]) * inverse
+            slope = (slope - degree * moments[degree - 1]) * inverse
+        return value, slope * inverse
 
     def _moment_function(self, z: Tensor) -> Tensor:
         return self.moment_transform(torch.complex(z, torch.zeros_like(z)))[0].real
 
 
-@functools.lru_cache(maxsize=256)
-def _leading_moments(law: AbstractLaw) -> Tensor:
-    return law.moments(6)
+def leading_atoms(law: AbstractLaw) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+    """The known atoms of a law, equal positions united."""
+    positions, masses = law.atoms()
+    values, place = torch.unique(positions, return_inverse=True)
+    return values, torch.zeros_like(values).index_add(0, place, masses)
 
 
 def _decreasing_root(function: Callable[[Tensor], Tensor], reach: Tensor, near: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ def iid_resolvent_moment_function(z: Complex[Tensor, "*batch"], weight_var: floa
     if not 0 < weight_var < 1:
         raise OutsideTheory(f"weight_var must lie in (0, 1), where the fixed point exists; got {weight_var}.")
     v, target = weight_var, z.imag.abs().clamp_min(1e-12)
-    start = torch.complex(z.real, torch.full_like(target, 1e4 * (1 + float(z.abs().max() if z.numel() else 0))))
+    start = torch.complex(z.real, 1e4 * (1 + z.abs()))
     value = 1 / ((1 - v) * start)
     for fraction in torch.linspace(0, 1, 121, dtype=torch.float64):
         point = torch.complex(z.real, start.imag ** (1 - fraction) * target**fraction)

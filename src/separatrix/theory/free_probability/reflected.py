@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import final
 
-from jaxtyping import Complex
+from jaxtyping import Complex, Float
 from torch import Tensor
 
 from .law import AbstractLaw
@@ -35,3 +35,8 @@ class Reflected(AbstractLaw):
         """Swapped and negated."""
         low, high = self.law.edges()
         return -high, -low
+
+    def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+        """At the negated positions."""
+        positions, masses = self.law.atoms()
+        return -positions, masses
