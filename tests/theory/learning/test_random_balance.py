@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -50,6 +52,24 @@ def test_glorot_limits_are_those_of_the_general_expression() -> None:
     ratios = {"r = k": (k, k), "r -> 0": (k, tiny), "r -> inf": (k, huge), "k -> 0": (tiny, k), "k -> inf": (huge, k)}
     for case, value in glorot_limits(k).items():
         assert wide_balance("glorot", *ratios[case])[0] == pytest.approx(value, abs=1e-8)
+
+
+@checks(layer_variances, by="the initialisers of torch")
+@pytest.mark.parametrize(
+    ("scheme", "fill"),
+    [
+        ("he", lambda w, g: torch.nn.init.kaiming_normal_(w, generator=g)),
+        ("glorot", lambda w, g: torch.nn.init.xavier_normal_(w, generator=g)),
+        ("lecun", lambda w, g: torch.nn.init.kaiming_normal_(w, nonlinearity="linear", generator=g)),
+    ],
+)
+def test_variances_are_those_of_known_initialisers(scheme: str, fill: Any, generator: torch.Generator) -> None:
+    n_in, n_hidden, n_out = 300, 200, 500
+    drawn = [fill(torch.empty(shape), generator) for shape in ((n_hidden, n_in), (n_out, n_hidden))]
+    for weight, expected in zip(drawn, layer_variances(scheme, n_in, n_hidden, n_out), strict=True):
+        # 60,000 and more entries: a standard error of 0.6 percent
+        assert float(weight.var()) == pytest.approx(expected, rel=0.03)
+    assert layer_variances("scaled", n_in, n_hidden, n_out, (2.0, 3.0)) == (4 / n_in, 9 / n_hidden)
 
 
 def test_known_balance_of_the_figure() -> None:

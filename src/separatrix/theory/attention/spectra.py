@@ -174,6 +174,7 @@ def sign_pattern_spectrum(value: ArrayLike, k: int, signs: ArrayLike, attention:
     )
 
 
+@formula("separatrix", "softmax attention at a sign pattern")
 def sign_pattern_attention(
     strength: Float[Tensor, "*#batch"] | int | float,
     signs: Float[Tensor, "*#batch n"],

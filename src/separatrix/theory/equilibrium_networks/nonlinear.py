@@ -150,6 +150,7 @@ def mean_field(
     return MeanField(ensemble=ensemble.name, phi=activation.name, valid=kept, outcome=outcome, problem=problem, **shown)
 
 
+@formula("agarwala2022", "Theorem 3.2, Eq. (30) at r = 1", erratum="agarwala2022-eq25-goe")
 def critical_weight_var(
     ensemble: AbstractEnsemble,
     phi: str | Activation | Pointwise = "hardtanh",

@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Complex
 from torch import Tensor
 
+from separatrix.core import formula
+
 from .edges import product_edge
 from .law import AbstractLaw, require_positive_law
 from .search import minimum
@@ -29,6 +31,7 @@ _MAX_STEPS = 60
 _TOL = 1e-13
 
 
+@formula("separatrix", "free sum by subordination")
 def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
     """The law of A + B for free A and B.
 
@@ -41,6 +44,7 @@ def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
     return FreeSum(first, second)
 
 
+@formula("agarwala2022", "App. C.1, Eqs. (99), (100), (110)", erratum="agarwala2022-eq122")
 def free_product(positive: AbstractLaw, other: AbstractLaw) -> FreeProduct:
     """The law of sqrt(A) B sqrt(A) for free A >= 0 and any B; the same as that of A B.
 
@@ -58,6 +62,7 @@ class FreeSum(AbstractLaw):
     first: AbstractLaw
     second: AbstractLaw
 
+    @formula("separatrix", "Stieltjes transform of a free sum")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """G(z) = G_1(w(z)) = (1 + M_1(w)) / w; NaN where the solve failed."""
 
@@ -119,6 +124,7 @@ class FreeProduct(AbstractLaw):
     def __post_init__(self) -> None:
         require_positive_law(self.positive, "positive")
 
+    @formula("separatrix", "Stieltjes transform of a free product")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """G(z) = G_A(z / r) / r = (1 + M_A(z / r)) / z; NaN where the solve failed."""
 

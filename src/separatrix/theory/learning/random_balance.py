@@ -32,6 +32,7 @@ class RandomBalance(Result):
     """Root mean square deviation of the eigenvalues of D from the mean, which width does not shrink."""
 
 
+@formula("anguita2024", "Sec. 3.1, columns 2 and 3 of Table 3.1")
 def layer_variances(
     scheme: str, n_in: int, n_hidden: int, n_out: int, gains: tuple[float, float] = (1.0, 1.0)
 ) -> tuple[float, float]:
