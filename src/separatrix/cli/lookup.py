@@ -38,11 +38,9 @@ def find_experiments(names: Sequence[str] | None) -> list[Experiment]:
 
 def require_scale(name: str) -> str:
     """A scale's name, or the error with the nearest."""
-    from separatrix.core.errors import unknown_name
+    from separatrix.core.names import choose
 
-    if name not in SCALE_NAMES:
-        raise unknown_name("scale", name, SCALE_NAMES)
-    return name
+    return choose("scale", name, SCALE_NAMES)
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from separatrix.core.errors import InvalidInput, MissingData, unknown_name
+from separatrix.core.errors import InvalidInput, MissingData
+from separatrix.core.names import choose
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,8 +62,6 @@ def _safetensors_file(path: Path, tensor_name: str | None, argument: str) -> Ten
                 raise InvalidInput(
                     f"{argument}: {str(path)!r} holds {len(names)} tensors; name one as FILE.safetensors:tensor_name."
                 )
-            if tensor_name not in names:
-                raise unknown_name(f"tensor in {str(path)!r}", tensor_name, names)
-            return file.get_tensor(tensor_name)
+            return file.get_tensor(choose(f"tensor in {str(path)!r}", tensor_name, names))
     except safetensors.SafetensorError as error:
         raise InvalidInput(f"{argument}: {str(path)!r} is not a whole safetensors file ({error}).") from None

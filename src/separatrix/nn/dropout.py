@@ -6,8 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 
 
+@suggest_options
 class VariationalDropout(nn.Module):
     """Drops entries with one mask for all evaluations of a solve.
 

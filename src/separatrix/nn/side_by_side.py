@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core.errors import InvalidInput, ShapeError
+from separatrix.core.names import suggest_options
 
 
+@suggest_options
 class SideBySide(nn.Module):
     """Modules of one structure, each applied to its own part of the input.
 

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.core.random import spawn
 
 
 @final
+@suggest_options
 class ShuffledBatches:
     """Indices of the items of each batch; every epoch is a permutation of its own, what is left over is dropped.
 
@@ -54,6 +56,7 @@ class ShuffledBatches:
 
 
 @final
+@suggest_options
 class ContiguousBatches:
     """Windows of a long sequence: it is cut into ``batch_size`` rows, and each step reads the next window of every row.
 

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, require_integer, unknown_name
+from separatrix.core import InvalidInput, Result, choose, require_integer
 
 Variant: TypeAlias = Literal["standard", "distinct", "reversal"]
 VARIANTS: tuple[Variant, ...] = ("standard", "distinct", "reversal")
@@ -57,8 +57,7 @@ def semantic_task(variant: str = "standard") -> LinearTask:
         >>> torch.linalg.svdvals(8 * semantic_task().corr_yx)[:5]
         tensor([2.8284, 2.8284, 2.0000, 2.0000, 1.4142], dtype=torch.float64)
     """
-    if variant not in VARIANTS:
-        raise unknown_name("variant of the semantic task", variant, VARIANTS)
+    choose("variant of the semantic task", variant, VARIANTS)
     properties = torch.tensor(_HIERARCHY, dtype=torch.float64)
     if variant == "distinct":
         properties = properties * (1 + 0.1 / torch.arange(1, 9, dtype=torch.float64))

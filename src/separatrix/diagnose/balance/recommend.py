@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from separatrix.core.arrays import require_positive
-from separatrix.core.errors import unknown_name
+from separatrix.core.names import choose
 from separatrix.core.result import Result
 
 from ..model_call import Pick, prediction
@@ -106,8 +106,7 @@ def recommend_init(
 
     Cost: as ``set_balance`` on a copy, plus two tangent kernels if inputs are given.
     """
-    if target not in TARGETS:
-        raise unknown_name("target", target, TARGETS)
+    choose("target", target, TARGETS)
     require_positive(contrast - 1, "contrast - 1")
     search = find_pairs(model, pairs, example_inputs=inputs, rotary=rotary)
     found = [_advise(model, pair, target, contrast) for pair in search.pairs]

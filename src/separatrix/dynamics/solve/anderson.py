@@ -10,6 +10,7 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.core.transforms import any_true
 
 from .base import AbstractEquilibriumSolver, States
@@ -65,6 +66,7 @@ class AndersonHistory:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
     """Least-squares mixing of the last ``memory + 1`` steps of each sample, at every ``period``-th step.

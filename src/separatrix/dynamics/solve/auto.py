@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.names import suggest_options
 from separatrix.core.transforms import any_true
 
 from .anderson import Anderson, AndersonHistory
@@ -35,6 +36,7 @@ class AutoHistory:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Auto(AbstractEquilibriumSolver[AutoHistory]):
     """Picard as long as it is predicted to need at most ``patience`` more steps, then Anderson.

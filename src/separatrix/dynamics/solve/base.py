@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer, require_positive
-from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose
 
 from .maps import CountedMap
 
@@ -46,8 +46,7 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
         require_positive(self.tol, "tol")
         require_integer(self.max_steps, "max_steps", at_least=1)
         require_positive(self.divergence, "divergence")
-        if self.stop not in ("abs", "rel"):
-            raise InvalidInput(f"stop must be 'abs' or 'rel'; got {self.stop!r}.")
+        choose("stop", self.stop, ("abs", "rel"))
 
     @abc.abstractmethod
     def begin(self, fixed_point_map: CountedMap, z: States) -> History:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.names import suggest_options
 from separatrix.core.transforms import all_true
 
 from .base import AbstractEquilibriumSolver, States
@@ -99,6 +100,7 @@ class BroydenHistory:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
     """Quasi-Newton steps from rank-one updates of the inverse Jacobian, starting from Picard.

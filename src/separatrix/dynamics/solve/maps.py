@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from separatrix.core.errors import ShapeError
+from separatrix.core.names import suggest_options
 
 FixedPointMap: TypeAlias = Callable[[Tensor], Tensor]
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class AffineMap:
     """v -> linear(v) + offset: a map that is its own derivative up to a constant, as in adjoint equations."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.names import suggest_options
 from separatrix.core.transforms import all_true, any_true
 
 from .base import AbstractEquilibriumSolver, States
@@ -26,6 +27,7 @@ class NewtonHistory:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NewtonKrylov(AbstractEquilibriumSolver[NewtonHistory]):
     """z <- z + delta with (I - J) delta = f(z) - z, solved per sample by GMRES to a forcing tolerance.

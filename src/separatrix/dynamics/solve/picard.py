@@ -6,12 +6,14 @@ import dataclasses
 from typing import final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 
 from .base import AbstractEquilibriumSolver, States
 from .maps import CountedMap
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Picard(AbstractEquilibriumSolver[None]):
     """z <- z + damping (f(z) - z). One evaluation a step, no memory.

@@ -6,10 +6,13 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from separatrix.core.names import suggest_options
+
 from ..solve.maps import FixedPointMap
 from ..solve.stacks import combination, inner_products
 
 
+@suggest_options
 class JacobianAt:
     """The Jacobian of a map at a batch of points, as products with vectors (batch, d)."""
 

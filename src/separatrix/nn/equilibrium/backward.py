@@ -17,6 +17,7 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import ConvergenceWarning, InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.find import find_equilibrium
@@ -54,6 +55,7 @@ class AbstractLinearBackward(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Implicit(AbstractLinearBackward):
     """The implicit function theorem: v = J^T v + g by any fixed-point solver. Exact up to its tolerance."""
@@ -70,6 +72,7 @@ class Implicit(AbstractLinearBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Neumann(AbstractLinearBackward):
     """The first terms of the series g + J^T g + (J^T)^2 g + ...; zero terms is ``OneStep``."""
@@ -88,6 +91,7 @@ class Neumann(AbstractLinearBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OneStep(AbstractBackward):
     """Jacobian-free backpropagation: the gradient of one application of the map at the equilibrium."""
@@ -98,6 +102,7 @@ class OneStep(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Phantom(AbstractBackward):
     """Phantom gradient: backpropagate through a few damped steps from the detached equilibrium."""
@@ -119,6 +124,7 @@ class Phantom(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unrolled(AbstractBackward):
     """Backpropagate through ``steps`` Picard steps from the start: memory grows with the steps. For checking."""
@@ -137,6 +143,7 @@ class Unrolled(AbstractBackward):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Exact(AbstractLinearBackward):
     """Solve the adjoint equation with the dense Jacobian of each sample: O(batch d^3), for tests and small d."""

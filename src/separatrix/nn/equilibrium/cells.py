@@ -17,6 +17,7 @@ from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.matrices.ensembles import (
     AbstractEnsemble,
     AbstractRectangularEnsemble,
@@ -33,6 +34,7 @@ Family: TypeAlias = AbstractEnsemble | str
 DenseFamily: TypeAlias = AbstractEnsemble | AbstractRectangularEnsemble | str
 
 
+@suggest_options
 class TanhCell(nn.Module):
     """z -> phi(W z + b) + x, phi = tanh by default: the network whose theory is in ``separatrix.theory``.
 
@@ -80,6 +82,7 @@ class TanhCell(nn.Module):
         return self.phi(self.linear(z)) + x
 
 
+@suggest_options
 class ResidualCell(nn.Module):
     """z -> x + W2 phi(W1 z + b1) + b2: a dense block whose skip connection carries the input.
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
+from separatrix.core.names import choose, suggest_options
 from separatrix.core.transforms import transforms_active
 from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
@@ -33,6 +34,7 @@ def zeros_like_input(x: Any) -> Tensor:
     return torch.zeros_like(x)
 
 
+@suggest_options
 class DEQ(nn.Module):
     """The equilibrium of a cell, as an ordinary torch module.
 
@@ -76,8 +78,7 @@ class DEQ(nn.Module):
         on_fail: Literal["return", "warn", "raise"] = "warn",
     ) -> None:
         super().__init__()
-        if on_fail not in ("return", "warn", "raise"):
-            raise InvalidInput(f"on_fail must be 'return', 'warn' or 'raise'; got {on_fail!r}.")
+        choose("on_fail", on_fail, ("return", "warn", "raise"))
         _require_kind(solver, AbstractEquilibriumSolver, "solver", "Anderson()")
         _require_kind(backward, AbstractBackward, "backward", "Implicit()")
         self.cell = cell

@@ -11,12 +11,14 @@ from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
 
 from .backward import Implicit
 from .deq import DEQ
 
 
+@suggest_options
 class EquilibriumClassifier(nn.Module):
     """Input -> equilibrium of a cell -> dense layer to the classes.
 
@@ -50,6 +52,7 @@ class EquilibriumClassifier(nn.Module):
         return out
 
 
+@suggest_options
 class EquilibriumLanguageModel(nn.Module):
     """Token and position embeddings -> equilibrium of a cell -> dense layer to the vocabulary (not tied).
 

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
-from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose, suggest_options
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.picard import Picard
 from separatrix.matrices.ensembles.initialisers import gaussian_
@@ -31,6 +31,7 @@ from .deq import DEQ
 Splitting = Literal["peaceman-rachford", "forward-backward"]
 
 
+@suggest_options
 class MonotoneDEQ(nn.Module):
     """The equilibrium of z = relu(W z + U x + b), W monotone.
 
@@ -71,8 +72,7 @@ class MonotoneDEQ(nn.Module):
         require_positive(margin, "margin")
         if step is not None:
             require_positive(step, "step")
-        if splitting not in ("peaceman-rachford", "forward-backward"):
-            raise InvalidInput(f"splitting must be 'peaceman-rachford' or 'forward-backward'; got {splitting!r}.")
+        choose("splitting", splitting, ("peaceman-rachford", "forward-backward"))
         self.margin, self.splitting, self.step = margin, splitting, step
         self.inject = empty_linear(input_size, width, dtype=dtype)
         gaussian_(self.inject, 1.0, generator=generator)

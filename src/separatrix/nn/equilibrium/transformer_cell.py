@@ -10,12 +10,14 @@ from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.matrices.ensembles.initialisers import gaussian_
 
 from ..dropout import VariationalDropout
 from .cells import DenseFamily, DenseLayers, empty_linear
 
 
+@suggest_options
 class TransformerCell(nn.Module):
     """h = z + x; h <- h + Attn(LN h); h <- h + W2 gelu(W1 LN h + b1) + b2; the new state is LN h.
 
@@ -72,6 +74,7 @@ class TransformerCell(nn.Module):
         return out
 
 
+@suggest_options
 class CausalAttention(nn.Module):
     """Multi-head attention in which a token sees itself and the ones before it; logits over sqrt(head dimension)."""
 

@@ -10,7 +10,7 @@ import tomllib
 from importlib import resources
 from typing import Any
 
-from separatrix.core.errors import unknown_name
+from separatrix.core.names import resolve
 
 from .registry import DataFile, Dataset, Mirror
 
@@ -34,9 +34,6 @@ def datasets() -> dict[str, Dataset]:
     return dict(_registry())
 
 
-def find_dataset(name: str) -> Dataset:
-    """One data set; an unknown name gets the nearest three."""
-    known = _registry()
-    if name not in known:
-        raise unknown_name("data set", name, known)
-    return known[name]
+def find_dataset(name: str | Dataset) -> Dataset:
+    """One data set by name (an unknown one gets the nearest three); a data set is itself."""
+    return resolve("data set", name, _registry(), base=Dataset)

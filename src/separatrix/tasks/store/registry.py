@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import final
 
+from separatrix.core.names import suggest_options
+
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Mirror:
     """One public place of a file: an HTTPS address, the bytes that travel, and the member if it is a zip archive."""
@@ -23,6 +26,7 @@ class Mirror:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class DataFile:
     """One file of a data set. ``name`` is its place below a data folder, as stored (``mnist/x.gz``)."""
@@ -47,6 +51,7 @@ class DataFile:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Dataset:
     """A data set: what it is, under which licence, how to cite it, and its files."""

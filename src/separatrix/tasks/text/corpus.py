@@ -19,6 +19,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.core.errors import InvalidInput, MissingExtra
+from separatrix.core.names import choose, suggest_options
 
 from ..store.location import locate
 
@@ -30,6 +31,7 @@ SPLIT = (0.9, 0.05, 0.05)
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Text:
     """Three parts of a text as indices into ``symbols``."""
@@ -79,8 +81,7 @@ def load_text(
 
 def make_text(name: str, parts: Sequence[str], level: Level = "characters") -> Text:
     """Three strings (train, valid, test) as a ``Text`` with the vocabulary of the first, in order of code points."""
-    if level not in ("characters", "words"):
-        raise InvalidInput(f"level must be 'characters' or 'words'; got {level!r}.")
+    choose("level", level, ("characters", "words"))
     if len(parts) != 3:
         raise InvalidInput(f"parts must be three strings: train, valid, test; got {len(parts)}.")
     train, valid, test = (split_symbols(part, level) for part in parts)

@@ -17,7 +17,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, ShapeError, as_float64, as_tensor, formula, require_positive
+from separatrix.core import (
+    InvalidInput,
+    OutsideTheory,
+    ShapeError,
+    as_float64,
+    as_tensor,
+    formula,
+    require_positive,
+    suggest_options,
+)
 from separatrix.matrices import BalanceFit, fit_balance, require_pair, stack_weights
 
 from .balanced_factor import LATEST, mode_coordinates, time_chunks
@@ -29,6 +38,7 @@ _BALANCE_TOL = {torch.float64: 1e-8, torch.float32: 1e-5}
 
 
 @final
+@suggest_options
 class BalancedFlow:
     """Gradient flow of a balanced two-layer linear network, exactly.
 

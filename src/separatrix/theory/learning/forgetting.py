@@ -12,12 +12,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_float64, formula
+from separatrix.core import InvalidInput, ShapeError, as_float64, formula, suggest_options
 
 from .balanced_flow import BalancedFlow
 
 
 @final
+@suggest_options
 class TaskSequence:
     """A balanced network that trains on tasks in turn, exactly.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, TypeAlias, final
 
-from separatrix.core import InvalidInput, Result, formula, require_integer, unknown_name
+from separatrix.core import InvalidInput, Result, choose, formula, require_integer
 
 Scheme: TypeAlias = Literal["lecun", "he", "glorot", "scaled"]
 SCHEMES: tuple[Scheme, ...] = ("lecun", "he", "glorot", "scaled")
@@ -37,6 +37,7 @@ def layer_variances(
     scheme: str, n_in: int, n_hidden: int, n_out: int, gains: tuple[float, float] = (1.0, 1.0)
 ) -> tuple[float, float]:
     """Variance of an entry of each layer. ``gains`` are the alphas of the scaled scheme, ``alpha^2 / fan_in``."""
+    choose("initialisation scheme", scheme, SCHEMES)
     for size, name in ((n_in, "n_in"), (n_hidden, "n_hidden"), (n_out, "n_out")):
         require_integer(size, name, at_least=1)
     if scheme != "scaled" and gains != (1.0, 1.0):
@@ -48,9 +49,7 @@ def layer_variances(
             return 2 / n_in, 2 / n_hidden
         case "glorot":
             return 2 / (n_in + n_hidden), 2 / (n_hidden + n_out)
-        case "scaled":
-            return gains[0] ** 2 / n_in, gains[1] ** 2 / n_hidden
-    raise unknown_name("initialisation scheme", scheme, SCHEMES)
+    return gains[0] ** 2 / n_in, gains[1] ** 2 / n_hidden
 
 
 @formula("anguita2024", "Sec. 3.1, Table 3.1", erratum="anguita2024-3.1.1-variance")
@@ -76,6 +75,7 @@ def wide_balance(scheme: str, k: float, r: float, gains: tuple[float, float] = (
     Returns:
         The mean, and the variance of an off-diagonal entry times ``n_in`` (the diagonal has twice that).
     """
+    choose("initialisation scheme", scheme, SCHEMES)
     if k <= 0 or r <= 0:
         raise InvalidInput(f"k and r must be positive; got {k} and {r}.")
     match scheme:
@@ -85,10 +85,8 @@ def wide_balance(scheme: str, k: float, r: float, gains: tuple[float, float] = (
             return 2 * (r / k - 1), 4 * (r / k**2 + 1)
         case "glorot":
             return 2 * (r / (k + r) - 1 / (k + 1)), 4 * (r / (r + k) ** 2 + 1 / (k + 1) ** 2)
-        case "scaled":
-            a1, a2 = gains
-            return r / k * a2**2 - a1**2, r * a2**4 / k**2 + a1**4
-    raise unknown_name("initialisation scheme", scheme, SCHEMES)
+    a1, a2 = gains
+    return r / k * a2**2 - a1**2, r * a2**4 / k**2 + a1**4
 
 
 @formula("anguita2024", "Table 3.3", erratum="anguita2024-table3.2-3.3")

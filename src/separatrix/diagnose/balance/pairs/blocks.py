@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from separatrix.core.errors import unknown_name
+from separatrix.core.names import resolve
 
 from .laws import Law
 
@@ -216,9 +216,7 @@ def reference_block(name: str, *, generator: torch.Generator) -> Block:
     Raises:
         InvalidInput: an unknown name.
     """
-    if name not in _ROWS:
-        raise unknown_name("block", name, BLOCKS)
-    build, shape, laws, broken = _ROWS[name]
+    build, shape, laws, broken = resolve("block", name, _ROWS)
     with torch.device("meta"):  # the constructors of torch would draw from the global generator
         model = build()
     model = model.to_empty(device="cpu").double().train()
