@@ -42,3 +42,10 @@ def test_a_function_that_is_no_formula_says_why(cli: Cli) -> None:
 
 def test_a_misspelt_function_gets_the_nearest(cli: Cli) -> None:
     assert "Did you mean 'count_stable'" in cli("cite", "count_stabel").err
+
+
+def test_the_dictionary_of_notation_is_printed(cli: Cli) -> None:
+    terms = {term["name"]: term for term in json.loads(cli("cite", "--notation", "--json").out)}
+    assert terms["balance"]["symbols"] == {"anguita2024": r"\lambda"}
+    assert "weight_var" in cli("cite", "--notation").out
+    assert "cite needs a name" in cli("cite").err

@@ -187,7 +187,7 @@ def test_neither_the_start_nor_the_global_generator_is_touched(solver: Callable[
 def test_unknown_and_wrong_options_are_refused(solver: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match="stop_mode"):
         solver(stop_mode="abs")
-    with pytest.raises(InvalidInput, match=r"stop must be 'abs' or 'rel'; got 'both'"):
+    with pytest.raises(InvalidInput, match=r"unknown stop 'both'. Known: abs, rel"):
         solver(stop="both")
     with pytest.raises(InvalidInput, match="tol must be a positive number"):
         solver(tol=0.0)

@@ -72,7 +72,7 @@ def test_copies_and_pickles_work(generator: torch.Generator) -> None:
 
 def test_bad_options_are_refused(generator: torch.Generator) -> None:
     make = inspect.unwrap(MonotoneDEQ.__init__)
-    with pytest.raises(InvalidInput, match="splitting must be 'peaceman-rachford' or 'forward-backward'; got 'admm'"):
+    with pytest.raises(InvalidInput, match=r"unknown splitting 'admm'. Known: forward-backward, peaceman-rachford"):
         make(MonotoneDEQ.__new__(MonotoneDEQ), 3, 4, splitting="admm", generator=generator)
     with pytest.raises(InvalidInput, match="margin must be a positive number"):
         MonotoneDEQ(3, 4, margin=0.0, generator=generator)

@@ -85,5 +85,5 @@ def test_unknown_schemes_and_misplaced_gains_are_refused() -> None:
         random_balance("lecan", 2, 2, 2)
     with pytest.raises(InvalidInput, match="gains belong to the scaled scheme only"):
         random_balance("he", 2, 2, 2, (1.0, 2.0))
-    with pytest.raises(InvalidInput, match="k and r must be positive"):
+    with pytest.raises(InvalidInput, match="hidden_ratio and output_ratio must be positive"):
         wide_balance("he", 0.0, 1.0)

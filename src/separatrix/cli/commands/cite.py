@@ -11,17 +11,23 @@ import typer
 from separatrix.core.errors import InvalidInput
 
 from ..options import AsJson
-from ..printing import print_json
+from ..printing import print_json, print_table
 
 
 def cite(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(help="A document's key, an experiment, or a closed form (count_stable, theory.count_stable)."),
-    ],
+    ] = None,
+    notation: Annotated[bool, typer.Option("--notation", help="Print the dictionary of notation instead.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print citation, place and BibTeX of whatever bears the name."""
+    if notation:
+        _print_notation(as_json)
+        return
+    if name is None:
+        raise InvalidInput("cite needs a name (a document, an experiment or a closed form), or --notation.")
     found = find_reference(name)
     if as_json:
         print_json(found)
@@ -34,6 +40,19 @@ def cite(
     if found["erratum"]:
         print(f"Erratum: {found['erratum']} (separatrix errata --document {found['document']})")
     print(found["bibtex"])
+
+
+def _print_notation(as_json: bool) -> None:
+    from separatrix.sources.notation import NOTATION
+
+    if as_json:
+        print_json([{"name": term.name, "meaning": term.meaning, "symbols": dict(term.symbols)} for term in NOTATION])
+        return
+    rows = [
+        (term.name, term.meaning, ", ".join(f"{symbol} ({key})" for key, symbol in term.symbols.items()))
+        for term in sorted(NOTATION, key=lambda term: term.name)
+    ]
+    print_table(("argument", "meaning", "symbol"), rows)
 
 
 def find_reference(name: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def cache_folder() -> Path:
 
 
 def locate(
-    name: str,
+    name: str | Dataset,
     *,
     path: str | Path | None = None,
     download: bool = False,
@@ -74,7 +74,7 @@ def locate(
     with ``download=True``, the files' public addresses.
 
     Args:
-        name: a name of ``datasets()``.
+        name: a name of ``datasets()``, or a data set itself.
         path: a folder that holds the files, with or without the sub-folder of the registry's names.
         download: whether missing files may be fetched into the user's cache.
         allow_modified: use a file whose content differs, with a warning and ``verified=False``.
@@ -103,8 +103,10 @@ def locate(
         content = measure(stored, None if allow_modified else size_limit(file.n_bytes))
         if not content.matches(file):
             if content.problem or not allow_modified:
-                raise mismatch(stored, file, content, name)
-            warnings.warn(f"{stored} differs from the registered {name}; used as allowed.", ModifiedData, stacklevel=2)
+                raise mismatch(stored, file, content, dataset.name)
+            warnings.warn(
+                f"{stored} differs from the registered {dataset.name}; used as allowed.", ModifiedData, stacklevel=2
+            )
             verified = False
         paths[file.split], digests[file.split] = stored, content.sha256
     return Located(dataset, paths, digests, verified)

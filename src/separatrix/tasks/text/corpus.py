@@ -117,7 +117,7 @@ def cut(text: str, shares: Sequence[float]) -> tuple[str, str, str]:
     return text[:first], text[first:second], text[second:]
 
 
-def split_pieces(text: str, model: str | Path) -> Int[Tensor, " n"]:
+def split_pieces(text: str, model_file: str | Path) -> Int[Tensor, " n"]:
     """Indices of the pieces of a text under a trained sentencepiece model.
 
     Raises:
@@ -127,7 +127,7 @@ def split_pieces(text: str, model: str | Path) -> Int[Tensor, " n"]:
         sentencepiece = importlib.import_module("sentencepiece")
     except ImportError as error:
         raise MissingExtra("pieces need sentencepiece: pip install sentencepiece.") from error
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model_file))
     return torch.tensor(processor.encode(text), dtype=torch.int64)
 
 

@@ -69,15 +69,18 @@ def random_balance(
 
 
 @formula("anguita2024", "Table 3.2", erratum="anguita2024-table3.2-3.3")
-def wide_balance(scheme: str, k: float, r: float, gains: tuple[float, float] = (1.0, 1.0)) -> tuple[float, float]:
-    """Balance of wide layers from their ratios ``k = n_hidden / n_in`` and ``r = n_out / n_in``.
+def wide_balance(
+    scheme: str, hidden_ratio: float, output_ratio: float, gains: tuple[float, float] = (1.0, 1.0)
+) -> tuple[float, float]:
+    """Balance of wide layers from their ratios ``n_hidden / n_in`` (k) and ``n_out / n_in`` (r).
 
     Returns:
         The mean, and the variance of an off-diagonal entry times ``n_in`` (the diagonal has twice that).
     """
     choose("initialisation scheme", scheme, SCHEMES)
+    k, r = hidden_ratio, output_ratio
     if k <= 0 or r <= 0:
-        raise InvalidInput(f"k and r must be positive; got {k} and {r}.")
+        raise InvalidInput(f"hidden_ratio and output_ratio must be positive; got {k} and {r}.")
     match scheme:
         case "lecun":
             return r / k - 1, r / k**2 + 1
@@ -90,8 +93,9 @@ def wide_balance(scheme: str, k: float, r: float, gains: tuple[float, float] = (
 
 
 @formula("anguita2024", "Table 3.3", erratum="anguita2024-table3.2-3.3")
-def glorot_limits(k: float) -> dict[str, float]:
-    """Glorot balance in the five limits of Table 3.3, as functions of ``k = n_hidden / n_in``."""
+def glorot_limits(hidden_ratio: float) -> dict[str, float]:
+    """Glorot balance in the five limits of Table 3.3; k is ``n_hidden / n_in``, r is ``n_out / n_in``."""
+    k = hidden_ratio
     return {
         "r = k": (k - 1) / (k + 1),
         "r -> 0": -2 / (k + 1),
