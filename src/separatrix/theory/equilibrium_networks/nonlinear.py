@@ -112,7 +112,7 @@ def mean_field(
         >>> from separatrix.matrices.ensembles import GOE
         >>> result = mean_field(GOE(), "hardtanh", weight_var=0.36, input_var=1.0)
         >>> round(result.h_var, 4), round(result.radius, 4), result.valid
-        (1.25, 0.9042, True)
+        (1.2507, 0.9043, True)
     """
     activation = find_activation(phi)
     require_theory(ensemble)

@@ -39,7 +39,7 @@ def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
         >>> from separatrix.theory.free_probability import Semicircle
         >>> total = free_sum(Semicircle(1.0), Semicircle(3.0))
         >>> round(float(total.density(torch.tensor(0.5))), 6)
-        0.156914
+        0.157907
     """
     return FreeSum(first, second)
 
