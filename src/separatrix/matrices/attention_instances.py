@@ -12,7 +12,7 @@ from torch import Tensor
 
 from separatrix.core import choose, require_integer, suggest_options
 
-ENSEMBLES: tuple[str, ...] = ("gaussian", "scaled", "quarter", "uniform", "positive")
+ENTRIES: tuple[str, ...] = ("gaussian", "scaled", "quarter", "uniform", "positive")
 
 
 @final
@@ -53,7 +53,7 @@ def attention_instance(
     Source: altafini2025 does not state its ensemble; ``"gaussian"`` reproduces its Examples 2 and 3.
     """
     dim = require_integer(dim, "dim", at_least=2)
-    choose("ensemble", ensemble, ENSEMBLES)
+    choose("ensemble", ensemble, ENTRIES)
     draw, pair_scale = _entries(ensemble, dim, generator)
     query = pair_scale * draw((*batch, dim, dim))
     key = pair_scale * draw((*batch, dim, dim))

@@ -69,6 +69,7 @@ def load_text(
         DatasetUnavailable: the files were found nowhere.
         InvalidInput: a data set that is no text with a training part.
     """
+    choose("level", level, ("characters", "words"))  # before a download, not after
     located = locate(name, path=path, download=download)
     if set(located.paths) == {"all"}:
         parts = list(cut(located.read("all").decode("utf-8"), SPLIT))
