@@ -129,11 +129,11 @@ print("compiled")
 
 
 def test_a_class_of_a_stranger_may_add_options_of_its_own() -> None:
-    class Louder(DEQ):
+    class WithVolume(DEQ):
         def __init__(self, cell: Any, *, volume: int = 11, **options: Any) -> None:
             super().__init__(cell, **options)
             self.volume = volume
 
-    assert Louder(lambda z, x: z, volume=3, on_fail="return").volume == 3
-    with pytest.raises(UnknownOption, match=r"unknown option of Louder 'on_fial'. Did you mean 'on_fail'"):
-        Louder(lambda z, x: z, on_fial="return")
+    assert WithVolume(lambda z, x: z, volume=3, on_fail="return").volume == 3
+    with pytest.raises(UnknownOption, match=r"unknown option of WithVolume 'on_fial'. Did you mean 'on_fail'"):
+        WithVolume(lambda z, x: z, on_fial="return")

@@ -32,7 +32,7 @@ def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
                     yield f"{name}.{method}", member
 
 
-def owned_up(name: str, function: Callable[..., Any]) -> bool:
+def is_accounted_for(name: str, function: Callable[..., Any]) -> bool:
     """Whether a function has a source or a reason for having none; a method may have it from a base class."""
     if hasattr(function, "formula") or hasattr(function, "not_a_formula"):
         return True
@@ -44,8 +44,10 @@ def owned_up(name: str, function: Callable[..., Any]) -> bool:
 def test_every_public_function_of_theory_has_a_source_or_says_why_not() -> None:
     found = dict(public_callables())
     abstract = {name for name, function in found.items() if getattr(function, "__isabstractmethod__", False)}
-    silent = [name for name, function in found.items() if name not in abstract and not owned_up(name, function)]
-    assert not silent, f"mark these with @formula(document, place) or @not_a_formula(reason): {silent}"
+    unmarked = [
+        name for name, function in found.items() if name not in abstract and not is_accounted_for(name, function)
+    ]
+    assert not unmarked, f"mark these with @formula(document, place) or @not_a_formula(reason): {unmarked}"
     assert {"count_stable", "BalancedFlow.product", "Semicircle.stieltjes"} <= set(found)  # the search finds them
 
 

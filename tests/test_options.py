@@ -30,7 +30,6 @@ FREE_TEXT = {
 }  # fmt: skip
 """Arguments that take any text, a file, or a name that only a later call can look up."""
 
-NONE_IS_FINE = {"optimiser"}
 PENDING_OPTIONS = {("ResidualCell", "ensemble"), ("TanhCell", "ensemble"), ("TransformerCell", "ensemble")}
 """Options that are looked up by a pending room."""
 
@@ -89,8 +88,6 @@ def answers() -> dict[str, str]:
 def test_what_is_no_option_is_refused_in_one_sentence(
     name: str, argument: str, kind: str, answers: dict[str, str]
 ) -> None:
-    if kind == "none" and argument in NONE_IS_FINE:
-        pytest.skip("None leaves the option out")
     pending = MODULE_OF.get((name, argument), "").startswith(PENDING_ROOMS) or (name, argument) in PENDING_OPTIONS
     if pending and kind != "word":
         pytest.skip("a room that still answers otherwise to what is no string")

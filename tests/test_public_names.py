@@ -65,12 +65,12 @@ def defined(node: ast.stmt) -> list[str]:
 
 
 def test_a_public_name_is_one_object_in_all_rooms() -> None:
-    torn = {
+    several = {
         name: [room for room, _ in places]
         for name, places in public_objects().items()
         if any(value is not places[0][1] for _, value in places)
     }
-    assert not torn, f"one name, several things: {torn}"
+    assert not several, f"one name, several things: {several}"
 
 
 def test_no_module_uses_a_public_name_for_something_else() -> None:

@@ -58,9 +58,9 @@ def attention_instance(
     query = pair_scale * draw((*batch, dim, dim))
     key = pair_scale * draw((*batch, dim, dim))
     value = _symmetric(draw((*batch, dim, dim)))
-    while bool((hopeless := torch.linalg.eigvalsh(value)[..., -1] <= 0).any()):
+    while bool((negative := torch.linalg.eigvalsh(value)[..., -1] <= 0).any()):
         again = _symmetric(draw((*batch, dim, dim)))
-        value = torch.where(hopeless[..., None, None], again, value)
+        value = torch.where(negative[..., None, None], again, value)
     return AttentionInstance(query, key, value)
 
 
