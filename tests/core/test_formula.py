@@ -56,6 +56,7 @@ def test_names_are_found_by_any_tail_and_ambiguity_is_told() -> None:
     known = ["separatrix.theory.a.f", "separatrix.theory.b.f", "separatrix.theory.b.Kind.g"]
     assert find_by_name("formula", "a.f", known) == known[0]
     assert find_by_name("formula", "Kind.g", known) == known[2]
+    assert find_by_name("formula", "b.Kind", known) == known[2]  # a class stands for its only closed form
     with pytest.raises(InvalidInput, match=r"'f' names 2 things: theory\.a\.f, theory\.b\.f\. Give one of these"):
         find_by_name("formula", "f", known)
     with pytest.raises(InvalidInput, match=r"unknown formula 'Kind\.h'. Did you mean 'Kind\.g'"):

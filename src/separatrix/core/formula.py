@@ -112,13 +112,15 @@ def find_by_name(kind: str, name: str, known: Collection[str], others: Iterable[
 
 
 def _tails(known: Iterable[str]) -> Mapping[str, list[str]]:
-    """Full names by every tail of every name under which they can be reached."""
+    """Full names by every tail of every name under which they can be reached; a class stands for its methods."""
     tails: dict[str, list[str]] = {}
     for full in known:
         for reached in {full, *public_names(full)}:
             parts = reached.split(".")
-            for start in range(len(parts)):
-                meant = tails.setdefault(".".join(parts[start:]), [])
-                if full not in meant:
-                    meant.append(full)
+            ways = [parts, parts[:-1]] if len(parts) > 1 and parts[-2][0].isupper() else [parts]
+            for way in ways:
+                for start in range(len(way)):
+                    meant = tails.setdefault(".".join(way[start:]), [])
+                    if full not in meant:
+                        meant.append(full)
     return tails

@@ -31,6 +31,7 @@ def test_a_method_is_found_with_its_class_and_an_ambiguous_name_lists_what_it_ma
     answer = cli("cite", "product")
     assert answer.code == 2
     assert "'product' names 2 things: theory.BalancedFlow.product, theory.TaskSequence.product." in answer.err
+    assert "'TaskSequence' names 3 things: theory.TaskSequence.forgetting" in cli("cite", "TaskSequence").err
 
 
 def test_a_function_that_is_no_formula_says_why(cli: Cli) -> None:

@@ -125,7 +125,7 @@ class BalancedFlow:
         """Shape of the batch of networks; results have shape (*times, *batch, ...)."""
         return self.modes.batch
 
-    @formula("anguita2024", "Sec. 3.3.1 (equal sizes); all sizes ours", erratum="anguita2024-3.3.1-item3")
+    @formula("anguita2024", "Theorem 3.3.1 (equal sizes); all sizes ours", erratum="anguita2024-3.3.1-item3")
     def product(self, t: Any) -> Float[Tensor, "*lead o i"]:
         """The network function ``w2 w1`` at times ``t``: (n_out, n_in) for a number, a leading axis for a list."""
         times, shape = self._times(t)
@@ -133,7 +133,7 @@ class BalancedFlow:
         chunks = chunks or [self.w1.new_empty(0, *self.batch, self.n_out, self.n_in)]
         return self._finish(torch.cat(chunks), times, self.w2 @ self.w1, shape)
 
-    @formula("anguita2024", "Sec. 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
+    @formula("anguita2024", "Theorem 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
     def gram(self, t: Any) -> Float[Tensor, "*lead io io"]:
         """``Q Q'`` for the stacked weights ``Q = [w1'; w2]``: representations on the diagonal, the product off it."""
         times, shape = self._times(t)
