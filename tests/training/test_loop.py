@@ -165,8 +165,8 @@ for name in ("optimiser", "schedule"):
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines() == [
-        "optimiser must be 'adam' or 'sgd'; got 'adm'.",
-        "schedule must be 'constant' or 'cosine'; got 'adm'.",
+        "unknown optimiser 'adm'. Did you mean 'adam'? Known: adam, sgd.",
+        "unknown schedule 'adm'. Known: constant, cosine.",
     ]
 
 

@@ -25,7 +25,13 @@ from .errors import (
     nearest_names as nearest_names,
     unknown_name as unknown_name,
 )
-from .formula import FORMULAS as FORMULAS, Formula as Formula, formula as formula
+from .formula import (
+    FORMULAS as FORMULAS,
+    NOT_FORMULAS as NOT_FORMULAS,
+    Formula as Formula,
+    formula as formula,
+    not_a_formula as not_a_formula,
+)
 from .names import choose as choose, resolve as resolve, suggest_options as suggest_options
 from .outcome import Outcome as Outcome
 from .random import spawn as spawn, spawn_numpy as spawn_numpy, stream_seed as stream_seed

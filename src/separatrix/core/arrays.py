@@ -62,8 +62,12 @@ def require_last_dim(tensor: Tensor, name: str, size: int) -> None:
 
 def require_positive(value: float, name: str) -> None:
     """Refuse a number that is not positive and finite."""
-    if not (value > 0 and value < float("inf")):
-        raise InvalidInput(f"{name} must be a positive number; got {value}.")
+    try:
+        positive = bool(value > 0 and value < float("inf"))
+    except (TypeError, ValueError, RuntimeError):  # None, text, a list, a tensor of several numbers
+        positive = False
+    if not positive:
+        raise InvalidInput(f"{name} must be a positive number; got {value!r}.")
 
 
 def require_integer(value: Any, name: str, *, at_least: int) -> int:

@@ -20,6 +20,7 @@ def resolve(
     *,
     base: type[Thing] | None = None,
     families: Mapping[str, Callable[[str], Thing]] | None = None,
+    also: str | None = None,
 ) -> Thing:
     """The object that ``given`` names, or ``given`` itself if it is one.
 
@@ -30,6 +31,7 @@ def resolve(
         base: the class of admissible objects; ``None`` if only names are.
         families: by the part before the colon, what makes an object of the part behind it. An error it raises is
             passed on: the family is known, its parameter is wrong.
+        also: what else the argument may be, handled by the caller, as the error says it (``"a positive number"``).
 
     Example:
         >>> resolve("activation", "tahn", {"tanh": 1, "relu": 2})
@@ -39,7 +41,8 @@ def resolve(
     if base is not None and isinstance(given, base):
         return given
     if not isinstance(given, str):
-        wanted = "a name" if base is None else f"a name or {_article(base.__name__)} object"
+        objects = None if base is None else f"{_article(base.__name__)} object"
+        wanted = " or ".join(part for part in ("a name", objects, also) if part)
         raise InvalidInput(f"{kind} must be {wanted}; got {given!r} of type {type(given).__name__}.")
     if given in known:
         return known[given]
@@ -49,14 +52,14 @@ def resolve(
     raise unknown_name(kind, given, [*known, *(f"{name}:..." for name in families or {})])
 
 
-def choose(kind: str, given: object, options: Iterable[str]) -> str:
-    """``given`` if it is one of the options.
+def choose(kind: str, given: object, options: Iterable[str], *, also: str | None = None) -> str:
+    """``given`` if it is one of the options; ``also`` as in ``resolve``.
 
     Example:
         >>> choose("space", "tangent", ("tangent", "ambient"))
         'tangent'
     """
-    return resolve(kind, given, {option: option for option in options})
+    return resolve(kind, given, {option: option for option in options}, also=also)
 
 
 def suggest_options(kind: Kind) -> Kind:

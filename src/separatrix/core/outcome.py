@@ -6,7 +6,7 @@ import enum
 
 
 class Outcome(enum.IntEnum):
-    """The fate of one element of a batch. Only ``CONVERGED`` and ``CYCLE`` describe an attractor."""
+    """How one element of a batch ended. Only ``CONVERGED`` and ``CYCLE`` describe an attractor."""
 
     CONVERGED = 0
     OUT_OF_STEPS = 1

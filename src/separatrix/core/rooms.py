@@ -8,6 +8,7 @@ from.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,3 +42,38 @@ def offered(stub: Path) -> tuple[set[str], dict[str, list[str]]]:
         else:
             names.setdefault(node.module, []).extend(listed)
     return modules, names
+
+
+def public_names(full: str) -> list[str]:
+    """Names under which a function or method defined as ``full`` is public, the shortest first; else ``full`` alone.
+
+    Example:
+        >>> public_names("separatrix.theory.attention.counting.count_stable")
+        ['separatrix.theory.count_stable', 'separatrix.theory.attention.count_stable']
+    """
+    package, *parts = full.split(".")
+    root = Path(__file__).parent.parent
+    found = []
+    for depth in range(1, len(parts)):
+        room = root.joinpath(*parts[:depth])
+        if package == root.name and (room / "__init__.pyi").is_file():
+            found += _offered_as(room, parts[depth:], ".".join((package, *parts[:depth])))
+    return found or [full]
+
+
+def _offered_as(room: Path, inside: list[str], prefix: str) -> list[str]:
+    """The name from a room on, if the room offers the head of what a module inside it defines."""
+    for names in _all_offered(room / "__init__.pyi").values():
+        for cut in range(1, len(inside)):
+            if inside[cut] in names and _defines(room.joinpath(*inside[:cut])):
+                return [".".join((prefix, *inside[cut:]))]
+    return []
+
+
+def _defines(module: Path) -> bool:
+    return module.with_suffix(".py").is_file()
+
+
+@functools.cache
+def _all_offered(stub: Path) -> dict[str, list[str]]:
+    return offered(stub)[1]

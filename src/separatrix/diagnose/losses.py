@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core.errors import InvalidInput, unknown_name
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import resolve
 
 Loss: TypeAlias = str | Callable[[Tensor, Any], Tensor]
 """``"mse"``, ``"cross_entropy"`` or a function of prediction and target that returns a scalar."""
@@ -19,9 +20,7 @@ def loss_function(loss: Loss) -> Callable[[Tensor, Any], Tensor]:
     """The function behind a loss given by name; functions pass through."""
     if callable(loss):
         return loss
-    if loss not in _LOSSES:
-        raise unknown_name("loss", loss, _LOSSES)
-    return _LOSSES[loss]
+    return resolve("loss", loss, _LOSSES, also="a function of prediction and target")
 
 
 def half_mean_square(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:

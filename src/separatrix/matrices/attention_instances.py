@@ -10,12 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import require_integer, unknown_name
+from separatrix.core import choose, require_integer, suggest_options
 
-ENSEMBLES: tuple[str, ...] = ("gaussian", "scaled", "quarter", "uniform", "positive")
+ENTRIES: tuple[str, ...] = ("gaussian", "scaled", "quarter", "uniform", "positive")
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class AttentionInstance:
     """Matrices of one head, or of a batch of heads drawn independently; value is symmetric."""
@@ -52,15 +53,14 @@ def attention_instance(
     Source: altafini2025 does not state its ensemble; ``"gaussian"`` reproduces its Examples 2 and 3.
     """
     dim = require_integer(dim, "dim", at_least=2)
-    if ensemble not in ENSEMBLES:
-        raise unknown_name("ensemble", ensemble, ENSEMBLES)
+    choose("ensemble", ensemble, ENTRIES)
     draw, pair_scale = _entries(ensemble, dim, generator)
     query = pair_scale * draw((*batch, dim, dim))
     key = pair_scale * draw((*batch, dim, dim))
     value = _symmetric(draw((*batch, dim, dim)))
-    while bool((hopeless := torch.linalg.eigvalsh(value)[..., -1] <= 0).any()):
+    while bool((negative := torch.linalg.eigvalsh(value)[..., -1] <= 0).any()):
         again = _symmetric(draw((*batch, dim, dim)))
-        value = torch.where(hopeless[..., None, None], again, value)
+        value = torch.where(negative[..., None, None], again, value)
     return AttentionInstance(query, key, value)
 
 

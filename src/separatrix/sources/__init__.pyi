@@ -6,3 +6,4 @@ from . import (
 )
 from .catalogue import documents as documents, find_document as find_document, find_erratum as find_erratum
 from .document import Document as Document, Erratum as Erratum
+from .notation import NOTATION as NOTATION, Term as Term, notation_page as notation_page

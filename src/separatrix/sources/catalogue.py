@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.core.errors import unknown_name
+from separatrix.core.names import resolve
 
 from . import agarwala2022, altafini2025, anguita2024, kerg2022
 from .document import Document, Erratum
@@ -14,17 +14,12 @@ def documents() -> dict[str, Document]:
     return {module.DOCUMENT.key: module.DOCUMENT for module in modules}
 
 
-def find_document(key: str) -> Document:
-    """One document; an unknown key gets the nearest known ones."""
-    known = documents()
-    if key not in known:
-        raise unknown_name("document", key, known)
-    return known[key]
+def find_document(key: str | Document) -> Document:
+    """One document by key (an unknown one gets the nearest known ones); a document is itself."""
+    return resolve("document", key, documents(), base=Document)
 
 
-def find_erratum(key: str) -> Erratum:
-    """One erratum by key."""
+def find_erratum(key: str | Erratum) -> Erratum:
+    """One erratum by key; an erratum is itself."""
     errata = {erratum.key: erratum for document in documents().values() for erratum in document.errata}
-    if key not in errata:
-        raise unknown_name("erratum", key, errata)
-    return errata[key]
+    return resolve("erratum", key, errata, base=Erratum)

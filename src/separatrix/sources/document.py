@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import final
 
+from separatrix.core.names import suggest_options
+
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Erratum:
     """A misprint or error of a document: what is printed, what is right, and how that was found."""
@@ -19,6 +22,7 @@ class Erratum:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Document:
     """A source document: how to cite it, and its errata."""

@@ -7,8 +7,11 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, final
 
+from separatrix.core.names import suggest_options
+
 
 @final
+@suggest_options
 class FinishStep:
     """While entered, the first SIGINT only sets ``requested``; the second acts as it did before.
 

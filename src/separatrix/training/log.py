@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeAlias, final
 
-from separatrix.core.errors import unknown_name
+from separatrix.core.names import choose, suggest_options
 from separatrix.core.result import plain
 
 TrainingRecord: TypeAlias = dict[str, Any]
@@ -13,6 +13,7 @@ TrainingRecord: TypeAlias = dict[str, Any]
 
 
 @final
+@suggest_options
 @dataclasses.dataclass
 class History:
     """Records in the order of their steps. Equal runs have equal histories: no clock time is in them."""
@@ -28,8 +29,7 @@ class History:
     def column(self, name: str) -> tuple[list[int], list[Any]]:
         """Steps at which a quantity was recorded, and its values."""
         known = {key for record in self.records for key in record}
-        if name not in known:
-            raise unknown_name("quantity of this history", name, known)
+        choose("quantity of this history", name, known)
         rows = [(record["step"], record[name]) for record in self.records if name in record]
         return [step for step, _ in rows], [value for _, value in rows]
 

@@ -13,10 +13,12 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.nn.side_by_side import SideBySide
 
 
 @final
+@suggest_options
 class Members:
     """Who is still training, and the last good parameters of everyone."""
 

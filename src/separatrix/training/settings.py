@@ -7,9 +7,11 @@ from typing import Any, Literal, final
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose, suggest_options
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
     """The settings of a run; saved in its checkpoint, which can only be resumed with equal ones.
@@ -56,10 +58,8 @@ class TrainingSettings:
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must lie in [0, 1); got {getattr(self, name)}.")
-        if self.optimiser not in ("adam", "sgd"):
-            raise InvalidInput(f"optimiser must be 'adam' or 'sgd'; got {self.optimiser!r}.")
-        if self.schedule not in ("constant", "cosine"):
-            raise InvalidInput(f"schedule must be 'constant' or 'cosine'; got {self.schedule!r}.")
+        choose("optimiser", self.optimiser, ("adam", "sgd"))
+        choose("schedule", self.schedule, ("constant", "cosine"))
         if self.schedule == "cosine" and 0 < self.n_steps <= self.warmup_steps:
             raise InvalidInput(
                 f"warmup_steps must be below n_steps for a cosine to begin; got {self.warmup_steps} of {self.n_steps}."

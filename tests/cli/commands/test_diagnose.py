@@ -22,7 +22,7 @@ def weights(tmp_path: Path) -> str:
 
 
 def test_answer_for_people_ends_in_a_verdict_for_each_layer(weights: str) -> None:
-    result = runner.invoke(app, ["attention", weights, "--heads", "2", "--tokens", "4", "--t-max", "20"])
+    result = runner.invoke(app, ["attention", weights, "--n-heads", "2", "--n-tokens", "4", "--t-max", "20"])
     assert result.exit_code == 0, result.output
     assert "Spectra" in result.stdout
     assert "encoder.layer.0.attention: this layer, iterated" in result.stdout
@@ -30,7 +30,7 @@ def test_answer_for_people_ends_in_a_verdict_for_each_layer(weights: str) -> Non
 
 
 def test_json_holds_the_same_tables(weights: str) -> None:
-    words = ["attention", weights, "--heads", "2", "--tokens", "4", "--t-max", "20", "--json"]
+    words = ["attention", weights, "--n-heads", "2", "--n-tokens", "4", "--t-max", "20", "--json"]
     found = json.loads(runner.invoke(app, words).stdout)
     assert set(found) == {"verdicts", "tables", "skipped", "not_measured"}
     assert found["tables"]["Heads"][0]["heads"] == 2

@@ -201,5 +201,5 @@ def test_bad_input_is_refused(data: tuple[Tensor, Tensor]) -> None:
         rich_lazy(model, data, after=broken)
     with pytest.raises(InvalidInput, match="shape of the predictions"):
         rich_lazy(model, (data[0], data[1][:, :1]), after=model)
-    with pytest.raises(InvalidInput, match="unknown target 'wealthy'"):
+    with pytest.raises(InvalidInput, match="unknown regime 'wealthy'"):
         recommend_init(model, "wealthy")

@@ -34,7 +34,7 @@ def test_smallest_lines_have_the_right_shape(size: int) -> None:
 
 
 def test_lines_refuse_bad_arguments() -> None:
-    with pytest.raises(InvalidInput, match="size must be an integer of at least 1; got 0"):
+    with pytest.raises(InvalidInput, match="n_units must be an integer of at least 1; got 0"):
         delay_line(0)
     with pytest.raises(InvalidInput, match="sup must be a finite number; got nan"):
         feedback_line(3, 1.0, math.nan)

@@ -10,6 +10,7 @@ from separatrix.core import InvalidInput
 from separatrix.dynamics import spectral_radius
 from separatrix.matrices import GOE, Haar, RectangularOrthogonal
 from separatrix.nn import ResidualCell, TanhCell, TransformerCell
+from separatrix.theory import ACTIVATIONS
 
 CELLS: dict[str, Callable[[torch.Generator], nn.Module]] = {
     "tanh": lambda generator: TanhCell(8, ensemble="gaussian", weight_var=0.5, generator=generator),
@@ -105,3 +106,15 @@ def test_transformer_cell_agrees_with_the_layer_written_out(generator: torch.Gen
 def test_transformer_cell_refuses_heads_that_do_not_divide_the_width(generator: torch.Generator) -> None:
     with pytest.raises(InvalidInput, match="n_heads must divide the width; got width 8 and n_heads 3"):
         TransformerCell(8, 3, generator=generator)
+
+
+def test_activations_are_given_by_name_object_or_function() -> None:
+    x, z = torch.ones(2, 3), torch.full((2, 3), 0.5)
+
+    def drawn(phi: object) -> torch.Tensor:
+        return TanhCell(3, phi=phi, generator=torch.Generator().manual_seed(0))(z, x)  # type: ignore[arg-type]
+
+    torch.testing.assert_close(drawn("tanh"), drawn(torch.tanh))
+    torch.testing.assert_close(drawn(ACTIVATIONS["relu"]), drawn(torch.relu))
+    with pytest.raises(InvalidInput, match=r"unknown activation 'tahn'. Did you mean 'tanh'"):
+        drawn("tahn")

@@ -96,6 +96,21 @@ def test_sinkhorn_bipartite_spectrum_is_that_of_the_dense_jacobian() -> None:
         assert far(sinkhorn_bipartite_spectrum(coupling, value, k, n1, n2).expand(), dense, value) < ROUNDING
 
 
+@checks(sign_pattern_attention, by="attention of the tokens themselves, masked and biased")
+def test_attention_at_a_sign_pattern_is_that_of_its_tokens(generator: torch.Generator) -> None:
+    for _, coupling, value, k in cases(6, seed=8):
+        signs = torch.randint(0, 2, (5,), generator=generator).to(torch.float64) * 2 - 1
+        mask = torch.rand(5, 5, generator=generator) < 0.6
+        mask = mask | torch.eye(5, dtype=torch.bool)
+        bias = torch.randn(5, 5, dtype=torch.float64, generator=generator)
+        x = ref.pattern(value, k, signs)
+        direction = signs[0] * x[0]
+        strength = 0.7 * direction @ coupling @ direction
+        found = sign_pattern_attention(strength, signs, mask, bias)
+        expected = ref.softmax_attention(coupling, 0.7, mask, bias)(x)
+        torch.testing.assert_close(found, expected, atol=1e-13, rtol=1e-12)
+
+
 @checks(ae.uniform_weights, by="row sums of the uniform attention matrix over each group")
 def test_uniform_weights_are_group_fractions() -> None:
     weights = ae.uniform_weights(3, 5)

@@ -167,6 +167,24 @@ def test_only_the_first_and_the_last_eigenvector_can_carry_a_stable_point(genera
     assert bool((lam[last, 0].abs() > lam[last, -1]).all())
 
 
+@checks(stable_windows, by="abscissa of every split from the exact blocks, ten tokens")
+def test_windows_of_a_batch_hold_the_splits_whose_spectrum_is_stable(generator: torch.Generator) -> None:
+    value = torch.randn(5, 3, 3, dtype=torch.float64, generator=generator)
+    value = value + value.mT + 2 * torch.eye(3, dtype=torch.float64)
+    coupling = torch.randn(5, 3, 3, dtype=torch.float64, generator=generator)
+    windows = stable_windows(coupling, value, 10)
+    for instance in range(5):
+        for end, k in enumerate((0, 2)):
+            stable = [
+                n1
+                for n1 in range(1, 10)
+                if bipartite_spectrum(coupling[instance], value[instance], k, n1, 10 - n1).stable
+            ]
+            low, high = int(windows.lowest[instance, end]), int(windows.highest[instance, end])
+            alone = [1, 9] if bool(windows.single[instance, end]) else []
+            assert stable == sorted({*range(low, high + 1), *alone})
+
+
 def test_windows_of_a_batch_are_those_of_its_elements(generator: torch.Generator) -> None:
     value = torch.randn(20, 4, 4, dtype=torch.float64, generator=generator)
     value = value + value.mT

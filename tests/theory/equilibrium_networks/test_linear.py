@@ -68,6 +68,8 @@ PRINTED = {  # spectra of section 2.7: m1, m2, chi
     moments.elliptic_second_moment,
     moments.elliptic_fourth_moment,
     moments.normal_moment,
+    resolvent_moment,
+    mean_response,
     by="sampled matrices",
 )
 @pytest.mark.parametrize(("ensemble", "v"), CASES, ids=lambda value: getattr(value, "name", value))
@@ -193,6 +195,7 @@ def test_norm_of_a_power(power: int, generator: torch.Generator) -> None:
     assert float(largest) == pytest.approx(expected, rel=0.08)  # edge shifts by N^(-2/3)
 
 
+@checks(output_variance, by="sampled matrices")
 def test_variance_of_one_coordinate_matches_sampled_matrices(generator: torch.Generator) -> None:
     """With one large input coordinate: the variance is (m1 - chi^2) x.x/N at every coordinate."""
     width, v = 60, 0.1
@@ -206,6 +209,7 @@ def test_variance_of_one_coordinate_matches_sampled_matrices(generator: torch.Ge
     assert float(z.mean(0)[0]) == pytest.approx(4 * mean_response(GOE(), v), rel=0.02)
 
 
+@checks(length_variance, by="sampled inputs")
 def test_length_variance_matches_its_definition(generator: torch.Generator) -> None:
     width, v = 200, 0.3
     system = torch.eye(width, dtype=torch.float64) - Haar().sample(width, v, generator=generator)
@@ -227,6 +231,42 @@ def test_critical_scales() -> None:
     assert linear_critical_weight_var(RotationInvariant([1.0, -3.0])) == pytest.approx(5 / 9)
     assert math.isinf(existence_weight_var(Antisymmetric()))
     assert existence_weight_var(RotationInvariant([1.0, -3.0])) == pytest.approx(5)
+
+
+@checks(linear_critical_weight_var, existence_weight_var, by="eigenvalues of sampled matrices")
+@pytest.mark.parametrize(
+    "ensemble",
+    [Gaussian(), Haar(), GOE(), Antisymmetric(), Elliptic(0.5), Elliptic(-0.5), RotationInvariant([1.0, -3.0])],
+    ids=lambda ensemble: ensemble.name,
+)
+def test_critical_scales_are_those_of_sampled_spectra(ensemble: AbstractEnsemble, generator: torch.Generator) -> None:
+    values = torch.linalg.eigvals(ensemble.sample(400, 1.0, generator=generator))
+    # the radius fluctuates by N^(-1/2) to N^(-2/3), its square by twice that
+    assert 1 / float(values.abs().max()) ** 2 == pytest.approx(linear_critical_weight_var(ensemble), rel=0.12)
+    rightmost = float(values.real.max())
+    if rightmost < 0.1:  # a spectrum on the imaginary axis never reaches 1
+        assert math.isinf(existence_weight_var(ensemble))
+    else:
+        assert 1 / rightmost**2 == pytest.approx(existence_weight_var(ensemble), rel=0.12)
+
+
+@checks(divergence_exponent, by="quadrature of the eigenvalue law at two distances")
+@pytest.mark.parametrize("order", [1, 2])
+def test_exponents_are_slopes_of_integrals_over_the_spectrum(order: int) -> None:
+    def moment(angles: torch.Tensor, weights: torch.Tensor, distance: torch.Tensor) -> torch.Tensor:
+        return ((weights * distance(angles) ** (-order)).sum() / weights.sum()).log()
+
+    angles = torch.linspace(0, math.pi, 4_000_001, dtype=torch.float64)
+    even = torch.ones_like(angles)
+    deltas = (1e-3, 1e-4)
+    goe, haar = [], []
+    for delta in deltas:
+        edge, radius = 1 - delta, math.sqrt(1 - delta)  # of the semicircle 2 sqrt(V), and of the circle sqrt(V)
+        goe.append(moment(angles, angles.sin().square(), lambda a, e=edge: (1 - math.sqrt(e) * a.cos()).square()))
+        haar.append(moment(angles, even, lambda a, r=radius: 1 + r * r - 2 * r * a.cos()))
+    for values, family in ((goe, GOE()), (haar, Haar())):
+        slope = float(values[1] - values[0]) / math.log(10)
+        assert slope == pytest.approx(divergence_exponent(family, order), abs=0.03)
 
 
 def test_divergence_exponents() -> None:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Literal
+from typing import Any, Literal
 
+import numpy
 import pytest
+import scipy.integrate
+import scipy.optimize
 import torch
 
 from helpers import checks
@@ -123,6 +127,30 @@ def test_linear_activation_gives_the_linear_theory(ensemble: AbstractEnsemble, v
 def test_thresholds(ensemble: AbstractEnsemble, phi: str, input_std: float, scale: float) -> None:
     critical = critical_weight_var(ensemble, phi, input_var=input_std**2)
     assert math.sqrt(critical) == pytest.approx(scale, abs=1e-4)
+
+
+@checks(critical_weight_var, by="the scalar equations of independent weights, by quadrature and root finding")
+@pytest.mark.parametrize("name", ["hardtanh", "tanh"])
+def test_critical_scale_of_independent_weights_solves_the_scalar_equations(name: str) -> None:
+    function, slope = {
+        "hardtanh": (lambda h: numpy.clip(h, -1, 1), lambda h: (abs(h) < 1) * 1.0),
+        "tanh": (numpy.tanh, lambda h: 1 - numpy.tanh(h) ** 2),
+    }[name]
+
+    def mean_square(of: Any, log_variance: float) -> float:
+        """Over a Gaussian field of this variance, split where the hard-tanh has its kinks."""
+        std = math.exp(log_variance / 2)
+        parts = (-10.0, *sorted({max(-10.0, -1 / std), min(10.0, 1 / std)}), 10.0)
+        density = lambda g: of(std * g) ** 2 * math.exp(-g * g / 2) / math.sqrt(2 * math.pi)  # noqa: E731
+        return sum(scipy.integrate.quad(density, *part)[0] for part in itertools.pairwise(parts))
+
+    def scale(log_variance: float) -> float:
+        """The V at which this is the variance of h, for inputs of variance 1."""
+        return math.exp(log_variance) / (mean_square(function, log_variance) + 1)
+
+    at_one = scipy.optimize.brentq(lambda v: scale(v) * mean_square(slope, v) - 1, -2, 4)
+    expected = scale(at_one)
+    assert critical_weight_var(Gaussian(), name, input_var=1.0) == pytest.approx(expected, rel=1e-6)
 
 
 def test_replicon_reaches_one_where_the_rightmost_eigenvalue_does() -> None:

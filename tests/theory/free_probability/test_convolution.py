@@ -7,12 +7,15 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from helpers import checks
 from separatrix.core import InvalidInput
 from separatrix.theory.free_probability import (
     AbstractLaw,
     Arcsine,
     Bernoulli,
     Discrete,
+    FreeProduct,
+    FreeSum,
     MarchenkoPastur,
     Semicircle,
     TwoPoint,
@@ -65,6 +68,7 @@ def test_projected_semicircle_has_its_closed_form() -> None:
     torch.testing.assert_close(free_product(Bernoulli(p), Semicircle(1.0)).stieltjes(z), expected)
 
 
+@checks(free_sum, free_product, FreeSum.stieltjes, FreeProduct.stieltjes, by="sampled matrices")
 def test_sum_and_product_agree_with_sampled_matrices(generator: torch.Generator) -> None:
     width = 500
     rotation, _ = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64))

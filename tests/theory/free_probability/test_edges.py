@@ -47,6 +47,7 @@ def test_radius_agrees_with_sampled_matrices(ensemble: Elliptic, generator: torc
     assert float(measured) == pytest.approx(predicted, rel=0.05)  # edge shifts by N^(-2/3) to N^(-1/2)
 
 
+@checks(product_edge, by="the scalar equation of the edge, and a known product")
 def test_three_routes_to_the_edge_agree() -> None:
     """Scalar equation, minimum along the real axis, and the same for a law with closed transforms."""
     assert radius(UNIFORM, EQUAL, 1.0, 1.0) == pytest.approx(1.2066, abs=2e-4)
@@ -54,6 +55,7 @@ def test_three_routes_to_the_edge_agree() -> None:
     assert product_edge(UniformLaw(0.0, 1.0), Semicircle(1.0)) == pytest.approx(1.2066, abs=2e-4)
 
 
+@checks(slopes_edge, by="a sampled matrix")
 def test_edge_with_reflections_agrees_with_a_sampled_matrix(generator: torch.Generator) -> None:
     width = 500
     slopes = (torch.arange(width, dtype=torch.float64) + 0.5) / width

@@ -57,6 +57,7 @@ def test_density_at_zero_vanishes_outside_the_boundary_only() -> None:
     assert float(curve[0].real) == pytest.approx(float(elliptic_radius(SLOPES.values, SLOPES.weights, top, 0.5)))
 
 
+@checks(hermitised_resolvent, by="a sampled matrix")
 def test_resolvent_agrees_with_a_sampled_matrix(generator: torch.Generator) -> None:
     width, point, eta = 400, 0.4 + 0.1j, 0.05
     d = SLOPES.values.repeat_interleave(4).sqrt()

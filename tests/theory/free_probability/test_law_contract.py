@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 import torch
 
+from helpers import checks
 from separatrix.core import OutsideTheory
 from separatrix.theory.free_probability import (
     AbstractLaw,
@@ -88,6 +89,16 @@ def special_points(law: AbstractLaw) -> torch.Tensor:
     return real([*law.atoms()[0].tolist(), (low + high) / 2, low, high, low - 0.1, high + 0.1, 0.0, 0.5, 1.0])
 
 
+@checks(
+    Semicircle.stieltjes,
+    MarchenkoPastur.stieltjes,
+    TwoPoint.stieltjes,
+    Bernoulli.stieltjes,
+    UniformLaw.stieltjes,
+    Arcsine.stieltjes,
+    Reflected.stieltjes,
+    by="known moments",
+)
 def test_moments_by_contour_are_the_known_ones(case: tuple[AbstractLaw, list[float]]) -> None:
     law, expected = case
     assert law.moments(len(expected)).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)

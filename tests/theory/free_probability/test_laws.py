@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from helpers import checks
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.theory.free_probability import (
     AbstractLaw,
@@ -38,6 +39,31 @@ def test_r_and_s_transforms_are_the_textbook_ones(law: AbstractLaw, r: object, s
     if s is not None:
         y = torch.tensor([-0.3, 0.5], dtype=torch.float64)
         torch.testing.assert_close(law.s_transform(y), s(y))  # type: ignore[operator]
+
+
+@checks(
+    Semicircle.inverse_stieltjes,
+    Semicircle.inverse_moment,
+    MarchenkoPastur.inverse_moment,
+    TwoPoint.inverse_stieltjes,
+    TwoPoint.inverse_moment,
+    Bernoulli.inverse_moment,
+    UniformLaw.inverse_stieltjes,
+    Arcsine.inverse_stieltjes,
+    by="the transform they invert",
+)
+@pytest.mark.parametrize(
+    "law",
+    [Semicircle(2.0), MarchenkoPastur(0.5), TwoPoint(0.5), Bernoulli(0.3), UniformLaw(-1.0, 2.0), Arcsine(1.5)],
+    ids=lambda law: type(law).__name__,
+)
+def test_inverses_undo_the_transforms(law: AbstractLaw) -> None:
+    m = torch.tensor([0.05, 0.2, -0.1], dtype=torch.float64)
+    z = law.inverse_stieltjes(m)
+    torch.testing.assert_close(law.stieltjes(torch.complex(z, torch.zeros_like(z))).real, m, atol=1e-9, rtol=1e-9)
+    y = torch.tensor([0.02, 0.4], dtype=torch.float64)
+    z = law.inverse_moment(y)
+    torch.testing.assert_close(law.moment_transform(torch.complex(z, torch.zeros_like(z)))[0].real, y)
 
 
 def test_searched_inverses_agree_with_closed_ones() -> None:

@@ -56,6 +56,7 @@ def test_cubic_operator_equation_and_sampled_matrix_agree(generator: torch.Gener
     torch.testing.assert_close(cubic[0], sampled, atol=0.03, rtol=0)
 
 
+@checks(iid_resolvent_density, by="its first two moments")
 def test_moments_of_the_cubic_are_the_resolvent_moments() -> None:
     v = 0.3
     x = torch.linspace(-3, 3.5, 800, dtype=torch.float64).exp()

@@ -32,7 +32,7 @@ def integrate(sides: list[float], s: float, times: list[float]) -> torch.Tensor:
     return torch.stack([layer[:, 0, 0] for layer in path.layers], dim=1)
 
 
-@checks(aligned_mode, by="DOP853 at rtol 1e-12")
+@checks(aligned_mode, aligned_strength, by="DOP853 at rtol 1e-12")
 @pytest.mark.parametrize("balance", [0.0, 1e-3, -1e-3, 0.5, -0.5, 3.0, -3.0, 40.0, -40.0])
 @pytest.mark.parametrize(("start", "s"), [(0.1, 2.0), (-0.3, 1.0), (0.4, 0.0), (2.5, 1.0)])
 def test_both_sides_of_a_mode_follow_integration(balance: float, start: float, s: float) -> None:
@@ -63,6 +63,16 @@ def test_inputs_that_are_not_white_but_aligned_only_rescale_each_mode() -> None:
     inputs = torch.diag(torch.tensor([2.0, 0.5], dtype=F64))
     path = LinearNetworkFlow(torch.diag(torch.tensor([3.0, 1.0], dtype=F64)), inputs).integrate((w1, w2), [0.4])
     torch.testing.assert_close(path.product[0].diagonal(), found, atol=1e-8, rtol=0)
+
+
+@checks(aligned_sides, by="the two equations that define them")
+@pytest.mark.parametrize("balance", [0.0, 1e-6, -1e-6, 2.0, -2.0, 1e4, -1e4])
+def test_sides_have_the_strength_and_the_balance(balance: float) -> None:
+    strength = torch.tensor([-3.0, -1e-3, 0.0, 1e-3, 3.0], dtype=F64)
+    c, d = aligned_sides(strength, balance)
+    assert bool((d >= 0).all())
+    torch.testing.assert_close(c * d, strength, atol=1e-14, rtol=1e-12)
+    torch.testing.assert_close(d**2 - c**2, torch.full_like(c, balance), atol=1e-12, rtol=1e-12)
 
 
 def test_late_times_and_large_balances_reach_the_task_exactly() -> None:

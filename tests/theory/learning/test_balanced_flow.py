@@ -69,7 +69,13 @@ def block_error(gram: torch.Tensor, precise: mpmath.matrix, n_in: int) -> float:
     return worst
 
 
-@checks(BalancedFlow.product, BalancedFlow.gram, by="DOP853 at rtol 1e-12")
+@checks(
+    BalancedFlow.product,
+    BalancedFlow.gram,
+    BalancedFlow.representations,
+    BalancedFlow.factors,
+    by="DOP853 at rtol 1e-12",
+)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_gram_agrees_with_integration_for_every_shape_and_balance(shape: tuple[int, int, int]) -> None:
     balances = [b for b in BALANCES if legal(b, *shape) and abs(b) < 100]
@@ -82,6 +88,11 @@ def test_gram_agrees_with_integration_for_every_shape_and_balance(shape: tuple[i
     flow = BalancedFlow(w1, w2, corr)
     assert (flow.gram(times) - gram).abs().max() <= 1e-12 * max(1.0, float(gram.abs().max()))
     assert (flow.product(times) - path.product).abs().max() <= 1e-12 * max(1.0, float(gram.abs().max()))
+    first, second = flow.representations(times)
+    torch.testing.assert_close(first, path.layers[0].mT @ path.layers[0], atol=1e-11, rtol=1e-11)
+    torch.testing.assert_close(second, path.layers[1] @ path.layers[1].mT, atol=1e-11, rtol=1e-11)
+    upto_rotation = flow.factors(times[1])
+    torch.testing.assert_close(upto_rotation[1] @ upto_rotation[0], path.product[1], atol=1e-11, rtol=1e-11)
 
 
 @pytest.mark.parametrize("balance", [1e3, -1e3])
@@ -169,6 +180,7 @@ def test_no_time_overflows(balance: float) -> None:
         torch.testing.assert_close(gram[1], gram[0], atol=1e-10, rtol=1e-12)
 
 
+@checks(BalancedFlow.limit, by="truncated singular value decomposition")
 @pytest.mark.parametrize("shape", [(3, 3, 3), (4, 2, 3), (2, 3, 5), (5, 3, 2)])
 @pytest.mark.parametrize("balance", [1e3, -1e3, 2.0, -2.0])
 def test_the_limit_is_the_best_approximation_of_its_rank(shape, balance) -> None:
@@ -182,6 +194,7 @@ def test_the_limit_is_the_best_approximation_of_its_rank(shape, balance) -> None
     assert (flow.product(1e9) - best).abs().max() < 1e-12
 
 
+@checks(BalancedFlow.gram_limit, by="eigenvalues known from balance and task")
 def test_extra_hidden_directions_end_with_the_balance_on_their_own_eigenvalue() -> None:
     w1, w2, corr = draw((2, 4, 5), 3.0)
     output = BalancedFlow(w1, w2, corr).gram_limit()[2:, 2:]
@@ -241,6 +254,7 @@ def test_known_losses_of_unequal_sizes(balance: float, expected: float) -> None:
     assert float(BalancedFlow(w1, w2, TALL_TASK).loss(2.0)) == pytest.approx(expected, abs=1e-10)
 
 
+@checks(BalancedFlow.weights, by="DOP853 at rtol 1e-12")
 def test_weights_follow_integration_with_their_rotation(generator: torch.Generator) -> None:
     for shape, balance in (((4, 4, 4), 1.0), ((3, 2, 4), -0.5), ((2, 3, 5), 20.0), ((3, 5, 2), 0.0)):
         w1, w2, corr = draw(shape, balance)
@@ -267,6 +281,7 @@ def test_layer_wise_learning_rates_and_tau_are_mapped_exactly() -> None:
     assert (flow.weights(0.8)[0] - path.layers[0][0]).abs().max() < 1e-7
 
 
+@checks(BalancedFlow.loss, by="DOP853 at rtol 1e-12")
 def test_scaled_white_inputs_are_reduced_exactly() -> None:
     w1, w2, corr = draw((3, 3, 2), -1.0)
     scaled = torch.eye(3, dtype=F64) / 8
@@ -312,6 +327,7 @@ def test_float32_comes_back_as_float32() -> None:
     assert (single.product(1.0) - BalancedFlow(w1, w2, corr).product(1.0)).abs().max() < 1e-5  # float32 rounding
 
 
+@checks(BalancedFlow.ntk, by="autograd Jacobians")
 def test_kernel_is_that_of_autograd(generator: torch.Generator) -> None:
     w1, w2, corr = draw((3, 2, 4), 1.0)
     x = torch.randn(5, 3, dtype=F64, generator=generator)

@@ -21,6 +21,7 @@ def after_old(balance: float) -> BalancedFlow:
     return BalancedFlow(*BalancedFlow(w1, w2, OLD).factors(1e3), NEW)
 
 
+@checks(TaskSequence.product, TaskSequence.losses, TaskSequence.forgetting, by="DOP853 from task to task")
 def test_a_sequence_of_tasks_follows_integration(generator: torch.Generator) -> None:
     tasks = torch.randn(3, 3, 2, dtype=F64, generator=generator)
     w1, w2 = balanced_pair(1.0, 2, 3, 3, scale=0.5, generator=generator)
@@ -34,6 +35,8 @@ def test_a_sequence_of_tasks_follows_integration(generator: torch.Generator) -> 
     expected = torch.cat(products)
     found = sequence.product([0.5, 1.0, 1.5, 3.0, 3.5, 4.5])
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+    increase = task_loss(expected[-1], tasks) - task_loss(expected[1], tasks)
+    torch.testing.assert_close(sequence.forgetting(4.5, learned=0), increase, atol=1e-9, rtol=0)
     losses = sequence.losses([0.5, 4.5])
     assert losses.shape == (3, 2)
     torch.testing.assert_close(losses[1, 1], task_loss(expected[-1], tasks[1]), atol=1e-10, rtol=0)

@@ -10,6 +10,7 @@ from separatrix.tasks import semantic_task
 from separatrix.theory import (
     BalancedFlow,
     equal_size_gram,
+    equal_size_parts,
     kernel_change,
     lazy_ntk_change,
     ntk_distance,
@@ -36,7 +37,7 @@ def test_kernel_is_the_gram_matrix_of_jacobians(generator: torch.Generator) -> N
     torch.testing.assert_close(two_layer_ntk(w1.mT @ w1, w2 @ w2.mT, x), expected, atol=1e-12, rtol=1e-12)
 
 
-@checks(ntk_inner, by="kernels formed in full")
+@checks(ntk_inner, ntk_distance, kernel_change, by="kernels formed in full")
 def test_inner_products_need_no_kernels(generator: torch.Generator) -> None:
     x = normal(generator, 7, 3)
     corr_xx = x.mT @ x / 7
@@ -142,7 +143,7 @@ def test_known_scores_of_the_semantic_task(balance: float, score_in: float, scor
         assert [float(score) for score in scores] == pytest.approx([score_in, score_out][::sign], abs=1e-6)
 
 
-@checks(equal_size_gram, by="the solution for all sizes and integration")
+@checks(equal_size_gram, equal_size_parts, by="the solution for all sizes and integration")
 def test_the_documents_formula_agrees_once_mended(generator: torch.Generator) -> None:
     for balance in (2.0, -3.0):
         w1, w2 = balanced_pair(balance, 4, 4, 4, scale=0.5, generator=generator)

@@ -62,6 +62,7 @@ def test_the_delay_grows_with_the_balance_and_the_lazy_time_shrinks() -> None:
     assert reached[5, 1000.0] / reached[5, 100.0] == pytest.approx(0.1, rel=0.15)
 
 
+@checks(classify_regime, by="the exact flow at late times")
 def test_the_delay_constant_is_the_rate_of_the_slowest_mode() -> None:
     w1, w2, corr = network(3, 1000.0)
     flow = BalancedFlow(w1, w2, corr)

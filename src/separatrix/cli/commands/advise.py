@@ -31,7 +31,7 @@ def deq_command(
     input_std: Annotated[float, typer.Option(help="Standard deviation of the injected input, per coordinate.")] = 1.0,
     input_mean: Annotated[float, typer.Option(help="Mean of the injected input.")] = 0.0,
     ensemble: Annotated[str, typer.Option(help="A family (gaussian, haar, goe, ..., elliptic:TAU), or any.")] = "any",
-    scale: Annotated[float | None, typer.Option(help="Scale of the weights, sqrt(V); recommended if left out.")] = None,
+    weight_scale: Annotated[float | None, typer.Option(help="Scale of the weights, sqrt(V); default: advised.")] = None,
     tol: Annotated[float, typer.Option(help="Relative accuracy asked of the iteration.")] = 1e-5,
     budget: Annotated[int | None, typer.Option(help="Most iterations the solver may take.")] = None,
     cell: Annotated[str, typer.Option(help="outside: phi(W z) + x; inside: phi(W z + x).")] = "outside",
@@ -47,7 +47,7 @@ def deq_command(
         input_std=input_std,
         input_mean=input_mean,
         ensemble=ensemble,
-        weight_scale="recommend" if scale is None else scale,
+        weight_scale="recommend" if weight_scale is None else weight_scale,
         tol=tol,
         budget=budget,
         cell=cell,  # type: ignore[arg-type]

@@ -24,11 +24,11 @@ def _group() -> None:
 @app.command()
 def attention(
     file: Annotated[Path, typer.Argument(help="Weights: .safetensors, or a checkpoint of plain tensors.")],
-    heads: Annotated[
+    n_heads: Annotated[
         int | None, typer.Option(help="Number of heads; default: from a config.json beside the file.")
     ] = None,
-    starts: Annotated[int, typer.Option(help="Random starts of each frozen layer; 0 leaves them out.")] = 1,
-    tokens: Annotated[int, typer.Option(help="Tokens of a start.")] = 48,
+    n_starts: Annotated[int, typer.Option(help="Random starts of each frozen layer; 0 leaves them out.")] = 1,
+    n_tokens: Annotated[int, typer.Option(help="Tokens of a start.")] = 48,
     t_max: Annotated[float, typer.Option(help="Time limit, in units of one over the principal real part.")] = 200.0,
     biases: Annotated[bool, typer.Option("--biases", help="Keep the biases of the projections.")] = False,
     control: Annotated[bool, typer.Option("--control", help="Measure weights drawn anew as well.")] = False,
@@ -41,10 +41,10 @@ def attention(
 
     found = attention_dynamics(
         file,
-        n_heads=heads,
+        n_heads=n_heads,
         biases=biases,
-        n_starts=starts,
-        n_tokens=tokens,
+        n_starts=n_starts,
+        n_tokens=n_tokens,
         t_max=t_max,
         control=control,
         generator=spawn(seed, "diagnose", "attention"),

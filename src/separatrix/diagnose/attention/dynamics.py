@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix import dynamics
-from separatrix.core import InvalidInput, Result, require_integer, unknown_name
+from separatrix.core import InvalidInput, Result, choose, require_integer, require_positive
 
 from .alignment import Alignment, alignments
 from .frozen_flow import FrozenEnd, frozen_flow
@@ -157,8 +157,10 @@ def attention_dynamics(
     require_integer(n_tokens, "n_tokens", at_least=4)
     found = attention_layers(source, n_heads=n_heads, causal=causal, norm=norm)
     streams = _streams(source, texts, tokenizer, hidden_states, found.layers)
-    if isinstance(token_norm, str) and token_norm not in ("standard", "measured"):
-        raise unknown_name("token_norm", token_norm, ("standard", "measured"))
+    if isinstance(token_norm, int | float):
+        require_positive(token_norm, "token_norm")
+    else:
+        choose("token_norm", token_norm, ("standard", "measured"), also="a positive number")
     if token_norm == "measured" and streams is None:
         raise InvalidInput("token_norm='measured' needs texts or hidden_states; without them give a number.")
     run = _Settings(biases, token_norm, n_starts, n_tokens, t_max, rank, generator)

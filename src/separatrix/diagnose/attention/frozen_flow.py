@@ -201,8 +201,8 @@ def _end(
     start: str,
     unit: float,
 ) -> FrozenEnd:
-    alive = run.sizes[row] > 0
-    w, sizes = run.rows[row][alive], run.sizes[row][alive]
+    present = run.sizes[row] > 0
+    w, sizes = run.rows[row][present], run.sizes[row][present]
     order = sizes.argsort(descending=True, stable=True)
     w, sizes = w[order], sizes[order]
     kind: EndKind

@@ -12,7 +12,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from separatrix.core import InvalidInput, MissingData, Result, require_integer, unknown_name
+from separatrix.core import InvalidInput, MissingData, Result, choose, require_integer
 
 from .layer import AttentionLayer
 from .layouts import Facts, read_state
@@ -51,8 +51,7 @@ def attention_layers(
         InvalidInput: nothing was found, the number of heads is unknown, or the file is no plain collection of tensors.
         MissingData: there is no such file.
     """
-    if norm not in ("auto", "keep"):
-        raise unknown_name("norm", norm, ("auto", "keep"))
+    choose("norm", norm, ("auto", "keep"))
     if n_heads is not None:
         require_integer(n_heads, "n_heads", at_least=1)
     facts = Facts(n_heads=n_heads, causal=causal, norm=norm)

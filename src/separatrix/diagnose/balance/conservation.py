@@ -82,7 +82,7 @@ class ConservationCheck(Result):
 def conservation_check(
     model: nn.Module,
     loss: Loss,
-    batch: Any,
+    data: Any,
     pairs: Pairs = "auto",
     *,
     lr: float | None = None,
@@ -102,7 +102,7 @@ def conservation_check(
         model: any model; it runs in the mode it is in (the laws of batch normalisation need training mode), and
             neither its parameters nor its buffers change.
         loss: ``"mse"``, ``"cross_entropy"`` or a function of prediction and target that returns a scalar.
-        batch: inputs and targets.
+        data: inputs and targets.
         pairs: as in ``balance_profile``.
         lr: a learning rate, to predict and measure the drift of one step of gradient descent.
         optimiser: as in ``balance_profile``.
@@ -125,7 +125,7 @@ def conservation_check(
     if not search.pairs:
         reasons = "; ".join(f"{layer.layer}: {layer.reason}" for layer in search.skipped) or "it has no layers"
         raise InvalidInput(f"no layer pair was found in the model ({reasons}). Name pairs explicitly with pairs=.")
-    value, gradients = _gradients(model, loss_function(loss), batch, output)
+    value, gradients = _gradients(model, loss_function(loss), data, output)
     tensors = parameters_of(model, search.pairs)
     gradients = {name: gradients.get(name, torch.zeros_like(tensors[name])).to(torch.float64) for name in tensors}
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
@@ -134,14 +134,14 @@ def conservation_check(
 
 
 def _gradients(
-    model: nn.Module, loss: Callable[[Tensor, Any], Tensor], batch: Any, output: Pick
+    model: nn.Module, loss: Callable[[Tensor, Any], Tensor], data: Any, output: Pick
 ) -> tuple[float, dict[str, Tensor]]:
-    if not (isinstance(batch, tuple | list) and len(batch) == 2):
-        raise InvalidInput("batch must be a pair (inputs, targets).")
+    if not (isinstance(data, tuple | list) and len(data) == 2):
+        raise InvalidInput("data must be a pair (inputs, targets).")
     named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
     with torch.enable_grad():
-        value = loss(output(call_with(model, buffers, batch[0])), batch[1])
+        value = loss(output(call_with(model, buffers, data[0])), data[1])
         if value.ndim != 0 or not math.isfinite(float(value.detach())):
             raise InvalidInput(f"loss must be one finite number; got shape {tuple(value.shape)}, {value.detach()}.")
         found = torch.autograd.grad(value, list(named.values()), allow_unused=True)

@@ -8,7 +8,7 @@ from typing import final
 
 import torch
 
-from separatrix.core.errors import InvalidInput, unknown_name
+from separatrix.core.names import resolve, suggest_options
 
 
 class Keeps(enum.Enum):
@@ -26,6 +26,7 @@ class Keeps(enum.Enum):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class OptimiserLaw:
     """An optimiser's name, how well it keeps the balance, and why."""
@@ -72,11 +73,8 @@ def optimiser_law(optimiser: str | torch.optim.Optimizer) -> OptimiserLaw:
     """
     if isinstance(optimiser, torch.optim.Optimizer):
         return _law(type(optimiser).__name__, _kind(optimiser))
-    if not isinstance(optimiser, str):
-        raise InvalidInput(f"optimiser must be a name or a torch optimiser; got {type(optimiser).__name__}.")
-    if optimiser not in _KINDS:
-        raise unknown_name("optimiser", optimiser, _KINDS)
-    return _law(optimiser, _KINDS[optimiser])
+    keeps = resolve("optimiser", optimiser, _KINDS, also="an optimiser of torch")
+    return _law(optimiser, keeps)
 
 
 def _law(name: str, keeps: Keeps) -> OptimiserLaw:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from separatrix.core.arrays import require_positive
-from separatrix.core.errors import unknown_name
+from separatrix.core.names import choose
 from separatrix.core.result import Result
 
 from ..model_call import Pick, prediction
@@ -21,7 +21,7 @@ from .pairs.search import Pairs, SkippedLayer, find_pairs
 from .profile import parameters_of
 from .rebalance import set_balance
 
-TARGETS = ("rich", "lazy")
+REGIMES = ("rich", "lazy")
 
 
 @final
@@ -40,14 +40,14 @@ class InitAdvice(Result):
     """Advice for ``set_balance``.
 
     Attributes:
-        target: ``rich`` or ``lazy``.
+        regime: ``rich`` or ``lazy``.
         pairs: the balance of each pair; ``balances`` is the dictionary that ``set_balance`` takes.
-        left: pairs for which balance cannot reach the target, with the reason.
+        left: pairs for which balance cannot reach it, with the reason.
         lr: learning rate of matched stability (2/3 of 1/curvature) for the present weights; NaN without inputs.
         lr_after: the same after setting the balance.
     """
 
-    target: str
+    regime: str
     pairs: tuple[PairAdvice, ...]
     left: tuple[SkippedLayer, ...]
     lr: float
@@ -64,7 +64,7 @@ class InitAdvice(Result):
         return self.lr_after / self.lr
 
     def __repr__(self) -> str:
-        lines = [f"InitAdvice: {self.target}"]
+        lines = [f"InitAdvice: {self.regime}"]
         for advice in self.pairs:
             lines.append(f"  {advice.pair}: balance {advice.balance:.4g} (alpha {advice.alpha:.3g})")
         lines += [f"  left: {layer.layer}: {layer.reason}" for layer in self.left]
@@ -74,7 +74,7 @@ class InitAdvice(Result):
 
 def recommend_init(
     model: nn.Module,
-    target: str,
+    regime: str,
     inputs: Any = None,
     *,
     pairs: Pairs = "auto",
@@ -91,7 +91,7 @@ def recommend_init(
 
     Args:
         model: any model; unchanged.
-        target: ``"rich"`` or ``"lazy"``.
+        regime: ``"rich"`` or ``"lazy"``.
         inputs: a batch, to find the learning rates of matched stability before and after.
         pairs: as in ``balance_profile``.
         contrast: factor between the norm of each side and the balanced one (4 is alpha = 1/4).
@@ -102,15 +102,14 @@ def recommend_init(
         Balance and typical factor per pair, and learning rates.
 
     Raises:
-        InvalidInput: an unknown target, no pair that can be set.
+        InvalidInput: an unknown regime, no pair that can be set.
 
     Cost: as ``set_balance`` on a copy, plus two tangent kernels if inputs are given.
     """
-    if target not in TARGETS:
-        raise unknown_name("target", target, TARGETS)
+    choose("regime", regime, REGIMES)
     require_positive(contrast - 1, "contrast - 1")
     search = find_pairs(model, pairs, example_inputs=inputs, rotary=rotary)
-    found = [_advise(model, pair, target, contrast) for pair in search.pairs]
+    found = [_advise(model, pair, regime, contrast) for pair in search.pairs]
     advice = [item for item in found if isinstance(item, PairAdvice)]
     left = [item for item in found if isinstance(item, SkippedLayer)]
     lr = after = float("nan")
@@ -119,10 +118,10 @@ def recommend_init(
         chosen = [pair for pair in search.pairs if pair.name in {item.pair for item in advice}]
         set_balance(changed, {item.pair: item.balance for item in advice}, chosen)
         lr, after = stable_lr(model, inputs, output=output), stable_lr(changed, inputs, output=output)
-    return InitAdvice(target, tuple(advice), (*left, *search.skipped), lr, after)
+    return InitAdvice(regime, tuple(advice), (*left, *search.skipped), lr, after)
 
 
-def _advise(model: nn.Module, pair: LayerPair, target: str, contrast: float) -> PairAdvice | SkippedLayer:
+def _advise(model: nn.Module, pair: LayerPair, regime: str, contrast: float) -> PairAdvice | SkippedLayer:
     if not pair.settable or pair.first is None:
         return SkippedLayer(pair.name, pair.reason or f"its law is the {pair.law.label}")
     tensors = parameters_of(model, (pair,))
@@ -133,7 +132,7 @@ def _advise(model: nn.Module, pair: LayerPair, target: str, contrast: float) -> 
         return SkippedLayer(pair.name, "all of its units are dead")
     heavy = float((a * b)[alive].sqrt().mean()) * (contrast**2 - contrast**-2)
     balance = 0.0
-    if target == "lazy":
+    if regime == "lazy":
         sign = _heavy_side(pair, first.shape[1], second.shape[1])
         if sign == 0:
             reason = "no side is onto (fewer hidden units than inputs and outputs): large balance only delays it"

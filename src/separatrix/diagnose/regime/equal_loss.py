@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
@@ -73,8 +74,7 @@ def train_to_loss(
     require_positive(target_loss, "target_loss")
     require_integer(max_steps, "max_steps", at_least=1)
     inputs, targets = data
-    rate = stable_lr(model, inputs, output=output) if lr == "auto" else float(lr)
-    require_positive(rate, "lr")
+    rate = _rate(lr, model, inputs, output)
     measure, parameters = loss_function(loss), [p for p in model.parameters() if p.requires_grad]
     value, step = math.inf, 0
     for step in range(max_steps + 1):
@@ -91,6 +91,15 @@ def train_to_loss(
     outcome = Outcome.CONVERGED if value <= target_loss else Outcome.OUT_OF_STEPS
     outcome = outcome if math.isfinite(value) else Outcome.NON_FINITE
     return EqualLossRun(outcome, step, value, rate, state_of(model))
+
+
+def _rate(lr: object, model: nn.Module, inputs: Any, output: Pick) -> float:
+    """The learning rate that was given, or the stable one."""
+    if isinstance(lr, int | float):
+        require_positive(lr, "lr")
+        return float(lr)
+    choose("lr", lr, ("auto",), also="a positive number")
+    return stable_lr(model, inputs, output=output)
 
 
 def stable_lr(model: nn.Module, inputs: Any, *, output: Pick = prediction) -> float:

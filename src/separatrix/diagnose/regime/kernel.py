@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
 
@@ -124,8 +125,9 @@ def _probes(
 
 
 def _chunk(chunk_size: int | Literal["auto"], count: int, moving: dict[str, Tensor]) -> int:
-    if chunk_size != "auto":
+    if isinstance(chunk_size, int):
         return min(require_integer(chunk_size, "chunk_size", at_least=1), count)
+    choose("chunk_size", chunk_size, ("auto",), also="a whole number")
     size = sum(p.numel() * p.element_size() for p in moving.values())
     return max(1, min(count, _MEMORY // (2 * size)))
 

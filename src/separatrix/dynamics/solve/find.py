@@ -48,6 +48,7 @@ def find_equilibrium(
     Cost: one evaluation of the map a step, plus what the method adds; see there.
 
     Example:
+        >>> from separatrix.dynamics import Anderson
         >>> solution = find_equilibrium(torch.cos, Anderson(tol=1e-10), torch.zeros(1, 1, dtype=torch.float64))
         >>> round(solution.value.item(), 6)
         0.739085

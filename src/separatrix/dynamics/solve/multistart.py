@@ -54,6 +54,7 @@ def count_equilibria(
     Cost: one batched solve, and O(n starts d) for the clustering with n equilibria.
 
     Example:
+        >>> from separatrix.dynamics import Picard
         >>> starts = torch.linspace(-1, 1, 8)[:, None]
         >>> count_equilibria(lambda z: torch.tanh(2 * z), Picard(tol=1e-6), starts).n_equilibria
         2

@@ -100,6 +100,7 @@ class AbstractEnsemble(abc.ABC):
         Example:
             >>> from separatrix.matrices.ensembles import Haar
             >>> generator = torch.Generator().manual_seed(0)
+            >>> from separatrix.matrices import Haar
             >>> Haar().sample(3, 0.25, generator=generator, batch=(5,)).shape
             torch.Size([5, 3, 3])
         """

@@ -24,6 +24,7 @@ from separatrix.core import (
     Result,
     ShapeError,
     as_tensor,
+    choose,
     require_integer,
     require_positive,
     require_square,
@@ -223,11 +224,10 @@ def _checked(recurrent: Tensor, source: Tensor, noise_var: float) -> tuple[Tenso
 
 
 def _require_precision(precision: object) -> None:
-    if precision in ("auto", "double"):
-        return
-    if isinstance(precision, str):
-        raise InvalidInput(f"precision must be 'auto', 'double' or a number of bits; got {precision!r}.")
-    require_integer(precision, "precision", at_least=DOUBLE_BITS)
+    if isinstance(precision, int):
+        require_integer(precision, "precision", at_least=DOUBLE_BITS)
+    else:
+        choose("precision", precision, ("auto", "double"), also="a number of bits")
 
 
 def _require_stable(recurrent: Tensor) -> None:

@@ -6,7 +6,6 @@ the state are drawn from the family; they are what decides whether the iteration
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
@@ -16,10 +15,10 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.names import suggest_options
+from separatrix.core.names import resolve, suggest_options
 from separatrix.matrices.ensembles import AbstractEnsemble, AbstractRectangularEnsemble, DenseBlock, find_ensemble
+from separatrix.theory.equilibrium_networks.activations import ACTIVATIONS, Activation, Pointwise
 
-Activation: TypeAlias = Callable[[Tensor], Tensor]
 Family: TypeAlias = AbstractEnsemble | str
 DenseFamily: TypeAlias = AbstractEnsemble | AbstractRectangularEnsemble | str
 
@@ -35,7 +34,7 @@ class TanhCell(nn.Module):
         width: dimension of state and input.
         ensemble: family of W, as an object or by name (``"gaussian"``, ``"haar"``, ``"goe"``, ...).
         weight_var: variance of an entry of W times the width.
-        phi: the activation.
+        phi: the activation, as a name, an object of theory or any function of a tensor.
         bias: whether to add b, which starts at zero.
         generator: source of randomness of the initial W.
         dtype: of the parameters.
@@ -54,7 +53,7 @@ class TanhCell(nn.Module):
         *,
         ensemble: Family = "haar",
         weight_var: float = 1.0,
-        phi: Activation = torch.tanh,
+        phi: str | Activation | Pointwise = torch.tanh,
         bias: bool = True,
         generator: torch.Generator,
         dtype: torch.dtype = torch.float32,
@@ -64,7 +63,7 @@ class TanhCell(nn.Module):
         matrix = find_ensemble(ensemble).sample(width, weight_var, generator=generator, dtype=dtype)
         self.linear = empty_linear(width, width, bias=bias, dtype=dtype)
         fill_linear(self.linear, matrix)
-        self.phi = phi
+        self.phi = _pointwise(phi)
 
     def forward(self, z: Float[Tensor, "*batch d"], x: Float[Tensor, "*#batch d"]) -> Float[Tensor, "*batch d"]:
         """One application of the map."""
@@ -83,7 +82,7 @@ class ResidualCell(nn.Module):
         hidden: inner width; by default 4 times the width, and the width itself for families that are only square.
         ensemble: family of W1 and W2, as an object or by name.
         weight_var: variance of an entry times the fan-in of its matrix.
-        phi: the activation.
+        phi: the activation, as a name, an object of theory or any function of a tensor.
         generator: source of randomness of the initial matrices.
         dtype: of the parameters.
     """
@@ -95,7 +94,7 @@ class ResidualCell(nn.Module):
         hidden: int | None = None,
         ensemble: DenseFamily = "haar",
         weight_var: float = 0.5,
-        phi: Activation = functional.gelu,
+        phi: str | Activation | Pointwise = functional.gelu,
         generator: torch.Generator,
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -127,7 +126,7 @@ class DenseLayers(nn.Module):
         hidden: int | None,
         ensemble: DenseFamily,
         weight_var: float,
-        phi: Activation = functional.gelu,
+        phi: str | Activation | Pointwise = functional.gelu,
         generator: torch.Generator,
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -138,7 +137,7 @@ class DenseLayers(nn.Module):
         self.out_of = empty_linear(into.shape[0], width, dtype=dtype)
         fill_linear(self.into, into)
         fill_linear(self.out_of, out_of)
-        self.phi = phi
+        self.phi = _pointwise(phi)
 
     def forward(self, z: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """The block's output."""
@@ -176,3 +175,11 @@ def fill_linear(layer: nn.Linear, matrix: Float[Tensor, "rows columns"]) -> None
     layer.weight.copy_(matrix)
     if layer.bias is not None:
         layer.bias.zero_()
+
+
+def _pointwise(phi: object) -> Pointwise:
+    """The function behind an activation; functions pass through unexamined."""
+    if callable(phi):
+        function: Pointwise = phi
+        return function
+    return resolve("activation", phi, ACTIVATIONS, base=Activation, also="a function of a tensor").phi

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose
 
 from .state import State, StateLayout
 
@@ -47,8 +47,7 @@ def jacobian_penalty(
         0.25
     """
     require_integer(n_vectors, "n_vectors", at_least=1)
-    if kind not in ("gaussian", "rademacher"):
-        raise InvalidInput(f"kind must be 'gaussian' or 'rademacher'; got {kind!r}.")
+    choose("kind", kind, ("gaussian", "rademacher"))
     layout = StateLayout.of(z)
     with torch.enable_grad():
         packed = layout.pack(z).detach().requires_grad_()

@@ -24,7 +24,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from separatrix.core.errors import InvalidInput, unknown_name
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import resolve
 
 Theme: TypeAlias = Literal["light", "dark"]
 Arguments = ParamSpec("Arguments")
@@ -51,9 +52,7 @@ _FAINT = {"light": "#d9d9d9", "dark": "#3a3f4a"}
 @contextlib.contextmanager
 def theme(name: str) -> Iterator[None]:
     """Draw everything inside in the ``"light"`` or the ``"dark"`` theme, legends and notes included."""
-    if name not in _THEMES:
-        raise unknown_name("theme", name, _THEMES)
-    token = _theme.set(_THEMES[name])
+    token = _theme.set(resolve("theme", name, _THEMES))
     try:
         with _house_settings():
             yield

@@ -12,12 +12,14 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, MissingExtra
+from separatrix.core.names import suggest_options
 
 N_DIGITS = 1797
 N_CLASSES = 10
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Digits:
     """Training and test images, pixels in [0, 1], and their classes."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from separatrix.core.errors import CorruptData, InvalidInput
+from separatrix.core.names import suggest_options
 
 from ..store.location import Located, locate
 from .idx import read_idx
@@ -22,6 +23,7 @@ N_CLASSES = 10
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Mnist:
     """Images as stored (0 to 255) and their classes."""

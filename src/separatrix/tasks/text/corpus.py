@@ -19,7 +19,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.core.errors import InvalidInput, MissingExtra
-from separatrix.core.names import choose
+from separatrix.core.names import choose, suggest_options
 
 from ..store.location import locate
 from ..store.registry import Dataset
@@ -32,6 +32,7 @@ SPLIT = (0.9, 0.05, 0.05)
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Text:
     """Three parts of a text as indices into ``symbols``."""
@@ -69,6 +70,7 @@ def load_text(
         DatasetUnavailable: the files were found nowhere.
         InvalidInput: a data set that is no text with a training part.
     """
+    choose("level", level, ("characters", "words"))  # before a download, not after
     located = locate(name, path=path, download=download)
     if set(located.paths) == {"all"}:
         parts = list(cut(located.read("all").decode("utf-8"), SPLIT))
@@ -117,7 +119,7 @@ def cut(text: str, shares: Sequence[float]) -> tuple[str, str, str]:
     return text[:first], text[first:second], text[second:]
 
 
-def split_pieces(text: str, model: str | Path) -> Int[Tensor, " n"]:
+def split_pieces(text: str, model_file: str | Path) -> Int[Tensor, " n"]:
     """Indices of the pieces of a text under a trained sentencepiece model.
 
     Raises:
@@ -127,7 +129,7 @@ def split_pieces(text: str, model: str | Path) -> Int[Tensor, " n"]:
         sentencepiece = importlib.import_module("sentencepiece")
     except ImportError as error:
         raise MissingExtra("pieces need sentencepiece: pip install sentencepiece.") from error
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model_file))
     return torch.tensor(processor.encode(text), dtype=torch.int64)
 
 

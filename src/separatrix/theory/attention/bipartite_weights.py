@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import formula
+from separatrix.core import formula, suggest_options
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class BipartiteWeights:
     """Attention between two opposite groups: what leaves each group, the net pull on each, and the mean pull."""

@@ -132,6 +132,7 @@ def count_stable(
     return _assemble(n, eigenvalues, stable, "spectra", warning)
 
 
+@formula("separatrix", "stable windows of a batch")
 def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: int | float = 1.0) -> StableWindow:
     """The stable windows on the first and on the last eigenvector, for a whole batch of instances at once.
 

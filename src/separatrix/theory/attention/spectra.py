@@ -174,6 +174,7 @@ def sign_pattern_spectrum(value: ArrayLike, k: int, signs: ArrayLike, attention:
     )
 
 
+@formula("separatrix", "softmax attention at a sign pattern")
 def sign_pattern_attention(
     strength: Float[Tensor, "*#batch"] | int | float,
     signs: Float[Tensor, "*#batch n"],
@@ -192,9 +193,11 @@ def sign_pattern_attention(
     if bias is not None:
         logits = logits + bias
     if mask is not None:
-        blind = ~mask.any(-1)
-        if bool(blind.any()):
-            raise InvalidInput(f"mask must let every token see at least one; row {int(blind.nonzero()[0])} is empty.")
+        empty_row = ~mask.any(-1)
+        if bool(empty_row.any()):
+            raise InvalidInput(
+                f"mask must let every token see at least one; row {int(empty_row.nonzero()[0])} is empty."
+            )
         logits = logits.masked_fill(~mask, -torch.inf)
     return torch.softmax(logits, dim=-1)
 

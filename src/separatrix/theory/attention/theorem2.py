@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from separatrix.core import formula
+from separatrix.core import formula, not_a_formula
 
 from .bipartite_weights import softmax_weights
 
@@ -28,6 +28,7 @@ def theorem2_corrected(
     return _theorem2(eigenvalues, k, strength, n1, n2, sign=1.0)
 
 
+@not_a_formula("Theorem 2 with its misprinted signs, kept to show that they err; theorem2_corrected is the closed form")
 def theorem2_printed(
     eigenvalues: Float[Tensor, "*batch d"], k: int, strength: Float[Tensor, "*batch"], n1: int, n2: int
 ) -> Bool[Tensor, "*batch"]:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, resolve
+from separatrix.core import InvalidInput, not_a_formula, resolve
 
 Pointwise: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -51,6 +51,7 @@ class Activation:
         return self.min_slope >= 0
 
 
+@not_a_formula("a lookup of activations by name")
 def find_activation(phi: str | Activation | Pointwise) -> Activation:
     """An activation from its name, or from any function of tensors.
 

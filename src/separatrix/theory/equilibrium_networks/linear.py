@@ -16,7 +16,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, as_float64, require_integer
+from separatrix.core import InvalidInput, OutsideTheory, as_float64, formula, require_integer
 from separatrix.matrices.ensembles import AbstractEnsemble, find_ensemble
 
 from . import moments as moments
@@ -36,6 +36,7 @@ Scalar: TypeAlias = float | int | Tensor
 """A number, or a tensor of them; the result is of the same kind."""
 
 
+@formula("agarwala2022", "Eqs. (10), (16)")
 def resolvent_moment(ensemble: Family, weight_var: Scalar, order: int = 1, tied: bool = True) -> float | Tensor:
     """E tr[((1 - W)^{-T} (1 - W)^{-1})^order], the second (order 1) and fourth (order 2) moment of the output.
 
@@ -64,6 +65,7 @@ def resolvent_moment(ensemble: Family, weight_var: Scalar, order: int = 1, tied:
     return restore(_tied_moment(ensemble, v, order) if tied else _untied_moment(ensemble, v, order))
 
 
+@formula("agarwala2022", "Eqs. (8), (9)", erratum="agarwala2022-eq9")
 def mean_response(ensemble: Family, weight_var: Scalar) -> float | Tensor:
     """chi = tr (1 - W)^{-1}: the mean output is chi times the input (not the input itself, as the document has it)."""
     ensemble = find_ensemble(ensemble)
@@ -77,6 +79,7 @@ def mean_response(ensemble: Family, weight_var: Scalar) -> float | Tensor:
     return restore(torch.ones_like(v))
 
 
+@formula("agarwala2022", "Eqs. (8), (9), (11)", erratum="agarwala2022-eq11")
 def output_variance(ensemble: Family, weight_var: Scalar, input_power: Scalar = 1.0) -> float | Tensor:
     """Variance over matrices of one coordinate of z for a fixed input: (m1 - chi^2) x.x / N.
 
@@ -87,6 +90,7 @@ def output_variance(ensemble: Family, weight_var: Scalar, input_power: Scalar = 
     return (second - response * response) * input_power
 
 
+@formula("agarwala2022", "Definition 2.1, Lemma 2.2, Eqs. (12), (13)", erratum="agarwala2022-eq12")
 def length_variance(
     ensemble: Family, weight_var: Scalar, width: int, *, tied: bool = True, input_var: Scalar = 1.0
 ) -> float | Tensor:
@@ -98,6 +102,7 @@ def length_variance(
     return (2 / width) * input_var * input_var * resolvent_moment(ensemble, weight_var, 2, tied)
 
 
+@formula("agarwala2022", "Sec. 2.1.2, after Eqs. (10) and (11)")
 def linear_critical_weight_var(ensemble: Family) -> float:
     """The largest V at which the iteration z <- W z + x converges: spectral radius 1.
 
@@ -118,6 +123,7 @@ def linear_critical_weight_var(ensemble: Family) -> float:
     raise unknown_family(ensemble)
 
 
+@formula("separatrix", "least scale at which 1 is an eigenvalue")
 def existence_weight_var(ensemble: Family) -> float:
     """The least V at which 1 is an eigenvalue of W: below it the equilibrium exists, reached by iteration or not.
 
@@ -135,6 +141,7 @@ def existence_weight_var(ensemble: Family) -> float:
     return linear_critical_weight_var(ensemble)
 
 
+@formula("agarwala2022", "Sec. 2.2.3", erratum="agarwala2022-sec223-untied")
 def divergence_exponent(ensemble: Family, order: int = 1, *, tied: bool = True) -> float:
     """The exponent with which a resolvent moment diverges as delta = 1 - V / V_c goes to zero.
 

@@ -113,7 +113,7 @@ def mean_field(
         >>> from separatrix.matrices.ensembles import GOE
         >>> result = mean_field(GOE(), "hardtanh", weight_var=0.36, input_var=1.0)
         >>> round(result.h_var, 4), round(result.radius, 4), result.valid
-        (1.25, 0.9042, True)
+        (1.2507, 0.9043, True)
     """
     ensemble, activation = find_ensemble(ensemble), find_activation(phi)
     require_theory(ensemble)
@@ -151,6 +151,7 @@ def mean_field(
     return MeanField(ensemble=ensemble.name, phi=activation.name, valid=kept, outcome=outcome, problem=problem, **shown)
 
 
+@formula("agarwala2022", "Theorem 3.2, Eq. (30) at r = 1", erratum="agarwala2022-eq25-goe")
 def critical_weight_var(
     ensemble: Family,
     phi: str | Activation | Pointwise = "hardtanh",

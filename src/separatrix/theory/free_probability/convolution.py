@@ -23,6 +23,8 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from separatrix.core import formula
+
 from .edges import product_edge
 from .law import AbstractLaw, Local, leading_atoms, require_positive_law
 from .search import minimum
@@ -39,6 +41,7 @@ _RUNAWAY = 10.0
 """A point that lies this many times farther out than its partner is found again from the partner's side."""
 
 
+@formula("separatrix", "free sum by subordination")
 def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
     """The law of A + B for free A and B.
 
@@ -51,6 +54,7 @@ def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
     return FreeSum(first, second)
 
 
+@formula("agarwala2022", "App. C.1, Eqs. (99), (100), (110)", erratum="agarwala2022-eq122")
 def free_product(positive: AbstractLaw, other: AbstractLaw) -> FreeProduct:
     """The law of sqrt(A) B sqrt(A) for free A >= 0 and any B; the same as that of A B.
 
@@ -118,6 +122,7 @@ class _Subordinated(AbstractLaw):
     def _derivative(self, z: Tensor, point: Tensor, local: Local, moved: Tensor) -> Tensor:
         """G'(z), when the point moves by ``moved`` per unit of z."""
 
+    @formula("separatrix", "Stieltjes transform of free sums and products")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """G(z) by subordination; NaN where the solve failed."""
         return self._read(z, lambda chart, upper, point: self._value(upper, point, chart.own.local(point)))

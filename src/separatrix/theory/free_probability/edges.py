@@ -64,6 +64,7 @@ def elliptic_radius(
     return (top + scale * log_gap.exp()) * (weight_var * second).sqrt()
 
 
+@formula("separatrix", "edge of D times a symmetric matrix")
 def slopes_edge(
     slopes: Float[Tensor, "*batch k"], weights: Float[Tensor, "*batch k"], law: AbstractLaw
 ) -> Float[Tensor, "*batch"]:
@@ -78,6 +79,7 @@ def slopes_edge(
     return _edge(moment, top, scale, law)
 
 
+@formula("separatrix", "edges of a free product")
 def product_edge(positive: AbstractLaw, other: AbstractLaw, *, left: bool = False) -> float:
     """The right edge of a free product, or its left edge.
 

@@ -67,6 +67,7 @@ def elliptic_boundary(
     return u * torch.sqrt(tau * weight_var * first + 0j)
 
 
+@formula("separatrix", "resolvent of the Hermitised D times an elliptic matrix")
 def hermitised_resolvent(
     slopes: Discrete,
     weight_var: float,

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, require_positive
+from separatrix.core import InvalidInput, formula, require_positive
 
 from .law import AbstractLaw
 
@@ -32,6 +32,7 @@ class Semicircle(AbstractLaw):
     def __post_init__(self) -> None:
         require_positive(self.variance, "variance")
 
+    @formula("agarwala2022", "Eq. (101)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """2 / (z + sqrt(z - r) sqrt(z + r)) with r the radius; no cancellation at large z."""
         radius = 2 * math.sqrt(self.variance)
@@ -46,11 +47,13 @@ class Semicircle(AbstractLaw):
         """Plus and minus twice the standard deviation."""
         return -2 * math.sqrt(self.variance), 2 * math.sqrt(self.variance)
 
+    @formula("separatrix", "inverse Stieltjes transform of the semicircle (textbook)")
     def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """variance m + 1/m."""
         inside = m.abs() <= 1 / math.sqrt(self.variance)
         return torch.where(inside, self.variance * m + 1 / m, torch.nan)
 
+    @formula("agarwala2022", "Eq. (107)", erratum="agarwala2022-eq108")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """(1 + y) sqrt(variance / y) for 0 < y <= 1."""
         return torch.where((y > 0) & (y <= 1), (1 + y) * (self.variance / y).sqrt(), torch.nan)
@@ -74,6 +77,7 @@ class MarchenkoPastur(AbstractLaw):
     def _bulk(self) -> tuple[float, float]:
         return self.scale * (1 - math.sqrt(self.ratio)) ** 2, self.scale * (1 + math.sqrt(self.ratio)) ** 2
 
+    @formula("separatrix", "Stieltjes transform of Marchenko and Pastur (textbook)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """The root of s c z G^2 - (z - s (1 - c)) G + 1 = 0 that behaves as 1/z, without cancellation at large z."""
         shifted = z - self.scale * (1 - self.ratio)
@@ -95,6 +99,7 @@ class MarchenkoPastur(AbstractLaw):
         mass = [1 - 1 / self.ratio] if self.ratio > 1 else []
         return torch.zeros(len(mass), dtype=torch.float64), torch.tensor(mass, dtype=torch.float64)
 
+    @formula("separatrix", "inverse moment transform of Marchenko and Pastur (textbook)")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """scale (1 + y)(1 + c y) / y, because S(y) = 1 / (scale (1 + c y))."""
         top = 1 / math.sqrt(self.ratio)
@@ -114,6 +119,7 @@ class TwoPoint(AbstractLaw):
     def __post_init__(self) -> None:
         require_positive(self.variance, "variance")
 
+    @formula("separatrix", "Stieltjes transform of two points (textbook)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """z / (z^2 - variance)."""
         return z / (z * z - self.variance)
@@ -130,10 +136,12 @@ class TwoPoint(AbstractLaw):
         """Both points."""
         return torch.tensor(self.edges(), dtype=torch.float64), torch.full((2,), 0.5, dtype=torch.float64)
 
+    @formula("separatrix", "inverse Stieltjes transform of two points (textbook)")
     def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """R(m) + 1/m with R(m) = 2 v m / (1 + sqrt(1 + 4 v m^2)), the form without cancellation at small m."""
         return 2 * self.variance * m / (1 + (1 + 4 * self.variance * m * m).sqrt()) + 1 / m
 
+    @formula("separatrix", "inverse moment transform of two points (textbook)")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """sqrt(variance (1 + y) / y) for y > 0."""
         return torch.where(y > 0, (self.variance * (1 + y) / y).sqrt(), torch.nan)
@@ -150,6 +158,7 @@ class Bernoulli(AbstractLaw):
         if not 0 < self.p <= 1:
             raise InvalidInput(f"p must lie in (0, 1]; got {self.p}.")
 
+    @formula("agarwala2022", "Eq. (111)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """(1 - p) / z + p / (z - 1)."""
         return (1 - self.p) / z + self.p / (z - 1)
@@ -166,6 +175,7 @@ class Bernoulli(AbstractLaw):
         """Both points."""
         return torch.tensor([0.0, 1.0], dtype=torch.float64), torch.tensor([1 - self.p, self.p], dtype=torch.float64)
 
+    @formula("agarwala2022", "Eqs. (113), (114)")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """(p + y) / y, because S(y) = (1 + y) / (p + y)."""
         return torch.where((y > -self.p) & (y != 0), (self.p + y) / y, torch.nan)
@@ -183,6 +193,7 @@ class UniformLaw(AbstractLaw):
         if not self.low < self.high:
             raise InvalidInput(f"low must be below high; got {self.low} and {self.high}.")
 
+    @formula("separatrix", "Stieltjes transform of the uniform law (textbook)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """(log(z - low) - log(z - high)) / (high - low)."""
         return (torch.log(z - self.low) - torch.log(z - self.high)) / (self.high - self.low)
@@ -195,6 +206,7 @@ class UniformLaw(AbstractLaw):
         """The interval."""
         return self.low, self.high
 
+    @formula("separatrix", "inverse Stieltjes transform of the uniform law (textbook)")
     def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """high + (high - low) / (exp(m (high - low)) - 1)."""
         length = self.high - self.low
@@ -213,6 +225,7 @@ class Arcsine(AbstractLaw):
     def __post_init__(self) -> None:
         require_positive(self.radius, "radius")
 
+    @formula("separatrix", "Stieltjes transform of the arcsine law (textbook)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """1 / (sqrt(z - r) sqrt(z + r))."""
         return 1 / _two_roots(z, -self.radius, self.radius)
@@ -225,6 +238,7 @@ class Arcsine(AbstractLaw):
         """Plus and minus the radius."""
         return -self.radius, self.radius
 
+    @formula("separatrix", "inverse Stieltjes transform of the arcsine law (textbook)")
     def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """sqrt(1 + r^2 m^2) / m."""
         return (1 + self.radius**2 * m * m).sqrt() / m

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, as_float64, require_integer
+from separatrix.core import InvalidInput, OutsideTheory, as_float64, not_a_formula, require_integer
 
 from .search import root_of_decreasing
 
@@ -58,17 +58,21 @@ class AbstractLaw(abc.ABC):
         """G(z), off the support, in both half-planes and on the real axis outside the support."""
 
     @abc.abstractmethod
+    @not_a_formula("the derivative of stieltjes")
     def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """G'(z)."""
 
     @abc.abstractmethod
+    @not_a_formula("read off the law")
     def edges(self) -> tuple[float, float]:
         """The smallest interval that holds the support."""
 
+    @not_a_formula("read off the law")
     def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
         """Positions and masses of the atoms that are known exactly."""
         return torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
 
+    @not_a_formula("stieltjes read beside the real axis")
     def density(self, x: Float[Tensor, "*batch"], eta: float = ETA) -> Float[Tensor, "*batch"]:
         """The density at real points, read at height ``eta``; the error is of order ``eta`` away from edges.
 
@@ -77,6 +81,7 @@ class AbstractLaw(abc.ABC):
         points = as_float64(x, "x")
         return self.stieltjes(torch.complex(points, torch.full_like(points, eta))).imag / -math.pi
 
+    @not_a_formula("a contour integral of stieltjes")
     def moments(self, order: int) -> Float[Tensor, " order"]:
         """The first ``order`` moments, by the trapezium rule on a circle around the support."""
         order = require_integer(order, "order", at_least=1)
@@ -88,6 +93,7 @@ class AbstractLaw(abc.ABC):
         powers = (centre + offset)[None] ** torch.arange(1, order + 1)[:, None]
         return (powers * kernel).real.mean(-1)
 
+    @not_a_formula("a search, where a law has no closed form")
     def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """The real z outside the support with G(z) = m: right of it for m > 0, left for m < 0; NaN if there is none."""
         low, high = self.edges()
@@ -101,6 +107,7 @@ class AbstractLaw(abc.ABC):
 
         return edge + side * _decreasing_root(excess, beyond, near=edge)
 
+    @not_a_formula("a search, where a law has no closed form")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """The real z outside the support with M(z) = y.
 
@@ -128,6 +135,7 @@ class AbstractLaw(abc.ABC):
             z = torch.where(below, low - distance, z)
         return z
 
+    @not_a_formula("the definition, from inverse_stieltjes")
     def r_transform(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """R(m) for real m not 0 in the range of G outside the support.
 
@@ -140,6 +148,7 @@ class AbstractLaw(abc.ABC):
             raise OutsideTheory(f"m must be a value of the Stieltjes transform outside the support; got {m.tolist()}.")
         return z - 1 / m
 
+    @not_a_formula("the definition, from inverse_stieltjes")
     def r_prime(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """R'(m) = 1 / G'(z) + 1 / m^2 with G(z) = m."""
         m = as_float64(m, "m")
@@ -147,6 +156,7 @@ class AbstractLaw(abc.ABC):
         slope = self.stieltjes_prime(torch.complex(z, torch.zeros_like(z))).real
         return 1 / slope + 1 / m.square()
 
+    @not_a_formula("the definition, from inverse_moment")
     def s_transform(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """S(y) for a law on the positive half-line that is not an atom at zero.
 
@@ -164,6 +174,7 @@ class AbstractLaw(abc.ABC):
             raise OutsideTheory(f"y must be a value of M(z) = z G(z) - 1 on the real axis; got {y.tolist()}.")
         return (1 + y) / (y * z)
 
+    @not_a_formula("the definition, from stieltjes")
     def moment_transform(
         self, z: Complex[Tensor, "*batch"]
     ) -> tuple[Complex[Tensor, "*batch"], Complex[Tensor, "*batch"]]:

@@ -86,6 +86,7 @@ def iid_resolvent_moment_function(z: Complex[Tensor, "*batch"], weight_var: floa
     return torch.where(z.imag < 0, value.conj(), value)
 
 
+@formula("agarwala2022", "Eqs. (97), (98), (188)")
 def iid_resolvent_density(x: Float[Tensor, "*batch"], weight_var: float, eta: float = 1e-9) -> Float[Tensor, "*batch"]:
     """Density of the spectrum of (1 - W)^{-T} (1 - W)^{-1} for independent entries, at positive points."""
     z = torch.complex(x.to(torch.float64), torch.full_like(x, eta, dtype=torch.float64))

@@ -8,9 +8,12 @@ from typing import final
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from separatrix.core import formula, not_a_formula
+
 from .law import AbstractLaw
 
 
+@not_a_formula("builds the law of minus x")
 def reflect(law: AbstractLaw) -> AbstractLaw:
     """The law of minus x; a symmetric law is returned as it is, with its closed forms."""
     return law if law.symmetric else Reflected(law)
@@ -23,6 +26,7 @@ class Reflected(AbstractLaw):
 
     law: AbstractLaw
 
+    @formula("separatrix", "Stieltjes transform of the law of minus x")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """-G(-z)."""
         return -self.law.stieltjes(-z)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_float64
+from separatrix.core import InvalidInput, as_float64, not_a_formula
 
 from .law import AbstractLaw
 
@@ -42,6 +42,7 @@ class Discrete(AbstractLaw):
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "weights", weights / weights.sum())
 
+    @not_a_formula("a sum over the atoms that were given")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """Sum of weights / (z - value)."""
         return (self.weights / (z[..., None] - self.values)).sum(-1)
@@ -106,6 +107,7 @@ class AtomsAndDensity(AbstractLaw):
         if abs(total - 1) > 1e-6:
             raise InvalidInput(f"density and masses must add up to 1; they add up to {total:.8g}.")
 
+    @not_a_formula("an integral of the density that was given")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """Atoms plus the integral of the density."""
         points, lengths = self._points, self._lengths  # type: ignore[attr-defined]

@@ -24,6 +24,7 @@ from separatrix.matrices import balanced_singular_values
 from .balanced_modes import mode_rates
 
 
+@formula("anguita2024", "Sec. 3.2, Eqs. (3.4)-(3.8)", erratum="anguita2024-3.2")
 def aligned_sides(strength: Any, balance: Any) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "*batch"]]:
     """Sides ``(c, d)`` of a mode from its strength ``c d`` and balance ``d^2 - c^2``; d is not negative."""
     a, lam = torch.broadcast_tensors(as_float64(strength, "strength"), as_float64(balance, "balance"))
@@ -54,6 +55,7 @@ def aligned_mode(
     return (mix_in * grow + mix_out * decay * fade) / norm, (mix_out * grow - mix_in * decay * fade) / norm
 
 
+@formula("anguita2024", "Theorem 3.2.1, Eq. (3.2)", erratum="anguita2024-3.2")
 def aligned_strength(t: Any, strength: Any, task_s: Any, balance: Any, tau: Any = 1.0) -> Float[Tensor, "*batch"]:
     """Strength ``a(t)`` of an aligned mode from its strength at time zero, by ``aligned_mode``.
 

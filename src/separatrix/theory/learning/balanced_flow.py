@@ -17,7 +17,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, ShapeError, as_float64, as_tensor, formula, require_positive
+from separatrix.core import (
+    InvalidInput,
+    OutsideTheory,
+    ShapeError,
+    as_float64,
+    as_tensor,
+    formula,
+    require_positive,
+    suggest_options,
+)
 from separatrix.matrices import BalanceFit, fit_balance, require_pair, stack_weights
 
 from .balanced_factor import LATEST, mode_coordinates, time_chunks
@@ -29,6 +38,7 @@ _BALANCE_TOL = {torch.float64: 1e-8, torch.float32: 1e-5}
 
 
 @final
+@suggest_options
 class BalancedFlow:
     """Gradient flow of a balanced two-layer linear network, exactly.
 
@@ -115,7 +125,7 @@ class BalancedFlow:
         """Shape of the batch of networks; results have shape (*times, *batch, ...)."""
         return self.modes.batch
 
-    @formula("anguita2024", "Sec. 3.3.1 (equal sizes); all sizes ours", erratum="anguita2024-3.3.1-item3")
+    @formula("anguita2024", "Theorem 3.3.1 (equal sizes); all sizes ours", erratum="anguita2024-3.3.1-item3")
     def product(self, t: Any) -> Float[Tensor, "*lead o i"]:
         """The network function ``w2 w1`` at times ``t``: (n_out, n_in) for a number, a leading axis for a list."""
         times, shape = self._times(t)
@@ -123,7 +133,7 @@ class BalancedFlow:
         chunks = chunks or [self.w1.new_empty(0, *self.batch, self.n_out, self.n_in)]
         return self._finish(torch.cat(chunks), times, self.w2 @ self.w1, shape)
 
-    @formula("anguita2024", "Sec. 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
+    @formula("anguita2024", "Theorem 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
     def gram(self, t: Any) -> Float[Tensor, "*lead io io"]:
         """``Q Q'`` for the stacked weights ``Q = [w1'; w2]``: representations on the diagonal, the product off it."""
         times, shape = self._times(t)
@@ -132,11 +142,13 @@ class BalancedFlow:
         chunks = chunks or [self.w1.new_empty(0, *self.batch, size, size)]
         return self._finish(torch.cat(chunks), times, _outer(stack_weights(self.w1, self.w2)), shape)
 
+    @formula("anguita2024", "Theorem 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
     def representations(self, t: Any) -> tuple[Float[Tensor, "*lead i i"], Float[Tensor, "*lead o o"]]:
         """``(w1' w1, w2 w2')`` at times ``t``: how the network represents its inputs and its outputs."""
         gram = self.gram(t)
         return gram[..., : self.n_in, : self.n_in], gram[..., self.n_in :, self.n_in :]
 
+    @formula("anguita2024", "Eq. (4.40)", erratum="anguita2024-4.40")
     def loss(self, t: Any) -> Float[Tensor, "*lead"]:
         """Excess loss ``input_var / 2 |w2 w1 - corr_yx / input_var|^2``: the loss minus that of the best linear map."""
         times, shape = self._times(t)
@@ -145,6 +157,7 @@ class BalancedFlow:
         start = (self.w2 @ self.w1 - self.target).square().sum((-2, -1))
         return self._finish(torch.cat(chunks) * (self.input_var / 2), times, start * (self.input_var / 2), shape)
 
+    @formula("anguita2024", "Eq. (4.17)", erratum="anguita2024-4.17")
     def ntk(self, t: Any, x: Any) -> Float[Tensor, "*lead op op"]:
         """Neural tangent kernel at times ``t`` on inputs ``x`` (samples, n_in); rows run over outputs, then samples."""
         inputs = as_float64(x, "x")
@@ -154,6 +167,7 @@ class BalancedFlow:
         kernel = two_layer_ntk(first.to(torch.float64), second.to(torch.float64), inputs)
         return kernel.to(self.dtype)
 
+    @formula("separatrix", "weights of the balanced flow with their hidden rotation")
     def weights(self, t: Any, tol: float = 1e-8) -> tuple[Float[Tensor, "*lead h i"], Float[Tensor, "*lead o h"]]:
         """``(w1, w2)`` at times ``t``: the exact Gram matrix with the hidden rotation found to ``tol``.
 
@@ -170,6 +184,7 @@ class BalancedFlow:
         w2 = e2**0.5 * stacked[..., self.n_in :, :]
         return self._finish(w1, times, self.w1, shape), self._finish(w2, times, self.w2, shape)
 
+    @formula("separatrix", "factors of the balanced flow up to a hidden rotation")
     def factors(self, t: float) -> tuple[Float[Tensor, "*batch k i"], Float[Tensor, "*batch o k"]]:
         """Weights ``(w1, w2)`` at one time up to a rotation of the hidden units, in float64: enough to start a new
         task.
@@ -182,6 +197,7 @@ class BalancedFlow:
         upper, lower = self._blocks(times)[0]
         return upper[0].mT, lower[0]
 
+    @formula("separatrix", "limit of the balanced flow")
     def limit(self) -> Float[Tensor, "*batch o i"]:
         """The network function as time goes to infinity: the best approximation of rank ``n_hidden`` it can reach.
 
@@ -190,6 +206,7 @@ class BalancedFlow:
         """
         return self.product(LATEST * self.tau)
 
+    @formula("separatrix", "limit of the Gram matrix of the balanced flow")
     def gram_limit(self) -> Float[Tensor, "*batch io io"]:
         """``Q Q'`` as time goes to infinity."""
         return self.gram(LATEST * self.tau)

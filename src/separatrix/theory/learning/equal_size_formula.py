@@ -28,6 +28,7 @@ def equal_size_gram(
     return left @ torch.linalg.solve(bracket, left.mT)
 
 
+@formula("anguita2024", "Theorem 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
 def equal_size_parts(
     w1: Float[Tensor, "n n"],
     w2: Float[Tensor, "n n"],

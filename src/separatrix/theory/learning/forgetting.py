@@ -12,12 +12,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_float64, formula
+from separatrix.core import InvalidInput, ShapeError, as_float64, formula, suggest_options
 
 from .balanced_flow import BalancedFlow
 
 
 @final
+@suggest_options
 class TaskSequence:
     """A balanced network that trains on tasks in turn, exactly.
 
@@ -53,6 +54,7 @@ class TaskSequence:
             w1, w2 = flows[-1].factors(float(self.durations[index]))
         self.flows = tuple(flows)
 
+    @formula("anguita2024", "Sec. 4.4")
     def product(self, t: Any) -> Float[Tensor, "*lead o i"]:
         """The network function at times ``t`` since the start of the first task; the last task goes on for ever."""
         times = as_float64(t, "t")
@@ -67,6 +69,7 @@ class TaskSequence:
             result[here] = flow.product(flat[here] - begins[index]).to(torch.float64)
         return result.reshape((*times.shape, *self.tasks.shape[1:]))
 
+    @formula("anguita2024", "Eq. (4.40)", erratum="anguita2024-4.40")
     def losses(self, t: Any) -> Float[Tensor, " tasks *lead"]:
         """Excess loss on every task at times ``t``: (n_tasks, *times, *batch)."""
         product = self.product(t)
@@ -74,6 +77,7 @@ class TaskSequence:
         tasks = self.tasks.reshape(self.tasks.shape[0], *(1,) * lead, *self.tasks.shape[1:])
         return task_loss(product, tasks)
 
+    @formula("anguita2024", "Sec. 2.3.4")
     def forgetting(self, t: Any, learned: int) -> Float[Tensor, " tasks *lead"]:
         """Increase of the excess loss on every task since the end of task ``learned``."""
         end = self.losses(float(self.ends[learned]))

@@ -53,6 +53,7 @@ def ntk_inner(
     )
 
 
+@formula("separatrix", "distance of two kernels without forming them")
 def ntk_distance(
     first: Float[Tensor, "*batch i i"],
     second: Float[Tensor, "*batch o o"],
@@ -67,6 +68,7 @@ def ntk_distance(
     return 1 - cross / (own * other).sqrt()
 
 
+@formula("separatrix", "relative change of the kernel without forming it")
 def kernel_change(
     first: Float[Tensor, "*batch i i"],
     second: Float[Tensor, "*batch o o"],

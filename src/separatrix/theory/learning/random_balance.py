@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, TypeAlias, final
 
-from separatrix.core import InvalidInput, Result, formula, require_integer, unknown_name
+from separatrix.core import InvalidInput, Result, choose, formula, require_integer
 
 Scheme: TypeAlias = Literal["lecun", "he", "glorot", "scaled"]
 SCHEMES: tuple[Scheme, ...] = ("lecun", "he", "glorot", "scaled")
@@ -32,10 +32,12 @@ class RandomBalance(Result):
     """Root mean square deviation of the eigenvalues of D from the mean, which width does not shrink."""
 
 
+@formula("anguita2024", "Sec. 3.1, columns 2 and 3 of Table 3.1")
 def layer_variances(
     scheme: str, n_in: int, n_hidden: int, n_out: int, gains: tuple[float, float] = (1.0, 1.0)
 ) -> tuple[float, float]:
     """Variance of an entry of each layer. ``gains`` are the alphas of the scaled scheme, ``alpha^2 / fan_in``."""
+    choose("initialisation scheme", scheme, SCHEMES)
     for size, name in ((n_in, "n_in"), (n_hidden, "n_hidden"), (n_out, "n_out")):
         require_integer(size, name, at_least=1)
     if scheme != "scaled" and gains != (1.0, 1.0):
@@ -47,9 +49,7 @@ def layer_variances(
             return 2 / n_in, 2 / n_hidden
         case "glorot":
             return 2 / (n_in + n_hidden), 2 / (n_hidden + n_out)
-        case "scaled":
-            return gains[0] ** 2 / n_in, gains[1] ** 2 / n_hidden
-    raise unknown_name("initialisation scheme", scheme, SCHEMES)
+    return gains[0] ** 2 / n_in, gains[1] ** 2 / n_hidden
 
 
 @formula("anguita2024", "Sec. 3.1, Table 3.1", erratum="anguita2024-3.1.1-variance")
@@ -69,14 +69,18 @@ def random_balance(
 
 
 @formula("anguita2024", "Table 3.2", erratum="anguita2024-table3.2-3.3")
-def wide_balance(scheme: str, k: float, r: float, gains: tuple[float, float] = (1.0, 1.0)) -> tuple[float, float]:
-    """Balance of wide layers from their ratios ``k = n_hidden / n_in`` and ``r = n_out / n_in``.
+def wide_balance(
+    scheme: str, hidden_ratio: float, output_ratio: float, gains: tuple[float, float] = (1.0, 1.0)
+) -> tuple[float, float]:
+    """Balance of wide layers from their ratios ``n_hidden / n_in`` (k) and ``n_out / n_in`` (r).
 
     Returns:
         The mean, and the variance of an off-diagonal entry times ``n_in`` (the diagonal has twice that).
     """
+    choose("initialisation scheme", scheme, SCHEMES)
+    k, r = hidden_ratio, output_ratio
     if k <= 0 or r <= 0:
-        raise InvalidInput(f"k and r must be positive; got {k} and {r}.")
+        raise InvalidInput(f"hidden_ratio and output_ratio must be positive; got {k} and {r}.")
     match scheme:
         case "lecun":
             return r / k - 1, r / k**2 + 1
@@ -84,15 +88,14 @@ def wide_balance(scheme: str, k: float, r: float, gains: tuple[float, float] = (
             return 2 * (r / k - 1), 4 * (r / k**2 + 1)
         case "glorot":
             return 2 * (r / (k + r) - 1 / (k + 1)), 4 * (r / (r + k) ** 2 + 1 / (k + 1) ** 2)
-        case "scaled":
-            a1, a2 = gains
-            return r / k * a2**2 - a1**2, r * a2**4 / k**2 + a1**4
-    raise unknown_name("initialisation scheme", scheme, SCHEMES)
+    a1, a2 = gains
+    return r / k * a2**2 - a1**2, r * a2**4 / k**2 + a1**4
 
 
 @formula("anguita2024", "Table 3.3", erratum="anguita2024-table3.2-3.3")
-def glorot_limits(k: float) -> dict[str, float]:
-    """Glorot balance in the five limits of Table 3.3, as functions of ``k = n_hidden / n_in``."""
+def glorot_limits(hidden_ratio: float) -> dict[str, float]:
+    """Glorot balance in the five limits of Table 3.3; k is ``n_hidden / n_in``, r is ``n_out / n_in``."""
+    k = hidden_ratio
     return {
         "r = k": (k - 1) / (k + 1),
         "r -> 0": -2 / (k + 1),

@@ -58,6 +58,7 @@ class RegimeMap(Result):
     """Excess loss that a bottleneck leaves for ever."""
 
 
+@formula("separatrix", "regime and time scales from sizes and balance", erratum="anguita2024-large-balance-lazy")
 def classify_regime(
     n_in: int, n_hidden: int, n_out: int, balance: float, task_s: Any, start: float = 0.01
 ) -> RegimeMap:

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, ShapeError, as_float64
+from separatrix.core import InvalidInput, Result, ShapeError, as_float64, not_a_formula
 
 from .balanced_factor import mode_coordinates
 from .balanced_flow import BalancedFlow
@@ -41,6 +41,7 @@ class StoppingTime(Result):
     """Largest loss on the old task along the way."""
 
 
+@not_a_formula("a search along the exact curve of BalancedFlow")
 def best_stopping_time(
     flow: BalancedFlow, old_task: Any, weights: tuple[float, float] = (1.0, 1.0), budget: float | None = None
 ) -> StoppingTime:

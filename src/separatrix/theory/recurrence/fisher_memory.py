@@ -41,9 +41,9 @@ def delay_line_memory(
     _require_line(alpha, n_units, noise_var)
     if bool((lag < 0).any()):
         raise InvalidInput(f"lag must be at least 0; got {int(lag.min())}.")
-    alive = lag < n_units
-    noise = _geometric_sum(alpha, torch.where(alive, lag, torch.zeros_like(lag)))
-    return torch.where(alive, 1 / (noise_var * noise), 0.0)
+    within = lag < n_units
+    noise = _geometric_sum(alpha, torch.where(within, lag, torch.zeros_like(lag)))
+    return torch.where(within, 1 / (noise_var * noise), 0.0)
 
 
 @formula("kerg2022", "section 2.6", erratum="kerg2022-delay-line-total")

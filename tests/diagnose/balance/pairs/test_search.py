@@ -175,7 +175,7 @@ def test_explicit_pairs_take_the_law_of_what_lies_between() -> None:
         ([("0", "2")], "explicit pair is"),
         ([("2", "relu", "0")], "do not form a pair"),
         ([("0", "mystery", "2")], "not known"),
-        ("all", "must be 'auto'"),
+        ("all", "unknown pairs 'all'"),
     ],
 )
 def test_bad_pairs_are_refused(pairs: object, message: str) -> None:

@@ -20,6 +20,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.names import suggest_options
+
 from .rows import RowView
 
 
@@ -44,6 +46,7 @@ BALANCED_LAWS = (Law.FULL, Law.DIAGONAL, Law.ROTATION_PAIRS)
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class LayerPair:
     """Two layers that face each other across hidden units, and what gradient flow keeps of them.

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, final
 from torch import nn
 from torch.nn.utils import parametrize
 
-from separatrix.core.errors import InvalidInput, unknown_name
-from separatrix.core.names import choose
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import choose, resolve, suggest_options
 
 from .attention import attention_pairs
 from .chains import pairs_of_graph, without_irregular
@@ -37,6 +37,7 @@ _ACTIVATION_NAMES = ("activation", "activation_fn", "act_fn", "act", "gelu", "re
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class SkippedLayer:
     """A layer with weights that is in no pair, and why."""
@@ -46,6 +47,7 @@ class SkippedLayer:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class PairSearch:
     """The pairs of a model and the layers that were left out."""
@@ -82,10 +84,9 @@ def find_pairs(
         raise InvalidInput(f"model must be a torch.nn.Module; got {type(model).__name__}.")
     choose("rotary pairing", rotary, ROTARY)
     irregular = _irregular(model)
-    if not isinstance(pairs, str):
+    if isinstance(pairs, Sequence) and not isinstance(pairs, str | bytes):
         return PairSearch(tuple(_explicit(model, pair, irregular) for pair in pairs), ())
-    if pairs != "auto":
-        raise InvalidInput(f"pairs must be 'auto' or a sequence of pairs; got {pairs!r}.")
+    choose("pairs", pairs, ("auto",), also="a sequence of pairs")
     return _search(model, example_inputs, rotary, irregular)
 
 
@@ -186,10 +187,9 @@ def _explicit(model: nn.Module, pair: Any, irregular: dict[str, str]) -> LayerPa
     modules = dict(model.named_modules())
     first, between, second = (str(part) for part in pair)
     for name in (first, second):
-        if name not in modules:
-            raise unknown_name("layer", name, [known for known in modules if known])
-        if describe_layer(name, modules[name]) is None:
-            raise InvalidInput(f"{name!r} is a {type(modules[name]).__name__}, not a layer with a weight matrix.")
+        layer = resolve("layer", name, {known: module for known, module in modules.items() if known})
+        if describe_layer(name, layer) is None:
+            raise InvalidInput(f"{name!r} is a {type(layer).__name__}, not a layer with a weight matrix.")
     graph = Graph(_chain(first, "identity" if between == "linear" else between, second))
     _allow_flattening(graph, modules)
     found, reasons = pairs_of_graph(graph, modules, irregular)

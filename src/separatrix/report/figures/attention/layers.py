@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from ..plots import plots
 from ..style import PALETTE, faint, ink, new_figure, single_axes, styled
 
-KINDS = {
+END_COLOURS = {
     "consensus": PALETTE[0],
     "consensus cycle": PALETTE[2],
     "bipartite": PALETTE[4],
@@ -78,7 +78,7 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         number = seen[key] = seen.get(key, -1) + 1
         place = row["layer"] + (0.22 if row["control"] else -0.28) + 0.1 * number
         marker = "s" if row["control"] else "o"
-        axes.plot(place, row["alignment"], marker, color=KINDS[row["kind"]], ms=6, clip_on=False)
+        axes.plot(place, row["alignment"], marker, color=END_COLOURS[row["kind"]], ms=6, clip_on=False)
         if "/" in row["groups"]:
             label = row["groups"] if row["groups"].count("/") < 5 else f"{row['groups'].count('/') + 1} groups"
             axes.annotate(
@@ -87,8 +87,8 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     axes.set(xlabel="layer", ylabel="alignment with the principal\neigenvector or plane", ylim=(0, 1.02))
     axes.set_xticks(sorted({row["layer"] for row in rows}))
     axes.grid(axis="x", visible=False)
-    kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
-    handles = [Line2D([], [], marker="o", linestyle="", color=KINDS[kind], label=kind) for kind in kinds]
+    kinds = [kind for kind in END_COLOURS if any(row["kind"] == kind for row in rows)]
+    handles = [Line2D([], [], marker="o", linestyle="", color=END_COLOURS[kind], label=kind) for kind in kinds]
     if any(row["control"] for row in rows):
         handles.append(Line2D([], [], marker="s", linestyle="", mfc="none", mec=ink(), label="weights drawn anew"))
     figure.legend(handles=handles, loc="outside lower center", ncols=4)

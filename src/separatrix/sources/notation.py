@@ -1,0 +1,269 @@
+"""The dictionary of notation: symbols of the documents, our argument names, and what they mean.
+
+One name has one meaning, or one meaning per room where a document's letter leaves no choice (``tau``). The tests
+compare the dictionary with the signatures of all public functions: a name that five of them use stands here, and a
+name that stands here is used with the types given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+from separatrix.core.names import suggest_options
+
+NUMBER = ("float", "int", "Tensor", "Float", "Scalar", "ArrayLike", "Any", "object")
+COUNT = ("int", "float", "Tensor")
+ARRAY = ("Tensor", "Float", "Complex", "Shaped", "Int", "ArrayLike", "Any", "object", "Sequence", "float")
+TEXT = ("str", "object")
+
+
+@final
+@suggest_options
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """An argument name and what it stands for.
+
+    Args:
+        name: as in the signatures.
+        meaning: in words.
+        types: names that annotations of the argument are made of; ``*`` stands for anything (``*Flow``).
+        symbols: the letter of each document that has one, as LaTeX.
+        rooms: where the name has this meaning; everywhere if left out.
+    """
+
+    name: str
+    meaning: str
+    types: tuple[str, ...]
+    symbols: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rooms: tuple[str, ...] = ("",)
+
+
+ATTENTION = ("theory.attention", "dynamics", "matrices.attention_instances", "diagnose.attention")
+LEARNING = ("theory.learning", "matrices.balance", "diagnose.balance", "dynamics.flows", "advise")
+EQUILIBRIUM = ("theory.equilibrium_networks", "theory.free_probability", "matrices.ensembles", "nn", "advise")
+
+NOTATION: tuple[Term, ...] = (
+    # self-attention
+    Term("value", "value matrix (d, d)", ARRAY, {"altafini2025": "V"}, ATTENTION),
+    Term("values", "value matrices of several heads (h, d, d)", ARRAY, {"altafini2025": "V_h"}, ("theory.attention",)),
+    Term("coupling", "query' key (d, d), all that attention knows of the two", ARRAY, {"altafini2025": "Q^T K"}),
+    Term("query", "query projection (m, d)", ARRAY, {"altafini2025": "Q"}),
+    Term("key", "key projection (m, d)", ARRAY, {"altafini2025": "K"}, ATTENTION),
+    Term("beta", "inverse temperature of the softmax; 1 in the document", NUMBER, rooms=ATTENTION),
+    Term("n_tokens", "number of tokens", COUNT, {"altafini2025": "n"}),
+    Term("n1", "tokens at +v_k", COUNT, {"altafini2025": "n_1"}),
+    Term("n2", "tokens at -v_k", COUNT, {"altafini2025": "n_2"}),
+    Term(
+        "k", "number of an eigenvalue of value, from 0 in descending order", ("int",), {"altafini2025": "k"}, ATTENTION
+    ),
+    Term(
+        "eigenvalues",
+        "eigenvalues, of value in descending order",
+        ARRAY,
+        {"altafini2025": r"\lambda_1, \dots, \lambda_d"},
+    ),
+    Term("strength", "logit of a token with itself, beta v' M v", NUMBER, rooms=("theory.attention",)),
+    Term("signs", "+1 or -1 for every token", ARRAY, rooms=("theory.attention",)),
+    Term("tokens", "unit vectors (..., n, d)", ARRAY, {"altafini2025": r"\mathbf{x}_i"}),
+    Term("x", "tokens, or the state of a flow", ARRAY, {"altafini2025": r"\mathbf{x}"}, ("dynamics",)),
+    Term("x0", "where a trajectory starts", ARRAY, {"altafini2025": r"\mathbf{x}(0)"}),
+    Term("sizes", "how many tokens sit at each place, or sizes to look at", (*ARRAY, "Iterable", "int")),
+    Term("bias", "added to the logits, or after a product", (*ARRAY, "bool")),
+    Term("step", "length or number of a step", NUMBER),
+    Term("flow", "what moves: dx/dt = velocity(x)", ("*Flow",)),
+    Term("duration", "how long a flow runs", NUMBER),
+    # equilibrium networks and random matrices
+    Term("weight_var", "E tr W'W: variance of an entry times the width", NUMBER, {"agarwala2022": "V"}),
+    Term(
+        "input_var",
+        "variance of an input coordinate; of white inputs, corr_xx = input_var I",
+        NUMBER,
+        {"agarwala2022": r"\sigma_x^2"},
+    ),
+    Term("input_mean", "mean of an input coordinate", NUMBER),
+    Term("width", "number of units of a layer", ("int",), {"agarwala2022": "N"}, EQUILIBRIUM),
+    Term(
+        "ensemble",
+        "family of random matrices, as an object or by name; of a census, the instances",
+        ("*Ensemble", "*Family", "str", "Sequence", "*Flow", "Ensemble"),
+    ),
+    Term(
+        "phi",
+        "activation, as an object, a name or a function",
+        ("str", "Activation", "Pointwise", "Callable", "Tensor"),
+        {"agarwala2022": r"\phi"},
+    ),
+    Term("tau", "correlation of W_ij and W_ji", ("float",), rooms=("theory.free_probability", "matrices.ensembles")),
+    Term("slopes", "slopes of the activation, the diagonal D", (*ARRAY, "Discrete"), {"agarwala2022": r"\phi'(h)"}),
+    Term("weights", "probabilities of the values of a law", ARRAY, rooms=("theory.free_probability",)),
+    Term("values", "positions of the atoms of a law", ARRAY, rooms=("theory.free_probability",)),
+    Term("z", "state of an equilibrium network", (*ARRAY, "State"), {"agarwala2022": "z"}, ("nn", "dynamics")),
+    Term("z", "complex argument of a transform", ARRAY, {"agarwala2022": "z"}, ("theory.free_probability",)),
+    Term("x", "input of an equilibrium network", ARRAY, {"agarwala2022": "x"}, ("nn", "theory.free_probability")),
+    Term(
+        "cell",
+        "the map z -> f(z, x) of a layer; of a theory, where the input enters",
+        ("Module", "nn", "Callable", "Any", "Cell", "Literal"),
+        rooms=EQUILIBRIUM,
+    ),
+    Term("fixed_point_map", "the map whose fixed point is sought", ("FixedPointMap", "*Map", "Callable", "Tensor")),
+    Term("solver", "method that finds an equilibrium", ("*Solver", "Any")),
+    Term("tol", "accuracy asked for", NUMBER),
+    Term("max_steps", "most steps that may be taken", ("int",)),
+    Term("stop", "whether a residual counts absolutely or relatively", ("Literal",), rooms=("dynamics.solve",)),
+    Term("divergence", "growth of the residual that counts as divergence", ("float",)),
+    # learning in linear networks
+    Term("balance", "w2'w2 - w1w1' = balance I", (*NUMBER, "Mapping", "str"), {"anguita2024": r"\lambda"}),
+    Term("w1", "first layer (n_hidden, n_in)", ARRAY, {"anguita2024": "W_1"}),
+    Term("w2", "second layer (n_out, n_hidden)", ARRAY, {"anguita2024": "W_2"}),
+    Term("corr_yx", "input-output correlation Y X' / P", ARRAY, {"anguita2024": r"\tilde\Sigma^{yx}"}),
+    Term(
+        "corr_xx",
+        "input correlation X X' / P; the identity if the inputs are white",
+        ARRAY,
+        {"anguita2024": r"\tilde\Sigma^{xx}"},
+    ),
+    Term("task_s", "singular values of the task", NUMBER, {"anguita2024": r"s_\alpha"}),
+    Term(
+        "tau",
+        "time constant, one over the learning rate",
+        NUMBER,
+        {"anguita2024": r"\tau"},
+        ("theory.learning", "dynamics", "advise"),
+    ),
+    Term(
+        "strength",
+        "singular value of the product along one mode",
+        NUMBER,
+        {"anguita2024": r"a_\alpha"},
+        ("theory.learning",),
+    ),
+    Term("product", "the network function w2 w1", ARRAY, {"anguita2024": "W_2 W_1"}),
+    Term("t", "time since the start of learning", NUMBER, {"anguita2024": "t"}),
+    Term("n_in", "inputs", ("int",), {"anguita2024": "n_i"}),
+    Term("n_hidden", "hidden units", ("int",), {"anguita2024": "n_h"}),
+    Term("n_out", "outputs", ("int",), {"anguita2024": "n_o"}),
+    Term("first", "representation of the inputs, w1'w1", ARRAY, {"anguita2024": "W_1^T W_1"}, ("theory.learning",)),
+    Term("second", "representation of the outputs, w2 w2'", ARRAY, {"anguita2024": "W_2 W_2^T"}, ("theory.learning",)),
+    Term(
+        "first",
+        "the first of two",
+        ("*",),
+        rooms=("matrices", "diagnose", "dynamics", "training", "theory.free_probability"),
+    ),
+    Term(
+        "second",
+        "the second of two",
+        ("*",),
+        rooms=("matrices", "diagnose", "dynamics", "training", "theory.free_probability", "theory.attention"),
+    ),
+    Term("x", "samples as rows (p, features)", ARRAY, {"anguita2024": "X^T"}, ("theory.learning", "diagnose")),
+    Term(
+        "start",
+        "where learning or a search starts: strength, product or direction",
+        NUMBER,
+        rooms=("theory", "dynamics.spectra"),
+    ),
+    Term("weights", "importance of the old and of the new task", ("tuple", "float"), rooms=("theory.learning",)),
+    Term("weights", "weights between the two groups of tokens", ("BipartiteWeights",), rooms=("theory.attention",)),
+    Term("scale", "size of random weights, a factor", ("float", "str"), rooms=("matrices", "theory")),
+    Term("lr", "learning rate", (*NUMBER, "Literal")),
+    Term("loss", "what is minimised, by name or as a function", ("Loss",)),
+    Term("optimiser", "by name, or an optimiser of torch", ("str", "Literal", "torch", "optim", "Optimizer")),
+    Term("pairs", "layer pairs to look at, or auto", ("Pairs", "tuple", "LayerPair")),
+    Term("rotary", "how rotary embeddings pair dimensions", ("str",)),
+    Term("output", "takes a model's output and returns the prediction", ("Pick",)),
+    Term("inputs", "a batch for the model, samples first", ARRAY),
+    Term("data", "inputs and targets", ("tuple", "Any"), rooms=("diagnose",)),
+    Term("model", "any torch module", ("nn", "Module")),
+    Term("layer", "a layer of a model", ("*Layer", "Layer", "str", "nn", "Module", "Linear")),
+    # recurrence
+    Term("n_units", "number of units of a recurrent network", ("int",), {"kerg2022": "N"}),
+    Term("noise_var", "variance of the noise per unit and step", ("float",), {"kerg2022": r"\epsilon"}),
+    Term("recurrent", "recurrent matrix", ARRAY, {"kerg2022": "W"}),
+    Term(
+        "source",
+        "a model, its state dict or its file",
+        ("nn", "Module", "Mapping", "str", "Path", "Tensor"),
+        rooms=("diagnose",),
+    ),
+    Term("source", "direction by which the signal enters", ARRAY, {"kerg2022": "v"}, ("matrices.memory",)),
+    Term("feedforward", "strictly lower-triangular part of the Schur form", ARRAY, {"kerg2022": r"\Theta"}),
+    Term("alpha", "squared weight of a delay line", ARRAY, {"kerg2022": r"\alpha"}, ("theory.recurrence",)),
+    Term("matrix", "any square matrix, batched", ARRAY),
+    Term("n_steps", "number of steps", ("int",)),
+    # words of the house
+    Term("generator", "source of randomness; the global one is never used", ("torch", "Generator")),
+    Term("seed", "number from which generators are made", ("int",)),
+    Term("dtype", "of what is made", ("torch", "dtype")),
+    Term("batch", "shape or length of the leading axes", ("tuple", "int", "torch", "Size")),
+    Term("path", "a file or folder; of a random stream, words that name it", ("str", "int", "Path")),
+    Term("name", "of a thing, for messages and lookups", (*TEXT, "Dataset", "*Ensemble")),
+    Term("title", "heading of a figure or record", ("str",)),
+    Term("kind", "what sort of thing, as errors and tables say it", ("str", "*Kind", "Kind", "Literal")),
+    Term("value", "anything that is checked or shown", ("Any", "float", "object"), rooms=("core",)),
+    Term("known", "what is known already", ("Iterable", "Mapping", "str", "Thing", "Equilibrium", "RunReport")),
+    Term("target", "the layer or tensor that is filled in place", ("Target",), rooms=("matrices.ensembles",)),
+    Term("width", "of a figure or line", ("int", "float"), rooms=("report", "core")),
+    Term("rows", "rows of a table", ("Sequence", "Mapping", "Iterable", "tuple", "Row", "str", "Any")),
+    Term("values", "one number per seed", ("Sequence", "float"), rooms=("training",)),
+    Term("step", "number of an update", ("int",), rooms=("training",)),
+    # experiments
+    Term("experiment", "an experiment, or its name", ("Experiment", "str")),
+    Term("store", "records of experiments", ("Store",)),
+    Term("scale", "size of an experiment: smoke, laptop or paper", ("str", "Scale"), rooms=("lab",)),
+    Term("cell", "one unit of work of an experiment", ("Cell",), rooms=("lab",)),
+    Term("document", "key of a source document", ("str",)),
+    Term("place", "equation, theorem, figure or table in a document", ("str",)),
+    Term("version", "number of an experiment's or data set's state", ("int", "str")),
+    Term("key", "identifier", ("str", "Document", "Erratum"), rooms=("lab", "sources")),
+    Term("data", "data sets and their digests", ("Mapping", "str", "tuple"), rooms=("lab",)),
+    Term("start", "where a part of a record starts", ("int", "float"), rooms=("lab", "dynamics.attractors")),
+    Term("start", "name of a start, for tables", ("str",), rooms=("diagnose",)),
+)
+
+
+def meaning_in(name: str, module: str) -> Term | None:
+    """The term that an argument of a function stands for, the most particular room first.
+
+    Args:
+        name: of the argument.
+        module: where the function is defined, from the room on (``theory.learning.kernel``).
+    """
+    fitting = [
+        (room, term)
+        for term in NOTATION
+        if term.name == name
+        for room in term.rooms
+        if not room or module == room or module.startswith(f"{room}.")
+    ]
+    return max(fitting, key=lambda found: len(found[0]))[1] if fitting else None
+
+
+def notation_page() -> str:
+    """The dictionary as a page in Markdown: symbols of each document first, then our names in order."""
+    from .catalogue import documents
+
+    lines = ["# Notation", "", "Symbols of the documents and the argument names that stand for them here.", ""]
+    for key, document in documents().items():
+        rows = [
+            (f"${term.symbols[key]}$", f"`{term.name}`", term.meaning, _where(term))
+            for term in NOTATION
+            if key in term.symbols
+        ]
+        lines += [f"## {document.title} (`{key}`)", "", *_table(("symbol", "argument", "meaning", "where"), rows), ""]
+    lines += ["## All names", "", "One name, one meaning; where a room has its own, it is named.", ""]
+    ordered = sorted(NOTATION, key=lambda term: term.name)
+    names = [(f"`{term.name}`", term.meaning, _where(term)) for term in ordered]
+    return "\n".join([*lines, *_table(("argument", "meaning", "where"), names)]) + "\n"
+
+
+def _where(term: Term) -> str:
+    return ", ".join(f"`{room}`" for room in term.rooms) if term.rooms != ("",) else "everywhere"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    return lines + ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]

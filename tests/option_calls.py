@@ -1,0 +1,146 @@
+"""Calls with one option wrong. Run by itself it tries them all, without the shape checks of the tests, as users do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from separatrix import advise, diagnose, dynamics, matrices, nn as layers, report, sources, tasks, theory, training
+from separatrix.core import InvalidInput, spawn
+
+MODEL = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+INPUTS = torch.ones(5, 3)
+DATA = (INPUTS, torch.ones(5, 2))
+EYE = torch.eye(3, dtype=torch.float64)
+X0 = torch.nn.functional.normalize(torch.randn(4, 3, dtype=torch.float64, generator=spawn(0, "options")), dim=-1)
+FLOW = dynamics.OjaFlow(EYE)
+
+
+def settings(**options: Any) -> Any:
+    return training.TrainingSettings(n_steps=1, lr=0.1, **options)
+
+
+def penalty(kind: Any) -> Any:
+    return layers.jacobian_penalty(lambda z, x: z, torch.zeros(2, 3), INPUTS, generator=spawn(0, "options"), kind=kind)
+
+
+def theme(name: Any) -> None:
+    with report.theme(name):
+        pass
+
+
+OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("deq", "phi"): lambda bad: advise.deq(bad, 64),
+    ("deq", "ensemble"): lambda bad: advise.deq("tanh", 64, ensemble=bad),
+    ("deq", "weight_scale"): lambda bad: advise.deq("tanh", 64, ensemble="gaussian", weight_scale=bad),
+    ("deq", "cell"): lambda bad: advise.deq("tanh", 64, cell=bad),
+    ("learning_dynamics", "method"): lambda bad: advise.learning_dynamics(EYE, EYE, EYE, [1.0], method=bad),
+    ("attention_dynamics", "norm"): lambda bad: diagnose.attention_dynamics(
+        nn.MultiheadAttention(4, 2), norm=bad, generator=spawn(0, "options")
+    ),
+    ("attention_dynamics", "token_norm"): lambda bad: diagnose.attention_dynamics(
+        nn.MultiheadAttention(4, 2), token_norm=bad, generator=spawn(0, "options")
+    ),
+    ("attention_layers", "norm"): lambda bad: diagnose.attention_layers(nn.MultiheadAttention(4, 2), norm=bad),
+    ("conservation_check", "loss"): lambda bad: diagnose.conservation_check(MODEL, bad, DATA),
+    ("conservation_check", "pairs"): lambda bad: diagnose.conservation_check(MODEL, "mse", DATA, bad),
+    ("conservation_check", "optimiser"): lambda bad: diagnose.conservation_check(MODEL, "mse", DATA, optimiser=bad),
+    ("conservation_check", "rotary"): lambda bad: diagnose.conservation_check(MODEL, "mse", DATA, rotary=bad),
+    ("optimiser_law", "optimiser"): diagnose.optimiser_law,
+    ("find_pairs", "pairs"): lambda bad: diagnose.find_pairs(MODEL, bad),
+    ("find_pairs", "rotary"): lambda bad: diagnose.find_pairs(MODEL, rotary=bad),
+    ("balance_profile", "pairs"): lambda bad: diagnose.balance_profile(MODEL, bad),
+    ("balance_profile", "rotary"): lambda bad: diagnose.balance_profile(MODEL, rotary=bad),
+    ("balance_profile", "optimiser"): lambda bad: diagnose.balance_profile(MODEL, optimiser=bad),
+    ("set_balance", "pairs"): lambda bad: diagnose.set_balance(MODEL, 0.0, bad),
+    ("set_balance", "rotary"): lambda bad: diagnose.set_balance(MODEL, 0.0, rotary=bad),
+    ("set_balance", "on_refusal"): lambda bad: diagnose.set_balance(MODEL, 0.0, on_refusal=bad),
+    ("recommend_init", "regime"): lambda bad: diagnose.recommend_init(MODEL, bad),
+    ("recommend_init", "pairs"): lambda bad: diagnose.recommend_init(MODEL, "rich", pairs=bad),
+    ("recommend_init", "rotary"): lambda bad: diagnose.recommend_init(MODEL, "rich", rotary=bad),
+    ("pick_at_loss", "loss"): lambda bad: diagnose.pick_at_loss(MODEL, [MODEL.state_dict()], DATA, 0.1, loss=bad),
+    ("train_to_loss", "loss"): lambda bad: diagnose.train_to_loss(MODEL, DATA, 0.1, loss=bad),
+    ("train_to_loss", "lr"): lambda bad: diagnose.train_to_loss(MODEL, DATA, 0.1, lr=bad),
+    ("tangent_kernel", "chunk_size"): lambda bad: diagnose.tangent_kernel(MODEL, INPUTS, chunk_size=bad),
+    ("rich_lazy", "loss"): lambda bad: diagnose.rich_lazy(MODEL, DATA, loss=bad, target_loss=0.1),
+    ("rich_lazy", "lr"): lambda bad: diagnose.rich_lazy(MODEL, DATA, lr=bad, target_loss=0.1),
+    ("rich_lazy", "chunk_size"): lambda bad: diagnose.rich_lazy(MODEL, DATA, chunk_size=bad, target_loss=0.1),
+    ("census", "preset"): lambda bad: dynamics.census([FLOW], n_tokens=4, n_starts=1, seed=0, preset=bad),
+    ("metastability_record", "preset"): lambda bad: dynamics.metastability_record(FLOW, X0, t_max=1.0, preset=bad),
+    ("integrate", "preset"): lambda bad: dynamics.integrate(FLOW, X0, bad),
+    ("AttentionFlow", "normalisation"): lambda bad: dynamics.AttentionFlow(
+        query=EYE, key=EYE, value=EYE, normalisation=bad
+    ),
+    ("AttentionMap", "update"): lambda bad: dynamics.AttentionMap(FLOW, 0.1, update=bad),
+    ("Descent", "kind"): lambda bad: dynamics.Descent(0.1, kind=bad),
+    ("LinearNetworkFlow", "activation"): lambda bad: dynamics.LinearNetworkFlow(EYE, activation=bad),
+    ("Anderson", "stop"): lambda bad: dynamics.Anderson(stop=bad),
+    ("Auto", "stop"): lambda bad: dynamics.Auto(stop=bad),
+    ("Broyden", "stop"): lambda bad: dynamics.Broyden(stop=bad),
+    ("NewtonKrylov", "stop"): lambda bad: dynamics.NewtonKrylov(stop=bad),
+    ("Picard", "stop"): lambda bad: dynamics.Picard(stop=bad),
+    ("attention_instance", "ensemble"): lambda bad: matrices.attention_instance(
+        3, generator=spawn(0, "options"), ensemble=bad
+    ),
+    ("find_ensemble", "name"): matrices.find_ensemble,
+    ("RectangularOrthogonal", "scale"): lambda bad: matrices.RectangularOrthogonal(scale=bad),
+    ("fisher_memory_curve", "precision"): lambda bad: matrices.fisher_memory_curve(
+        matrices.delay_line(3), EYE[0], 3, precision=bad
+    ),
+    ("ResidualCell", "ensemble"): lambda bad: layers.ResidualCell(3, ensemble=bad, generator=spawn(0, "options")),
+    ("ResidualCell", "phi"): lambda bad: layers.ResidualCell(3, phi=bad, generator=spawn(0, "options")),
+    ("TanhCell", "ensemble"): lambda bad: layers.TanhCell(3, ensemble=bad, generator=spawn(0, "options")),
+    ("TanhCell", "phi"): lambda bad: layers.TanhCell(3, phi=bad, generator=spawn(0, "options")),
+    ("TransformerCell", "ensemble"): lambda bad: layers.TransformerCell(
+        4, n_heads=2, ensemble=bad, generator=spawn(0, "options")
+    ),
+    ("DEQ", "on_fail"): lambda bad: layers.DEQ(lambda z, x: z, on_fail=bad),
+    ("jacobian_penalty", "kind"): penalty,
+    ("MonotoneDEQ", "splitting"): lambda bad: layers.MonotoneDEQ(3, 3, splitting=bad, generator=spawn(0, "options")),
+    ("MonotoneDEQ", "on_fail"): lambda bad: layers.MonotoneDEQ(3, 3, on_fail=bad, generator=spawn(0, "options")),
+    ("theme", "name"): theme,
+    ("find_document", "key"): sources.find_document,
+    ("find_erratum", "key"): sources.find_erratum,
+    ("semantic_task", "variant"): tasks.semantic_task,
+    ("find_dataset", "name"): tasks.find_dataset,
+    ("locate", "name"): tasks.locate,
+    ("load_text", "name"): tasks.load_text,
+    ("load_text", "level"): lambda bad: tasks.load_text("tiny-shakespeare", bad),
+    ("make_text", "level"): lambda bad: tasks.make_text("own", ("a", "b", "c"), bad),
+    ("find_activation", "phi"): theory.find_activation,
+    ("kernels", "phi"): lambda bad: theory.kernels(matrices.Gaussian(), bad, weight_var=0.5),
+    ("critical_weight_var", "phi"): lambda bad: theory.critical_weight_var(matrices.Gaussian(), bad),
+    ("critical_weight_var", "cell"): lambda bad: theory.critical_weight_var(matrices.Gaussian(), cell=bad),
+    ("mean_field", "phi"): lambda bad: theory.mean_field(matrices.Gaussian(), bad, weight_var=0.5),
+    ("mean_field", "cell"): lambda bad: theory.mean_field(matrices.Gaussian(), weight_var=0.5, cell=bad),
+    ("layer_variances", "scheme"): lambda bad: theory.layer_variances(bad, 2, 2, 2),
+    ("random_balance", "scheme"): lambda bad: theory.random_balance(bad, 2, 2, 2),
+    ("wide_balance", "scheme"): lambda bad: theory.wide_balance(bad, 1.0, 1.0),
+    ("TrainingSettings", "optimiser"): lambda bad: settings(optimiser=bad),
+    ("TrainingSettings", "schedule"): lambda bad: settings(schedule=bad),
+}
+"""By function and argument, a call with everything right but that argument."""
+
+BAD: dict[str, Any] = {"word": "xyzzy", "none": None, "number": 3.5j, "list": [3], "bytes": b"auto"}
+
+
+def answer(call: Callable[[Any], Any], bad: Any) -> str:
+    """The sentence of the refusal, or what happened instead."""
+    try:
+        call(bad)
+    except InvalidInput as refusal:
+        return str(refusal)
+    except Exception as other:
+        return f"not refused but {type(other).__name__}: {other}"
+    return "not refused"
+
+
+if __name__ == "__main__":
+    found = {
+        "/".join((*option, kind)): answer(call, bad) for option, call in OPTIONS.items() for kind, bad in BAD.items()
+    }
+    print(json.dumps(found))

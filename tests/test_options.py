@@ -1,0 +1,98 @@
+"""Every option that takes a name refuses what is none, in one sentence."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import environment
+from option_calls import BAD, OPTIONS
+from separatrix.core import Result
+from test_public_surface import NAMES
+
+PENDING_ROOMS: tuple[str, ...] = ("advise", "dynamics", "lab", "matrices.ensembles", "theory.equilibrium_networks")
+"""Rooms whose options may still answer otherwise. To be emptied."""
+
+FREE_TEXT = {
+    "also", "authors", "between", "citation", "class_names", "condition", "confirm", "correct", "document", "erratum",
+    "evidence", "key", "kind", "layer", "licence", "member", "name", "note", "path", "place", "prefix", "printed",
+    "reason", "rotation", "sentence", "sha256", "split", "start", "summary", "text", "title", "url", "venue", "version",
+    "xlabel", "ylabel", "checkpoint", "model_file", "source", "theme_name", "meaning", "labels",
+}  # fmt: skip
+"""Arguments that take any text, a file, or a name that only a later call can look up."""
+
+PENDING_OPTIONS = {("ResidualCell", "ensemble"), ("TanhCell", "ensemble"), ("TransformerCell", "ensemble")}
+"""Options that are looked up by a pending room."""
+
+
+ALIASES = {"Pairs", "Family", "DenseFamily", "Level", "Splitting"}
+"""Names of unions that hold a string or a literal; ``Loss`` does in ``diagnose`` alone."""
+
+
+def takes_a_name(annotation: str, module: str) -> bool:
+    """Whether one of the alternatives of an annotation is a string or a literal."""
+    parts = {part.strip() for part in re.split(r"\|(?![^\[]*\])", annotation)}
+    aliases = ALIASES | ({"Loss"} if module.startswith("diagnose") else set())
+    return bool(parts & ({"str"} | aliases)) or any(part.startswith("Literal[") for part in parts)
+
+
+def named_options() -> Iterator[tuple[str, str, str]]:
+    """Module, function and argument of every public option that is a literal or may be a string."""
+    for room, name, module in NAMES:
+        value = getattr(importlib.import_module(room), name) if module else None
+        if not (inspect.isfunction(value) or inspect.isclass(value)) or not value.__module__.startswith("separatrix"):
+            continue
+        if inspect.isclass(value) and (
+            issubclass(value, BaseException | enum.Enum | Result) or inspect.isabstract(value)
+        ):
+            continue
+        for parameter in inspect.signature(value).parameters.values():
+            module = value.__module__.removeprefix("separatrix.")
+            if takes_a_name(str(parameter.annotation), module):
+                yield module, name, parameter.name
+
+
+FOUND = sorted(set(named_options()))
+MODULE_OF = {(name, argument): module for module, name, argument in FOUND}
+
+
+def test_every_option_is_tried_or_takes_free_text() -> None:
+    untried = [
+        (module, name, argument)
+        for module, name, argument in FOUND
+        if (name, argument) not in OPTIONS and argument not in FREE_TEXT and not module.startswith(PENDING_ROOMS)
+    ]
+    assert not untried, f"enter these in OPTIONS: {untried}"
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, str]:
+    script = Path(__file__).with_name("option_calls.py")
+    words = [sys.executable, str(script)]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize(("name", "argument"), OPTIONS, ids=lambda value: str(value))
+def test_what_is_no_option_is_refused_in_one_sentence(
+    name: str, argument: str, kind: str, answers: dict[str, str]
+) -> None:
+    pending = MODULE_OF.get((name, argument), "").startswith(PENDING_ROOMS) or (name, argument) in PENDING_OPTIONS
+    if pending and kind != "word":
+        pytest.skip("a room that still answers otherwise to what is no string")
+    message = answers[f"{name}/{argument}/{kind}"]
+    assert not message.startswith("not refused"), message
+    assert len(message) < 600
+    assert "\n" not in message
+    assert repr(BAD[kind]) in message or "; got " in message
