@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import itertools
-
 import pytest
 import torch
 from scipy.integrate import solve_ivp
@@ -9,8 +7,6 @@ from scipy.integrate import solve_ivp
 from attention_cases import clustering_flow, gaussian_flow
 from separatrix.core import InvalidInput, Outcome, ShapeError
 from separatrix.dynamics import AttentionFlow, OjaFlow, classify, find_clusters, integrate, normalise, random_tokens
-from separatrix.dynamics.integration.stepping import Stepper, start_pool
-from separatrix.dynamics.integration.tableau import TABLEAUS
 
 
 def exact(flow: AttentionFlow, x: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
@@ -23,25 +19,6 @@ def exact(flow: AttentionFlow, x: torch.Tensor, times: torch.Tensor) -> torch.Te
         field, (0, float(times[-1])), x.reshape(-1).numpy(), "DOP853", times.numpy(), rtol=1e-11, atol=1e-12
     )
     return torch.as_tensor(solution.y.T).reshape(len(times), *x.shape)
-
-
-@pytest.mark.parametrize("name", TABLEAUS)
-def test_pairs_have_the_order_they_claim(name: str, generator: torch.Generator) -> None:
-    tableau, flow = TABLEAUS[name], clustering_flow()
-    x = random_tokens(4, 3, 1, generator=generator)
-    target = exact(flow, x[0], torch.tensor([0.0, 0.5]))[-1]
-    errors = []
-    for count in (4, 8, 16):
-        pool = start_pool(flow, x, torch.zeros(1, dtype=torch.int64), torch.zeros(1).double(), torch.ones(1).double())
-        for _ in range(count):
-            pool.h = torch.full((1,), 0.5 / count, dtype=torch.float64)
-            Stepper(tableau, rtol=1e6, atol=1e6).step(
-                flow, pool, torch.full((1,), 9.0).double(), torch.ones(1).double()
-            )
-        errors.append(float((pool.x[0] - target).abs().max()))
-    slopes = [torch.tensor(a / b).log2().item() for a, b in itertools.pairwise(errors)]
-    assert max(slopes) > tableau.order - 0.5, (errors, slopes)
-    assert min(slopes) < tableau.order + 1.5
 
 
 def test_frames_follow_the_exact_motion_and_stay_on_the_sphere(generator: torch.Generator) -> None:

@@ -19,10 +19,10 @@ from separatrix.core import InvalidInput, Result, SeparatrixError, require_integ
 
 from ..equilibria.equilibrium import Equilibrium
 from ..flows.attention import AttentionFlow
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractSphereFlow, require_sphere
 from ..flows.sphere import random_tokens
 from ..integration.integrate import integrate
-from .classification import classify
+from .classification import as_cycle, classify
 from .proportions import unseen_mass, wilson_interval
 
 Ensemble: TypeAlias = Callable[[torch.Generator], AbstractSphereFlow]
@@ -171,6 +171,7 @@ def census(
     results = []
     for i in chosen:
         flow = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
+        flow = require_sphere(flow, "census")
         rounds = [_round(flow, i, 0, n_tokens, n_starts, seed, preset)]
         while half_width is not None and _too_wide(rounds, half_width) and len(rounds) * n_starts < max_starts:
             rounds.append(_round(flow, i, len(rounds), n_tokens, n_starts, seed, preset))
@@ -195,7 +196,8 @@ def _round(
     generator = spawn(seed, "census", "starts", instance, number)
     starts = random_tokens(n_tokens, flow.dim, n_starts, generator=generator)
     run = integrate(flow, starts, preset)
-    ends = classify(flow, run.final.nan_to_num(nan=1.0), normalise=True)
+    ends = classify(flow, run.final.nan_to_num(nan=1.0), cycles=False, normalise=True)
+    ends = [as_cycle(end, run.cycles[i]) if i in run.cycles else end for i, end in enumerate(ends)]
     # A trajectory that is still moving beside an unstable equilibrium has not arrived anywhere.
     ends = [
         dataclasses.replace(end, kind="not converged") if end.is_equilibrium and end.index and not arrived else end

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, require_positive
 
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractSphereFlow, require_sphere
 from ..flows.sphere import chordal_distances, normalise
 
 
@@ -104,6 +104,6 @@ def cluster_flow(flow: AbstractSphereFlow, sizes: Float[Tensor, "*batch m"]) -> 
     Raises:
         InvalidInput: the flow has a mask or a position bias, under which tokens at one place move differently.
     """
-    if not flow.reducible:
+    if not require_sphere(flow, "cluster_flow").reducible:
         raise InvalidInput("cluster_flow needs a flow without mask and bias: these tell tokens at one place apart.")
     return flow.with_sizes(sizes)

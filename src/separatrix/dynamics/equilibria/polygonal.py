@@ -16,7 +16,7 @@ from torch import Tensor
 
 from separatrix.core import NotConverged, Result, require_integer
 
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractSphereFlow, require_sphere
 from ..flows.sphere import check_tokens, normalise, random_tokens
 
 
@@ -65,6 +65,7 @@ def find_polygonal(
 
     Cost: one system of n (d - 1) unknowns per step and start.
     """
+    flow = require_sphere(flow, "find_polygonal")
     x = check_tokens(x0, "x0").double()
     x = x.reshape(-1, *x.shape[-2:])
     flow = flow.to(torch.float64)
