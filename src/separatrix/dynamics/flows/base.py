@@ -103,7 +103,7 @@ class AbstractFlow(abc.ABC):
         """Derivative of coordinate (i, a) of the velocity in coordinate (h, b) of the state."""
         n, d = x.shape[-2:]
         directions = torch.eye(n * d, dtype=x.dtype, device=x.device).reshape(n * d, *(1,) * (x.ndim - 2), n, d)
-        return self.jvp(x, directions).movedim(0, -1).unflatten(-1, (n, d))
+        return self.jvp(x, directions.expand(n * d, *x.shape)).movedim(0, -1).unflatten(-1, (n, d))
 
 
 class AbstractSphereFlow(AbstractFlow):

@@ -139,7 +139,9 @@ class LinearNetworkFlow(AbstractFlow):
     ) -> Float[Tensor, "*batch3 1 size"]:
         """Derivative of the velocity, by forward differentiation of the gradient."""
         shape = torch.broadcast_shapes(x.shape, u.shape)
-        along: Tensor = torch.func.jvp(self.velocity, (x.expand(shape),), (u.expand(shape),))[1]
+        along: Tensor = torch.func.jvp(self.velocity, (x.expand(shape).contiguous(),), (u.expand(shape).contiguous(),))[
+            1
+        ]
         return along
 
     def to(self, dtype: torch.dtype) -> LinearNetworkFlow:

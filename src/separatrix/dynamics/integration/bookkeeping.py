@@ -97,13 +97,7 @@ class Bookkeeping:
                 x = pool.x[due].double()
             else:
                 theta = ((time - t_before) / size.clamp_min(1e-300))[due]
-                step = Attempt(
-                    attempt.state[due],
-                    attempt.velocity[due],
-                    attempt.errors[:, due],
-                    None if attempt.slopes is None else attempt.slopes[:, due],
-                )
-                x = flow.project(method.between(x_before[due], step, size[due], theta))
+                x = flow.project(method.between(x_before[due], attempt.part(due), size[due], theta))
             self.states[index[due], frame[due]] = pool.keep(due).spread_out(x)
             self.next_frame[index[due]] += 1
 

@@ -242,7 +242,7 @@ class Run:
         leaving = self.plan.stop.resting(pool) | out | ~torch.isfinite(pool.speed) | self._stuck(pool)
         returned = None
         if pool.anchor is not None and self.plan.returns is not None:
-            back, period = self.plan.returns.check(pool, t_before, x_before, self.books.steps[index])
+            back, period = self.plan.returns.check(pool, t_before, x_before, attempt, self.books.steps[index])
             returned = back & ~leaving & ~self.books.pending(index)
             if bool(returned.any()):
                 self.returned.append((pool.keep(returned), period[returned]))

@@ -25,7 +25,10 @@ from .tableau import Tableau
 from .trajectory import Trajectory
 
 MERGE_DISTANCE = 1e-3
-"""Tokens closer than this become one row where only the end of a trajectory is asked for."""
+"""Tokens closer than this, and than the tolerance, become one row where only the end of a trajectory is asked for."""
+
+PATIENCE, LONG_PATIENCE = 40, 160
+"""Steps, longer than most transients, after which trajectories are watched for a return; exact presets take more."""
 
 EARLY_ELSEWHERE = 1e-3
 """Relative speed at which a trajectory off the sphere is first attempted to be finished."""
@@ -119,7 +122,7 @@ def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: i
     limit = torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
     method, control = chosen_accuracy(double, settings, None, None, None)
     stop = Rest(1e-6, settings.early if isinstance(flow, AbstractSphereFlow) else EARLY_ELSEWHERE)
-    returns = Returns(patience=0, renew=False)
+    returns = Returns(patience=0, near=0.1, renew=False)
     plan = Plan(method, control, stop, max_steps, _finisher(flow), returns=returns, closer=close_orbits, any_cycle=True)
     run = Run(double, (len(x),), x.double(), plan, limit, None)
     run.run()
@@ -158,9 +161,9 @@ def _plan(
     seeks = stop.sought and finishing
     transient, merge, stiff = torch.float64, None, None
     if isinstance(flow, AbstractSphereFlow) and isinstance(control, DisplacementControl):
-        shown = frames is not None or preset.exact or not finishing
-        distance = 1e-3 * control.rtol if shown else MERGE_DISTANCE
-        merge = Merging(min(distance, MERGE_DISTANCE)) if merging and flow.reducible else None
+        shown = frames is not None or not finishing
+        distance = min(control.rtol, MERGE_DISTANCE) * (1e-3 if shown else 1.0)
+        merge = Merging(distance) if merging and flow.reducible else None
         stiff = Rosenbrock() if method is None else None
         transient = preset.transient if control.rtol >= 1e-4 and atol is None else torch.float64
     return Plan(
@@ -170,7 +173,7 @@ def _plan(
         max_steps=max_steps,
         finisher=_finisher(flow) if seeks else None,
         merging=merge,
-        returns=Returns() if seeks else None,
+        returns=Returns(LONG_PATIENCE if preset.exact else PATIENCE) if seeks else None,
         closer=close_orbits if seeks else None,
         stiff=stiff,
         transient=transient,

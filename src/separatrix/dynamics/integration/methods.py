@@ -25,7 +25,11 @@ class Attempt:
     state: Float[Tensor, "batch n d"]
     velocity: Float[Tensor, "batch n d"]
     errors: Float[Tensor, "estimates batch n d"]
-    slopes: Float[Tensor, "stages batch n d"] | None = None
+    slopes: Float[Tensor, "stages batch n d"]
+
+    def part(self, chosen: Tensor) -> Attempt:
+        """Of some of the trajectories."""
+        return Attempt(self.state[chosen], self.velocity[chosen], self.errors[:, chosen], self.slopes[:, chosen])
 
 
 class AbstractMethod(abc.ABC):
@@ -58,11 +62,15 @@ class AbstractMethod(abc.ABC):
         theta: Float[Tensor, " batch"],
     ) -> Float[Tensor, "batch n d"]:
         """The state at a fraction theta of an accepted step, before projection. The default is a cubic polynomial."""
-        assert attempt.slopes is not None
-        s, size = theta[:, None, None], h[:, None, None]
-        a, b = x.double(), attempt.state.double()
-        da, db = size * attempt.slopes[0].double(), size * attempt.velocity.double()
-        return (1 + 2 * s) * (1 - s) ** 2 * a + s * (1 - s) ** 2 * da + s**2 * (3 - 2 * s) * b + s**2 * (s - 1) * db
+        return cubic(x, attempt, h, theta)
+
+
+def cubic(x: Tensor, attempt: Attempt, h: Tensor, theta: Tensor) -> Float[Tensor, "batch n d"]:
+    """The cubic polynomial through both ends of a step with their velocities."""
+    s, size = theta[:, None, None], h[:, None, None]
+    a, b = x.double(), attempt.state.double()
+    da, db = size * attempt.slopes[0].double(), size * attempt.velocity.double()
+    return (1 + 2 * s) * (1 - s) ** 2 * a + s * (1 - s) ** 2 * da + s**2 * (3 - 2 * s) * b + s**2 * (s - 1) * db
 
 
 @final
@@ -130,7 +138,6 @@ class RungeKutta(AbstractMethod):
         """The polynomial of the tableau in theta."""
         dense = self.tableau.on(torch.float64, x.device).dense
         assert dense is not None
-        assert attempt.slopes is not None
         powers = theta.unsqueeze(-1) ** torch.arange(1, dense.shape[1] + 1, device=x.device)
         weights = h.unsqueeze(-1) * (powers @ dense.mT)
         return x.double() + torch.einsum("bs,sbnd->bnd", weights, attempt.slopes.double())

@@ -60,6 +60,19 @@ def shoot(
 
     Cost: per Newton step one integration over a period with n e tangent vectors, e the dimension of a token's space.
     """
+    closed = _shoot(flow, x, period, max_steps, tol)
+    some = closed.found.nonzero().squeeze(-1)
+    own = flow.select((len(x),), some)
+    shorter = smallest_period(own, closed.point[some], closed.period[some])
+    again = shorter < 0.9 * closed.period[some]
+    if not bool(again.any()):
+        return closed
+    guess = closed.period.clone()
+    guess[some] = shorter
+    return _shoot(flow, torch.where(closed.found[:, None, None], closed.point, x), guess.nan_to_num(nan=1.0), 2, tol)
+
+
+def _shoot(flow: AbstractFlow, x: Tensor, period: Tensor, max_steps: int, tol: float) -> Closed:
     count = x.shape[1] * flow.basis(x).shape[-1]
     monodromy = x.new_full((len(x), count, count), torch.nan)
     residual = x.new_full((len(x),), torch.inf)
@@ -92,6 +105,17 @@ def shoot(
     found = (residual < tol) & (period > 0) & (moving > 1e-3 * first) & ~wandered
     blank = torch.where(found[:, None, None], point, torch.nan)
     return Closed(blank, torch.where(found, period, torch.nan), monodromy, residual * scale, found)
+
+
+def smallest_period(
+    flow: AbstractFlow, x: Float[Tensor, "batch n d"], period: Float[Tensor, " batch"]
+) -> Float[Tensor, " batch"]:
+    """The period itself, or the fraction of it after which the orbit closes already (up to a fifth)."""
+    length = torch.linalg.vector_norm(flow.velocity(x).flatten(1), dim=-1) * period
+    for share in (2, 3, 5):
+        gap = torch.linalg.vector_norm((follow(flow, x, period / share) - x).flatten(1), dim=-1)
+        period = torch.where(gap < 1e-6 * length, period / share, period)
+    return period
 
 
 def _directions(flow: AbstractFlow, x: Tensor) -> Float[Tensor, "batch k n d"]:

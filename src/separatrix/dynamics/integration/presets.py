@@ -32,8 +32,7 @@ class Preset:
 
     ``early`` is the relative speed at which the first attempt is made to finish by Newton's method; an attempt
     succeeds only if a stable equilibrium lies beside the state. ``transient`` is the precision on the sphere down to a
-    speed of 1e-3; the rest, and everything that decides, is float64. Where ``exact``, tokens are merged only when
-    that changes nothing that could be shown.
+    speed of 1e-3; the rest, and everything that decides, is float64. ``exact`` presets take many small steps.
     """
 
     name: str

@@ -9,7 +9,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from .methods import Attempt, cubic
 from .pool import Anchor, Pool
+
+REFINEMENTS = 3
+"""Corrections of the time of a crossing within a step."""
 
 
 @final
@@ -23,7 +27,7 @@ class Returns:
     """
 
     patience: int = 40
-    near: float = 0.1
+    near: float = 0.03
     renew: bool = True
 
     def anchored(self, pool: Pool, steps: Tensor) -> Pool:
@@ -34,22 +38,37 @@ class Returns:
         return dataclasses.replace(pool, anchor=anchor)
 
     def check(
-        self, pool: Pool, t_before: Tensor, x_before: Tensor, steps: Tensor
+        self, pool: Pool, t_before: Tensor, x_before: Tensor, attempt: Attempt, steps: Tensor
     ) -> tuple[Bool[Tensor, " batch"], Float[Tensor, " batch"]]:
         """Which trajectories returned during the last step, and the time since they left; renews old anchors."""
         anchor = pool.anchor
         assert anchor is not None
         away = pool.x.double() - anchor.x
         height = (away * anchor.velocity).sum(dim=(-2, -1))
-        crossed = (anchor.height < 0) & (height >= 0)
         anchor.extent = torch.maximum(anchor.extent, torch.linalg.vector_norm(away.flatten(1), dim=-1))
-        theta = anchor.height / (anchor.height - height).where(crossed, torch.ones_like(height))
-        place = away + (1 - theta)[:, None, None] * (x_before.double() - pool.x.double())
-        close = torch.linalg.vector_norm(place.flatten(1), dim=-1) < self.near * anchor.extent
-        period = t_before + theta * (pool.t - t_before) - anchor.t
+        back = (anchor.height < 0) & (height >= 0)
+        period = torch.zeros_like(pool.t)
+        if bool(back.any()):
+            back[back.clone()], period[back] = self._place(
+                pool.keep(back), t_before[back], x_before[back], attempt.part(back), height[back]
+            )
         anchor.height = height
         self._renew(pool, steps)
-        return crossed & close, period
+        return back, period
+
+    def _place(
+        self, pool: Pool, t_before: Tensor, x_before: Tensor, attempt: Attempt, height: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Whether crossings lie close to the anchor, and the times since it was set, by cubic interpolation."""
+        anchor, size = pool.anchor, pool.t - t_before
+        assert anchor is not None
+        theta = anchor.height / (anchor.height - height)
+        for _ in range(REFINEMENTS):
+            away = cubic(x_before, attempt, size, theta) - anchor.x
+            here = (away * anchor.velocity).sum(dim=(-2, -1))
+            theta = (theta - here / (height - anchor.height)).clamp(0, 1)
+        close = torch.linalg.vector_norm(away.flatten(1), dim=-1) < self.near * anchor.extent
+        return close, t_before + theta * size - anchor.t
 
     def _renew(self, pool: Pool, steps: Tensor) -> None:
         assert pool.anchor is not None
