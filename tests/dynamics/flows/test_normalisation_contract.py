@@ -97,7 +97,5 @@ def test_names_and_objects_mean_the_same(generator: torch.Generator) -> None:
         by_name = AttentionFlow.from_coupling(eye, eye, normalisation=name)
         by_object = AttentionFlow.from_coupling(eye, eye, normalisation=NORMALISATIONS[name])
         torch.testing.assert_close(by_name.velocity(x), by_object.velocity(x), rtol=0, atol=0)
-    with pytest.raises(InvalidInput, match="unknown normalisation 'softmin'. Did you mean 'softmax'"):
+    with pytest.raises(InvalidInput, match=r"unknown normalisation 'softmin'. Did you mean 'softmax'"):
         AttentionFlow.from_coupling(eye, eye, normalisation="softmin")
-    with pytest.raises(InvalidInput, match="normalisation must be a name or an AbstractNormalisation object; got 3"):
-        AttentionFlow.from_coupling(eye, eye, normalisation=3)  # type: ignore[arg-type]
