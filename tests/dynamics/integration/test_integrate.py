@@ -185,12 +185,12 @@ def test_rotation_ends_as_a_cycle_at_the_cost_of_an_ordinary_start(preset: str, 
     run = integrate(flow, x, preset)
     assert run.outcome.tolist() == [Outcome.CYCLE] * 4
     assert int(run.steps.max()) <= 120  # it was 20000; ordinary starts of this size take up to 70
-    torch.testing.assert_close(run.period, torch.full((4,), torch.pi).double(), rtol=0, atol=1e-8)
+    torch.testing.assert_close(run.period, torch.full((4,), torch.pi).double(), rtol=0, atol=1e-6)
     for place, floquet in run.cycles.items():
         assert floquet.stable
         # Differences of eigenvalues: one along the orbit, six that split tokens (1 each), one across (1.5).
         expected = torch.cat([torch.zeros(1), -torch.ones(10), torch.tensor([-1.5])]).double()
-        torch.testing.assert_close(floquet.exponents, expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(floquet.exponents, expected, rtol=0, atol=1e-5)
         assert flow.residual(run.final[place]) > 0.1
 
 

@@ -19,13 +19,13 @@ from separatrix.core import InvalidInput, Result, SeparatrixError, require_integ
 
 from ..equilibria.equilibrium import Equilibrium
 from ..flows.attention import AttentionFlow
-from ..flows.base import AbstractSphereFlow, require_sphere
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import random_tokens
 from ..integration.integrate import integrate
 from .classification import as_cycle, classify
 from .proportions import unseen_mass, wilson_interval
 
-Ensemble: TypeAlias = Callable[[torch.Generator], AbstractSphereFlow]
+Ensemble: TypeAlias = Callable[[torch.Generator], AbstractFlow]
 Check: TypeAlias = Callable[[int, int, int, int], bool]
 """Given instance, eigenvector, and the two sizes of a bipartite end point: may it be stable?"""
 
@@ -139,7 +139,7 @@ class Census(Result):
 
 
 def census(
-    ensemble: Ensemble | Sequence[AbstractSphereFlow],
+    ensemble: Ensemble | Sequence[AbstractFlow],
     n_instances: int | Iterable[int] | None = None,
     *,
     n_tokens: int,
@@ -170,8 +170,8 @@ def census(
     require_integer(n_starts, "n_starts", at_least=1)
     results = []
     for i in chosen:
-        flow = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
-        flow = require_sphere(flow, "census")
+        drawn = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
+        flow = require_sphere(drawn, "census")
         rounds = [_round(flow, i, 0, n_tokens, n_starts, seed, preset)]
         while half_width is not None and _too_wide(rounds, half_width) and len(rounds) * n_starts < max_starts:
             rounds.append(_round(flow, i, len(rounds), n_tokens, n_starts, seed, preset))
@@ -253,7 +253,7 @@ def _confront(result: InstanceCensus, check: Check) -> None:
             )
 
 
-def _indices(ensemble: Ensemble | Sequence[AbstractSphereFlow], n_instances: int | Iterable[int] | None) -> list[int]:
+def _indices(ensemble: Ensemble | Sequence[AbstractFlow], n_instances: int | Iterable[int] | None) -> list[int]:
     if n_instances is None:
         if callable(ensemble):
             raise InvalidInput("n_instances must be given when ensemble draws its flows.")

@@ -353,10 +353,16 @@ class Run:
         """Beside the saddle, with all tokens apart; no attempt to finish until the trajectory has left."""
         index = pool.index
         self.books.saddles[index] += 1
-        size = 1e-6 if self.rate is not None else 1e-6 * (self._extent(pool) + point.flatten(1).abs().amax(dim=-1))
-        fresh = self._start(nudge(self._flow_at(index), point, size), index, 0.0)
+        fresh = self._start(nudge(self._flow_at(index), point, 1e-6 * self._scale(pool, point)), index, 0.0)
         fresh.t = pool.t
         return fresh
+
+    def _scale(self, pool: Pool, point: Tensor) -> Tensor:
+        """The length against which a perturbation is small: one on the sphere, and where nothing else is known."""
+        if self.rate is not None:
+            return torch.ones_like(pool.t)
+        size = self._extent(pool) + point.flatten(1).abs().amax(dim=-1)
+        return torch.where(size > 0, size, torch.ones_like(size))
 
     def _close_returned(self) -> None:
         """Attempt to close the orbits of trajectories that came back; stable cycles end, the others go on."""

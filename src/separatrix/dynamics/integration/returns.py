@@ -49,9 +49,8 @@ class Returns:
         back = (anchor.height < 0) & (height >= 0)
         period = torch.zeros_like(pool.t)
         if bool(back.any()):
-            back[back.clone()], period[back] = self._place(
-                pool.keep(back), t_before[back], x_before[back], attempt.part(back), height[back]
-            )
+            at = back.nonzero().squeeze(-1)
+            back[at], period[at] = self._place(pool.keep(at), t_before[at], x_before[at], attempt.part(at), height[at])
         anchor.height = height
         self._renew(pool, steps)
         return back, period

@@ -30,12 +30,13 @@ def flow_map(
 
 
 def transport(
-    flow: AbstractFlow, x: Float[Tensor, "n d"], tangents: Float[Tensor, "k n d"], duration: float
+    flow: AbstractFlow, x: Float[Tensor, "n d"], tangents: Float[Tensor, "k n d"], duration: float, rtol: float = 1e-10
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "k n d"]]:
     """State and tangent vectors after ``duration``."""
     variational = VariationalFlow(flow, len(tangents))
     start = variational.pack(x, tangents).unsqueeze(0)
-    end = follow(variational, start, torch.tensor([duration], dtype=torch.float64, device=x.device))
+    span = torch.tensor([duration], dtype=torch.float64, device=x.device)
+    end = follow(variational, start, span, rtol=rtol, atol=1e-2 * rtol)
     return variational.unpack(end.squeeze(0))
 
 
@@ -70,7 +71,7 @@ def lyapunov_exponents(
     total = torch.zeros(count, dtype=point.dtype, device=point.device)
     rounds = max(1, round(duration / interval))
     for _ in range(rounds):
-        point, tangents = transport(flow, point, tangents, interval)
+        point, tangents = transport(flow, point, tangents, interval, rtol=1e-7)
         q, r = torch.linalg.qr(tangents.flatten(1).mT)
         total = total + r.diagonal().abs().log()
         tangents = q.mT.reshape(count, *point.shape)
