@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from separatrix.dynamics import LinearNetworkFlow
+from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.matrices import balance_matrix, balanced_factors, balanced_pair, fit_balance
 from separatrix.sources.anguita2024 import ERRATA, PRINTED_STEPS_LAW
 from separatrix.tasks import semantic_task, white_regression
@@ -48,7 +48,7 @@ def pair(balance: float, n_in: int, n_hidden: int, n_out: int, scale: float = 0.
 
 
 def followed(w1, w2, corr, t: float) -> torch.Tensor:
-    path = LinearNetworkFlow(corr).integrate((w1, w2), [t], rtol=1e-12, atol=1e-14)
+    path = integrate_layers(LinearNetworkFlow(corr), (w1, w2), [t], rtol=1e-12, atol=1e-14)
     stacked = torch.cat([path.layers[0][0].mT, path.layers[1][0]])
     return stacked @ stacked.mT
 
@@ -71,7 +71,7 @@ def test_a_common_hidden_basis_needs_commuting_grams() -> None:
 def test_the_conserved_difference_is_hidden_by_hidden() -> None:
     w1, w2, corr = normal(4, 3), normal(2, 4, seed=1), normal(2, 3, seed=2)
     assert (w2 @ w2.mT).shape != (w1 @ w1.mT).shape
-    path = LinearNetworkFlow(corr).integrate((w1, w2), [0.0, 2.0], rtol=1e-11)
+    path = integrate_layers(LinearNetworkFlow(corr), (w1, w2), [0.0, 2.0], rtol=1e-11)
     before, after = balance_matrix(*path.layers)
     assert (after - before).abs().max() < 1e-9
 
@@ -116,7 +116,7 @@ def test_the_kernel_is_made_of_parameter_jacobians_and_moves_the_outputs() -> No
     jacobians = torch.autograd.functional.jacobian(outputs, (w1, w2))
     kernel = two_layer_ntk(w1.mT @ w1, w2 @ w2.mT, x)
     assert (sum(j.reshape(10, -1) @ j.reshape(10, -1).mT for j in jacobians) - kernel).abs().max() < 1e-12
-    v1, v2 = LinearNetworkFlow(inputs=x, targets=y).velocity((w1, w2))
+    v1, v2 = LinearNetworkFlow(inputs=x, targets=y).layer_velocity((w1, w2))
     moved = torch.func.jvp(outputs, (w1, w2), (v1, v2))[1]
     slope = (outputs(w1, w2) - y.mT.reshape(-1)) / 5
     assert (moved + kernel @ slope).abs().max() < 1e-12

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import ConvergenceWarning, InvalidInput, OutsideTheory, Result, as_float64, unknown_name
-from separatrix.dynamics import LinearNetworkFlow
+from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.theory import BalancedFlow
 
 from .chebyshev_path import chebyshev_product
@@ -141,7 +141,7 @@ def _integrated(
         as_float64(corr_yx, "corr_yx"), None if corr_xx is None else as_float64(corr_xx, "corr_xx"), tau=tau
     )
     order = times.argsort()
-    path = flow.integrate((as_float64(w1, "w1"), as_float64(w2, "w2")), times[order], rtol=tol, atol=tol * 1e-2)
+    path = integrate_layers(flow, (as_float64(w1, "w1"), as_float64(w2, "w2")), times[order], rtol=tol, atol=tol * 1e-2)
     back = order.argsort()
     note = "local error of DOP853" if path.ok else "some networks failed: NaN there (out of steps or not finite)"
     return LearningDynamics(times, path.product[back], path.loss[back], "integration", reason, f"{note}, rtol {tol:g}")

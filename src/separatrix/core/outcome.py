@@ -6,7 +6,10 @@ import enum
 
 
 class Outcome(enum.IntEnum):
-    """How one element of a batch ended. Only ``CONVERGED`` and ``CYCLE`` describe an attractor."""
+    """How one element of a batch ended. Only ``CONVERGED`` and ``CYCLE`` describe an attractor.
+
+    ``COMPLETED`` is the end of a motion that was asked for up to a time, wherever it then stands.
+    """
 
     CONVERGED = 0
     OUT_OF_STEPS = 1
@@ -14,6 +17,7 @@ class Outcome(enum.IntEnum):
     NON_FINITE = 3
     CYCLE = 4
     STALLED = 5
+    COMPLETED = 6
 
     @property
     def label(self) -> str:
@@ -32,5 +36,6 @@ _ADVICE = {
     Outcome.DIVERGED: "The map repels: lower the scale of the weights, damp the iteration, or use a Newton method.",
     Outcome.NON_FINITE: "The map produced NaN or infinity: check the input of this element.",
     Outcome.CYCLE: "The motion is periodic: ask for its period and Floquet exponents instead of an equilibrium.",
+    Outcome.COMPLETED: "Nothing to do: the motion was followed to the time that was asked for.",
     Outcome.STALLED: "The residual stopped falling above tol: loosen tol or compute in float64.",
 }

@@ -42,8 +42,25 @@ def test_floquet_exponents_of_the_consensus_cycle_are_differences_of_eigenvalues
 def test_a_rotating_state_is_classified_as_a_cycle_with_its_period(orbit: torch.Tensor) -> None:
     end = classify(rotating_flow(), orbit)[0]
     assert end.kind == "cycle"
-    assert end.period == pytest.approx(math.pi, rel=1e-4)
-    assert not end.stable
+    assert end.period == pytest.approx(math.pi, rel=1e-9)
+    assert end.stable
+    assert end.index == 0
+    assert end.quotient_abscissa == pytest.approx(-1.5, abs=1e-6)
+    assert end.transversal_abscissa == pytest.approx(-1.0, abs=1e-6)
+    assert end.floquet is not None
+    assert end.floquet.abs().tolist() == pytest.approx(
+        [1.0, *[math.exp(-math.pi)] * 6, math.exp(-1.5 * math.pi)], abs=1e-6
+    )
+
+
+def test_an_unstable_cycle_is_a_cycle_that_is_not_stable() -> None:
+    # Two tokens on the orbit of the pair that is not principal: perturbations towards the third axis grow.
+    value = torch.tensor([[0.0, 2.0, 0.0], [-2.0, 0.0, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), value)
+    end = classify(flow, torch.tensor([[1.0, 0.0, 0.0]] * 2).double())[0]
+    assert (end.kind, end.stable) == ("cycle", False)
+    assert end.index == 1
+    assert end.quotient_abscissa == pytest.approx(1.0, abs=1e-6)
 
 
 def test_equilibria_and_transients_are_not_cycles(generator: torch.Generator) -> None:

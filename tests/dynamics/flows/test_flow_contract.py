@@ -1,141 +1,185 @@
-"""Promises that every flow on the sphere keeps. A new flow adds one line to FLOWS."""
+"""Promises that every flow keeps, on the sphere or not. A new flow adds one line to CASES."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 import torch
+from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from separatrix.dynamics import AbstractSphereFlow, AttentionFlow, OjaFlow, random_tokens, tangent_basis
-
-DIM, N_TOKENS = 4, 5
-
-
-def matrices(*shape: int, seed: int) -> Tensor:
-    return torch.randn(*shape, DIM, DIM, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def mask() -> Tensor:
-    open_ = torch.rand(N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(5)) < 0.5
-    return open_ | torch.eye(N_TOKENS, dtype=torch.bool)
-
-
-def bias() -> Tensor:
-    return torch.randn(N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+from attention_cases import clustering_flow
+from separatrix.core import InvalidInput, Outcome
+from separatrix.dynamics import (
+    AbstractFlow,
+    AttentionFlow,
+    LinearNetworkFlow,
+    OjaFlow,
+    TimeVaryingFlow,
+    VariationalFlow,
+    integrate,
+    lyapunov_exponents,
+)
+from stranger_flows import CubicMean, Lorenz, Pendulum, VanDerPol
 
 
-SIZES = torch.tensor([3.0, 1.0, 2.5, 1.0, 7.0], dtype=torch.float64)
-M = 0.5 * matrices(seed=1)
-V = torch.linalg.solve(matrices(seed=2), torch.diag(torch.tensor([2.0, 0.5, -0.4, -1.5]).double()) @ matrices(seed=2))
-VALUES = torch.stack([V, V + 0.5 * V @ V, 0.3 * V])  # not symmetric, with common real eigenvectors
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
-FLOWS: dict[str, Callable[[], AbstractSphereFlow]] = {
-    "softmax": lambda: AttentionFlow.from_coupling(M, V, 1.3),
-    "query and key": lambda: AttentionFlow(query=M[:2], key=V[:2], value=V + 2 * V @ V),
-    "heads": lambda: AttentionFlow.from_coupling(matrices(3, seed=3), VALUES, 0.7, heads=True),
-    "causal": lambda: AttentionFlow.from_coupling(M, V, mask="causal"),
-    "mask": lambda: AttentionFlow.from_coupling(M, V, mask=mask()),
-    "position bias": lambda: AttentionFlow.from_coupling(M, V, bias=bias()),
-    "affine": lambda: AttentionFlow(query=M, key=M.mT, value=V, query_bias=V[0], value_bias=M[0]),
-    "uniform": lambda: AttentionFlow.from_coupling(M, V, normalisation="uniform"),
-    "sinkhorn": lambda: AttentionFlow.from_coupling(M, V, normalisation="sinkhorn"),
-    "sizes": lambda: AttentionFlow.from_coupling(M, V, sizes=SIZES),
-    "sinkhorn sizes": lambda: AttentionFlow.from_coupling(M, V, normalisation="sinkhorn", sizes=SIZES),
-    "sinkhorn heads": lambda: AttentionFlow.from_coupling(
-        0.4 * matrices(2, seed=3), VALUES[:2], heads=True, normalisation="sinkhorn", sizes=SIZES
-    ),
-    "oja": lambda: OjaFlow(V),
-    "oja sizes": lambda: OjaFlow(V, SIZES),
+
+def turning(t: Tensor) -> AttentionFlow:
+    """Attention whose value matrix turns in time."""
+    turn = torch.stack([torch.stack([t.cos(), t.sin()], -1), torch.stack([-t.sin(), t.cos()], -1)], -2)
+    return AttentionFlow.from_coupling(torch.eye(2, dtype=t.dtype), turn + torch.eye(2, dtype=t.dtype))
+
+
+class Case(NamedTuple):
+    flow: Callable[[], AbstractFlow]
+    shape: tuple[int, int]
+
+
+NETWORK = LinearNetworkFlow(normal(2, 3, seed=1), widths=(3, 2, 2))
+TANH = LinearNetworkFlow(inputs=normal(5, 3, seed=2), targets=normal(5, 2), activation="tanh", widths=(3, 4, 2))
+
+CASES: dict[str, Case] = {
+    "attention": Case(clustering_flow, (4, 3)),
+    "oja": Case(lambda: OjaFlow(normal(3, 3)), (4, 3)),
+    "linear network": Case(lambda: NETWORK, (1, 10)),
+    "tanh network": Case(lambda: TANH, (1, 20)),
+    "time-varying": Case(lambda: TimeVaryingFlow(turning), (3, 2)),
+    "variational": Case(lambda: VariationalFlow(clustering_flow(), 2), (9, 3)),
+    "variational of a network": Case(lambda: VariationalFlow(NETWORK, 1), (2, 10)),
+    "variational in time": Case(lambda: VariationalFlow(TimeVaryingFlow(turning), 1), (4, 2)),
+    "stranger's Lorenz": Case(Lorenz, (1, 3)),
+    "stranger's Van der Pol": Case(lambda: VanDerPol(torch.tensor(1.5).double()), (1, 2)),
+    "stranger's instances": Case(lambda: VanDerPol(torch.tensor([0.5, 1.0, 1.5]).double()), (1, 2)),
+    "stranger's forced pendulum": Case(Pendulum, (1, 2)),
+    "stranger's on the sphere": Case(lambda: CubicMean(normal(3, 3)), (4, 3)),
 }
 
 
-@pytest.fixture(params=FLOWS, ids=list(FLOWS))
-def flow(request: pytest.FixtureRequest) -> AbstractSphereFlow:
-    return FLOWS[request.param]()
+@pytest.fixture(params=CASES, ids=list(CASES))
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
 
 
 @pytest.fixture
-def state(generator: torch.Generator) -> Tensor:
-    return random_tokens(N_TOKENS, DIM, 3, generator=generator)
+def flow(case: Case) -> AbstractFlow:
+    return case.flow()
 
 
-def test_velocity_is_tangent(flow: AbstractSphereFlow, state: Tensor) -> None:
-    assert (flow.velocity(state) * state).sum(-1).abs().max() < 1e-13
+@pytest.fixture
+def state(case: Case, flow: AbstractFlow) -> Tensor:
+    return flow.project(normal(3, *case.shape, seed=4))
 
 
-def test_projection_is_idempotent(flow: AbstractSphereFlow, state: Tensor) -> None:
-    once = flow.project(3 * state + 0.1)
-    torch.testing.assert_close(flow.project(once), once, rtol=0, atol=1e-15)
+TIME = torch.tensor([0.0, 0.3, 0.9], dtype=torch.float64)
 
 
-def test_dense_jacobian_agrees_with_automatic_differentiation(flow: AbstractSphereFlow, state: Tensor) -> None:
-    if "sinkhorn" in getattr(flow, "normalisation", object()).__class__.__name__.lower():
-        pytest.skip("the Sinkhorn loop is differentiated implicitly; central differences check it below")
-    x = state[0]
-    automatic = torch.autograd.functional.jacobian(lambda y: flow.velocity(y), x)
-    torch.testing.assert_close(flow.ambient_jacobian(x), automatic, rtol=0, atol=1e-12)
+def jvp(flow: AbstractFlow, x: Tensor, u: Tensor, t: Tensor) -> Tensor:
+    return flow.jvp(x, u) if flow.autonomous else flow.jvp(x, u, t)
 
 
-def test_jvp_agrees_with_central_differences(flow: AbstractSphereFlow, state: Tensor) -> None:
-    u = torch.randn(state.shape, generator=torch.Generator().manual_seed(9), dtype=state.dtype)
-    h = 1e-4
-    # Richardson extrapolation of central differences: truncation h^4, rounding 1e-16 / h times the Sinkhorn error.
-    coarse = (flow.velocity(state + 2 * h * u) - flow.velocity(state - 2 * h * u)) / (4 * h)
-    fine = (flow.velocity(state + h * u) - flow.velocity(state - h * u)) / (2 * h)
-    torch.testing.assert_close(flow.jvp(state, u), (4 * fine - coarse) / 3, rtol=1e-5, atol=1e-5)
+def test_projection_is_idempotent(flow: AbstractFlow, state: Tensor) -> None:
+    torch.testing.assert_close(flow.project(state), state, rtol=0, atol=1e-15)
 
 
-def test_dense_jacobian_agrees_with_jvp_in_both_spaces(flow: AbstractSphereFlow, state: Tensor) -> None:
-    x, basis = state, tangent_basis(state)
-    c = torch.randn(*x.shape[:-1], DIM - 1, generator=torch.Generator().manual_seed(8), dtype=x.dtype)
-    u = (basis @ c.unsqueeze(-1)).squeeze(-1)
-    along = flow.jvp(x, u)
-    ambient = (flow.jacobian(x, "ambient") @ u.flatten(-2).unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(ambient.reshape(x.shape), along, rtol=0, atol=1e-12)
-    inside = (basis.mT @ along.unsqueeze(-1)).flatten(-3)
-    tangent = (flow.jacobian(x) @ c.flatten(-2).unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(tangent, inside, rtol=0, atol=1e-12)
+def test_jvp_agrees_with_central_differences(flow: AbstractFlow, state: Tensor) -> None:
+    u, h = normal(*state.shape, seed=9), 1e-4
+    # Richardson extrapolation of central differences: truncation h^4, rounding 1e-16 / h.
+    coarse = (flow.velocity(state + 2 * h * u, TIME) - flow.velocity(state - 2 * h * u, TIME)) / (4 * h)
+    fine = (flow.velocity(state + h * u, TIME) - flow.velocity(state - h * u, TIME)) / (2 * h)
+    torch.testing.assert_close(jvp(flow, state, u, TIME), (4 * fine - coarse) / 3, rtol=1e-6, atol=1e-8)
 
 
-def test_batches_are_independent(flow: AbstractSphereFlow, state: Tensor) -> None:
-    alone = torch.stack([flow.velocity(x) for x in state])
-    torch.testing.assert_close(flow.velocity(state), alone, rtol=0, atol=1e-14)
+def test_extra_leading_axes_of_directions_broadcast(flow: AbstractFlow, state: Tensor) -> None:
+    u = normal(2, *state.shape, seed=9)
+    both = jvp(flow, state, u, TIME)
+    torch.testing.assert_close(both[1], jvp(flow, state, u[1], TIME), rtol=0, atol=1e-13)
 
 
-def test_selected_elements_keep_their_flow(flow: AbstractSphereFlow, state: Tensor) -> None:
+def test_dense_jacobian_agrees_with_jvp(flow: AbstractFlow, state: Tensor) -> None:
+    if not flow.autonomous:
+        pytest.skip("a Jacobian at no time is not asked for")
+    u = normal(*state.shape, seed=8)
+    along = (flow.jacobian(state, "ambient") @ u.flatten(-2).unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(along.reshape(state.shape), flow.jvp(state, u), rtol=1e-10, atol=1e-10)
+
+
+def test_batches_are_independent(flow: AbstractFlow, state: Tensor) -> None:
+    alone = [flow.select((3,), torch.tensor([i])).velocity(state[i : i + 1], TIME[i : i + 1]) for i in range(3)]
+    torch.testing.assert_close(flow.velocity(state, TIME), torch.cat(alone), rtol=0, atol=1e-13)
+
+
+def test_selected_elements_keep_their_flow(flow: AbstractFlow, state: Tensor) -> None:
     index = torch.tensor([2, 0])
-    chosen = flow.select((3,), index).velocity(state[index])
-    torch.testing.assert_close(chosen, flow.velocity(state)[index], rtol=0, atol=1e-14)
+    chosen = flow.select((3,), index).velocity(state[index], TIME[index])
+    torch.testing.assert_close(chosen, flow.velocity(state, TIME)[index], rtol=0, atol=1e-13)
 
 
-def test_precision_changes_only_rounding(flow: AbstractSphereFlow, state: Tensor) -> None:
-    single = flow.to(torch.float32).velocity(state.float())
-    assert single.dtype == torch.float32
-    torch.testing.assert_close(single.double(), flow.velocity(state), rtol=0, atol=2e-4)
+def test_precision_changes_only_rounding(flow: AbstractFlow, state: Tensor) -> None:
+    single = flow.to(torch.float32).velocity(state.float(), TIME.float())
+    torch.testing.assert_close(single.double(), flow.velocity(state, TIME), rtol=0, atol=1e-3)
 
 
-def test_consensus_on_an_eigenvector_is_an_equilibrium(flow: AbstractSphereFlow) -> None:
-    if isinstance(flow, AttentionFlow) and flow.weights.value_bias is not None:
-        pytest.skip("a constant pull moves the consensus points off the eigenvectors")
-    values, vectors = torch.linalg.eig(flow.value_sum)
-    principal = vectors[:, values.real.argmax()].real  # real, unless the flow has a complex value matrix by design
-    x = flow.project(principal.expand(N_TOKENS, DIM))
-    assert flow.velocity(x).abs().max() < 1e-9
+def exact(flow: AbstractFlow, x: Tensor, times: Tensor) -> Tensor:
+    """States by SciPy's eighth-order method, one trajectory at a time, off any constraint but the flow's own."""
+
+    def field(t: float, y: object) -> object:
+        now = torch.tensor([t], dtype=torch.float64)
+        return flow.velocity(flow.project(torch.as_tensor(y).reshape(1, *x.shape)), now).reshape(-1).numpy()
+
+    span = (0, float(times[-1]))
+    solution = solve_ivp(field, span, x.reshape(-1).numpy(), "DOP853", times.numpy(), rtol=1e-12, atol=1e-13)
+    return torch.as_tensor(solution.y.T).reshape(len(times), *x.shape)
 
 
-def test_antipodal_states_move_antipodally(flow: AbstractSphereFlow, state: Tensor) -> None:
-    if isinstance(flow, AttentionFlow) and flow.weights.value_bias is not None:
-        pytest.skip("biases of the projections break the antipodal symmetry")
-    torch.testing.assert_close(flow.velocity(-state), -flow.velocity(state), rtol=0, atol=1e-13)
+@pytest.mark.parametrize("method", ["tsit5", "dop853"])
+def test_integration_agrees_with_scipy(method: str, flow: AbstractFlow, state: Tensor) -> None:
+    times = torch.tensor([0.0, 0.37, 0.9, 1.3], dtype=torch.float64)
+    run = integrate(flow, state, "reference", method=method, rtol=1e-9, times=times, t_max=1.3)
+    assert run.states is not None
+    truth = torch.stack([exact(flow.select((3,), torch.tensor([i])), state[i], times) for i in range(3)])
+    # Local errors of 1e-9 grow with the motion, by at most a factor of 100 in this time (Lorenz).
+    torch.testing.assert_close(run.states, truth, rtol=1e-6, atol=1e-7)
 
 
-def test_clusters_with_sizes_move_like_the_tokens_they_stand_for(flow: AbstractSphereFlow, state: Tensor) -> None:
-    if not flow.reducible:
-        pytest.skip("a mask or bias tells tokens at one place apart")
-    sizes = torch.tensor([2, 1, 3])
-    w = state[0, :3]
-    full = flow.with_sizes(None).velocity(w.repeat_interleave(sizes, dim=0))
-    reduced = flow.with_sizes(sizes.double()).velocity(w)
-    torch.testing.assert_close(reduced.repeat_interleave(sizes, dim=0), full, rtol=0, atol=1e-9)
+def test_one_trajectory_is_the_same_alone_and_in_a_batch(flow: AbstractFlow, state: Tensor) -> None:
+    together = integrate(flow, state, t_max=1.0)
+    own = flow.select((3,), torch.tensor([1]))
+    alone = integrate(own, state[1:2], t_max=1.0)
+    assert int(alone.steps) == int(together.steps[1])
+    torch.testing.assert_close(alone.final[0], together.final[1], rtol=0, atol=1e-9)
+
+
+def test_lyapunov_exponents_are_those_of_the_linearisation(flow: AbstractFlow, state: Tensor) -> None:
+    if not flow.autonomous or flow.instances:
+        pytest.skip("one instance with constant weights")
+    x = state[0]
+    short = 1e-3
+    # Over a short time the sum of all exponents is the trace of the tangent Jacobian.
+    count = x.shape[0] * flow.basis(x).shape[-1]
+    total = lyapunov_exponents(flow, x, count=count, duration=short, interval=short).sum()
+    trace = flow.jacobian(x).diagonal().sum()
+    assert float(total) == pytest.approx(float(trace), rel=2e-2, abs=2e-2)
+
+
+def test_a_flow_that_varies_in_time_says_what_it_needs(flow: AbstractFlow, state: Tensor) -> None:
+    if flow.autonomous:
+        assert integrate(flow, state, t_max=0.1).final.shape == state.shape
+        return
+    assert integrate(flow, state, t_max=0.1).outcome.tolist() == [Outcome.COMPLETED] * 3
+    with pytest.raises(InvalidInput, match="never rests: give t_max or times"):
+        integrate(flow, state)
+    with pytest.raises(InvalidInput, match="'rodas4' needs a flow whose weights do not vary"):
+        integrate(flow, state, t_max=0.1, method="rodas4")
+
+
+def test_smooth_weights_are_followed_exactly() -> None:
+    # One token under diag(1 + t, 0): the angle obeys tan(theta) = tan(theta_0) exp(-integral of 1 + t).
+    flow = TimeVaryingFlow(lambda t: OjaFlow(torch.diag_embed(torch.stack([1 + t, 0 * t], dim=-1))))
+    end = integrate(flow, [[0.6, 0.8]], "reference", t_max=2.0).final
+    assert float(end[0, 1] / end[0, 0]) == pytest.approx(0.8 / 0.6 * math.exp(-4.0), rel=1e-8)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from separatrix.core import InvalidInput, Outcome, ShapeError
-from separatrix.dynamics import Descent, LinearNetworkFlow, chain_product
+from separatrix.dynamics import Descent, LinearNetworkFlow, chain_product, integrate_layers
 from separatrix.matrices import balance_matrix, balanced_pair, fit_balance
 
 F64 = torch.float64
@@ -43,7 +43,7 @@ def test_integration_has_the_order_it_promises() -> None:
     flow = LinearNetworkFlow(torch.tensor([[2.0]], dtype=F64))
     errors = []
     for rtol in (1e-6, 1e-9, 1e-12):
-        found = flow.integrate((weight,), [3.0], rtol=rtol, atol=rtol).product[0, 0, 0]
+        found = integrate_layers(flow, (weight,), [3.0], rtol=rtol, atol=rtol).product[0, 0, 0]
         errors.append(abs(float(found) - (2 - 1.7 * torch.exp(torch.tensor(-3.0, dtype=F64)).item())))
     assert errors[0] < 1e-5
     assert errors[2] < 1e-12
@@ -53,17 +53,17 @@ def test_integration_has_the_order_it_promises() -> None:
 def test_each_network_has_its_own_steps(generator: torch.Generator) -> None:
     w1, w2 = balanced_pair(torch.tensor([0.0, 30.0]), 3, 3, 3, scale=0.3, generator=generator)
     corr = normal(generator, 2, 3, 3)
-    both = LinearNetworkFlow(corr).integrate((w1, w2), [0.5, 2.0])
+    both = integrate_layers(LinearNetworkFlow(corr), (w1, w2), [0.5, 2.0])
     assert both.evaluations[1] > both.evaluations[0]
-    alone = LinearNetworkFlow(corr[0]).integrate((w1[0], w2[0]), [0.5, 2.0])
+    alone = integrate_layers(LinearNetworkFlow(corr[0]), (w1[0], w2[0]), [0.5, 2.0])
     torch.testing.assert_close(both.product[:, 0], alone.product, atol=1e-13, rtol=0)
     assert int(alone.evaluations) == int(both.evaluations[0])
 
 
 def test_running_out_of_steps_is_an_outcome_with_nan(generator: torch.Generator) -> None:
     w1, w2 = balanced_pair(torch.tensor([0.0, 500.0]), 3, 3, 3, scale=0.3, generator=generator)
-    path = LinearNetworkFlow(normal(generator, 3, 3)).integrate((w1, w2), [0.0, 3.0], max_steps=60)
-    assert path.outcome.tolist() == [Outcome.CONVERGED, Outcome.OUT_OF_STEPS]
+    path = integrate_layers(LinearNetworkFlow(normal(generator, 3, 3)), (w1, w2), [0.0, 3.0], max_steps=60)
+    assert path.outcome.tolist() == [Outcome.COMPLETED, Outcome.OUT_OF_STEPS]
     assert not path.ok
     assert torch.isnan(path.product[1, 1]).all()
     assert torch.isfinite(path.product[:, 0]).all()
@@ -75,7 +75,9 @@ def test_balance_is_conserved_for_any_inputs_and_decays_with_weight_decay(genera
     layers = (normal(generator, 4, 3), normal(generator, 2, 4))
     corr = normal(generator, 2, 3)
     for decay in (0.0, 0.3):
-        path = LinearNetworkFlow(corr, x @ x.mT / 5, weight_decay=decay).integrate(layers, [0.0, 1.0], rtol=1e-12)
+        path = integrate_layers(
+            LinearNetworkFlow(corr, x @ x.mT / 5, weight_decay=decay), layers, [0.0, 1.0], rtol=1e-12
+        )
         before, after = balance_matrix(*path.layers)
         expected = before * torch.exp(torch.tensor(-2 * decay, dtype=F64))
         torch.testing.assert_close(after, expected, atol=1e-9, rtol=0)
@@ -93,7 +95,7 @@ def test_descent_changes_the_balance_by_the_square_of_the_step(generator: torch.
 def test_descent_error_is_first_order_in_the_step(generator: torch.Generator) -> None:
     w1, w2 = balanced_pair(1.0, 3, 3, 3, scale=0.3, generator=generator)
     flow = LinearNetworkFlow(normal(generator, 3, 3))
-    exact = flow.integrate((w1, w2), [1.0]).product[0]
+    exact = integrate_layers(flow, (w1, w2), [1.0]).product[0]
     errors = [
         float((flow.descend((w1, w2), Descent(1 / n), n, record_every=n).product[-1] - exact).abs().max())
         for n in (100, 200, 400)
@@ -143,11 +145,11 @@ def test_bad_input_is_refused(generator: torch.Generator) -> None:
     corr = normal(generator, 2, 3)
     flow = LinearNetworkFlow(corr)
     with pytest.raises(ShapeError, match="layers must follow one another"):
-        flow.integrate((torch.ones(4, 3), torch.ones(2, 5)), [1.0])
+        integrate_layers(flow, (torch.ones(4, 3), torch.ones(2, 5)), [1.0])
     with pytest.raises(ShapeError, match="layers map 4 to 2; the task needs 3 to 2"):
-        flow.integrate((torch.ones(4, 4), torch.ones(2, 4)), [1.0])
+        integrate_layers(flow, (torch.ones(4, 4), torch.ones(2, 4)), [1.0])
     with pytest.raises(InvalidInput, match="times must not be negative and must not descend"):
-        flow.integrate((torch.ones(4, 3), torch.ones(2, 4)), [1.0, 0.5])
+        integrate_layers(flow, (torch.ones(4, 3), torch.ones(2, 4)), [1.0, 0.5])
     with pytest.raises(InvalidInput, match="give either corr_yx"):
         LinearNetworkFlow()
     with pytest.raises(InvalidInput, match="needs inputs and targets"):
@@ -157,7 +159,7 @@ def test_bad_input_is_refused(generator: torch.Generator) -> None:
     with pytest.raises(InvalidInput, match="lr must be a positive number"):
         Descent(0.0)
     with pytest.raises(InvalidInput, match="one entry per layer"):
-        LinearNetworkFlow(corr, learning_rates=(1.0,)).integrate((torch.ones(4, 3), torch.ones(2, 4)), [1.0])
+        integrate_layers(LinearNetworkFlow(corr, learning_rates=(1.0,)), (torch.ones(4, 3), torch.ones(2, 4)), [1.0])
 
 
 def test_products_of_chains_run_first_layer_first(generator: torch.Generator) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from helpers import checks
 from separatrix.core import InvalidInput, OutsideTheory
-from separatrix.dynamics import LinearNetworkFlow
+from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.matrices import aligned_balanced_pair
 from separatrix.theory import (
     BalancedFlow,
@@ -28,7 +28,7 @@ F64 = torch.float64
 def integrate(sides: list[float], s: float, times: list[float]) -> torch.Tensor:
     """A chain of scalars, one per layer: (times, layers)."""
     layers = [torch.tensor([[side]], dtype=F64) for side in sides]
-    path = LinearNetworkFlow(torch.tensor([[s]], dtype=F64)).integrate(layers, times, rtol=1e-12, atol=1e-14)
+    path = integrate_layers(LinearNetworkFlow(torch.tensor([[s]], dtype=F64)), layers, times, rtol=1e-12, atol=1e-14)
     return torch.stack([layer[:, 0, 0] for layer in path.layers], dim=1)
 
 
@@ -61,7 +61,7 @@ def test_inputs_that_are_not_white_but_aligned_only_rescale_each_mode() -> None:
     assert found.tolist() == pytest.approx([1.024525578, 0.5290680324], abs=1e-9)
     w1, w2 = (torch.diag(side) for side in aligned_sides([0.1, 0.2], 0.7))
     inputs = torch.diag(torch.tensor([2.0, 0.5], dtype=F64))
-    path = LinearNetworkFlow(torch.diag(torch.tensor([3.0, 1.0], dtype=F64)), inputs).integrate((w1, w2), [0.4])
+    path = integrate_layers(LinearNetworkFlow(torch.diag(torch.tensor([3.0, 1.0], dtype=F64)), inputs), (w1, w2), [0.4])
     torch.testing.assert_close(path.product[0].diagonal(), found, atol=1e-8, rtol=0)
 
 
@@ -141,7 +141,7 @@ def test_one_layer_decays_exponentially_for_any_inputs(generator: torch.Generato
     weight, corr = (torch.randn(2, 3, dtype=F64, generator=generator) for _ in range(2))
     x = torch.randn(3, 2, dtype=F64, generator=generator)
     for inputs in (None, x @ x.mT):  # the second is singular
-        path = LinearNetworkFlow(corr, inputs).integrate((weight,), [0.5, 2.0], rtol=1e-12, atol=1e-14)
+        path = integrate_layers(LinearNetworkFlow(corr, inputs), (weight,), [0.5, 2.0], rtol=1e-12, atol=1e-14)
         torch.testing.assert_close(shallow_product([0.5, 2.0], weight, corr, inputs), path.product, atol=1e-10, rtol=0)
 
 

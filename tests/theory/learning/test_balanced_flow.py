@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from helpers import checks
 from separatrix.core import InvalidInput, OutsideTheory, ShapeError
-from separatrix.dynamics import LinearNetworkFlow
+from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.matrices import balanced_factors, balanced_pair, fit_balance
 from separatrix.theory import BalancedFlow, square_representations
 from separatrix.theory.learning.balanced_factor import mode_coordinates
@@ -82,7 +82,7 @@ def test_gram_agrees_with_integration_for_every_shape_and_balance(shape: tuple[i
     drawn = [draw(shape, b, seed) for seed, b in enumerate(balances)]
     w1, w2, corr = (torch.stack(column) for column in zip(*drawn, strict=True))
     times = [0.05, 0.4, 1.5]
-    path = LinearNetworkFlow(corr).integrate((w1, w2), times, rtol=1e-13, atol=1e-15)
+    path = integrate_layers(LinearNetworkFlow(corr), (w1, w2), times, rtol=1e-13, atol=1e-15)
     stacked = torch.cat([path.layers[0].mT, path.layers[1]], dim=-2)
     gram = stacked @ stacked.mT
     flow = BalancedFlow(w1, w2, corr)
@@ -98,7 +98,7 @@ def test_gram_agrees_with_integration_for_every_shape_and_balance(shape: tuple[i
 @pytest.mark.parametrize("balance", [1e3, -1e3])
 def test_stiff_networks_agree_with_integration(balance: float) -> None:
     w1, w2, corr = draw((3, 3, 3), balance)
-    path = LinearNetworkFlow(corr).integrate((w1, w2), [1e-3, 0.01], rtol=1e-13, atol=1e-15)
+    path = integrate_layers(LinearNetworkFlow(corr), (w1, w2), [1e-3, 0.01], rtol=1e-13, atol=1e-15)
     gap = (BalancedFlow(w1, w2, corr).product([1e-3, 0.01]) - path.product).abs().max()
     assert gap <= 1e-12 * float(corr.abs().max())
 
@@ -144,7 +144,7 @@ def test_one_hidden_unit_is_always_balanced(generator: torch.Generator) -> None:
     w1 = torch.randn(1, 3, dtype=F64, generator=generator)
     w2 = torch.randn(2, 1, dtype=F64, generator=generator)
     corr = torch.randn(2, 3, dtype=F64, generator=generator)
-    path = LinearNetworkFlow(corr).integrate((w1, w2), [0.7], rtol=1e-12, atol=1e-14)
+    path = integrate_layers(LinearNetworkFlow(corr), (w1, w2), [0.7], rtol=1e-12, atol=1e-14)
     assert (BalancedFlow(w1, w2, corr).product(0.7) - path.product[0]).abs().max() < 1e-12
 
 
@@ -260,7 +260,7 @@ def test_weights_follow_integration_with_their_rotation(generator: torch.Generat
         w1, w2, corr = draw(shape, balance)
         times = [0.0, 0.3, 1.0, 3.0]
         first, second = BalancedFlow(w1, w2, corr).weights(times, tol=1e-9)
-        path = LinearNetworkFlow(corr).integrate((w1, w2), times, rtol=1e-12, atol=1e-14)
+        path = integrate_layers(LinearNetworkFlow(corr), (w1, w2), times, rtol=1e-12, atol=1e-14)
         size = float(torch.cat([path.layers[0].flatten(), path.layers[1].flatten()]).abs().max())
         assert (first - path.layers[0]).abs().max() < 1e-8 * size
         assert (second - path.layers[1]).abs().max() < 1e-8 * size
@@ -272,8 +272,8 @@ def test_layer_wise_learning_rates_and_tau_are_mapped_exactly() -> None:
     w1, w2, corr = draw((3, 3, 3), 1.0)
     first, second = w1 * e1**0.5, w2 * e2**0.5  # balanced in the rescaled sense
     flow = BalancedFlow(first, second, corr, tau=2.0, learning_rates=(e1, e2))
-    path = LinearNetworkFlow(corr, tau=2.0, learning_rates=(e1, e2)).integrate(
-        (first, second), [0.8, 2.0], rtol=1e-12, atol=1e-14
+    path = integrate_layers(
+        LinearNetworkFlow(corr, tau=2.0, learning_rates=(e1, e2)), (first, second), [0.8, 2.0], rtol=1e-12, atol=1e-14
     )
     assert (flow.product([0.8, 2.0]) - path.product).abs().max() < 1e-11
     stacked = torch.cat([path.layers[0].mT, path.layers[1]], dim=-2)
@@ -286,7 +286,7 @@ def test_scaled_white_inputs_are_reduced_exactly() -> None:
     w1, w2, corr = draw((3, 3, 2), -1.0)
     scaled = torch.eye(3, dtype=F64) / 8
     flow = BalancedFlow(w1, w2, corr, input_var=1 / 8)
-    path = LinearNetworkFlow(corr, scaled).integrate((w1, w2), [1.0, 6.0], rtol=1e-12, atol=1e-14)
+    path = integrate_layers(LinearNetworkFlow(corr, scaled), (w1, w2), [1.0, 6.0], rtol=1e-12, atol=1e-14)
     assert (flow.product([1.0, 6.0]) - path.product).abs().max() < 1e-10
     torch.testing.assert_close(flow.loss([1.0, 6.0]), path.loss, atol=1e-10, rtol=0)
 

@@ -5,7 +5,7 @@ import torch
 
 from helpers import checks
 from separatrix.core import InvalidInput, ShapeError
-from separatrix.dynamics import LinearNetworkFlow
+from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.matrices import balanced_factors, balanced_pair
 from separatrix.tasks import white_regression
 from separatrix.theory import BalancedFlow, TaskSequence, best_stopping_time, converged_forgetting, loss_rate, task_loss
@@ -29,7 +29,7 @@ def test_a_sequence_of_tasks_follows_integration(generator: torch.Generator) -> 
     state = (w1, w2)
     products = []
     for task, length in zip(tasks, (1.0, 2.0, 1.5), strict=True):
-        path = LinearNetworkFlow(task).integrate(state, [0.5, length], rtol=1e-12, atol=1e-14)
+        path = integrate_layers(LinearNetworkFlow(task), state, [0.5, length], rtol=1e-12, atol=1e-14)
         state = tuple(layer[-1] for layer in path.layers)
         products.append(path.product)
     expected = torch.cat(products)

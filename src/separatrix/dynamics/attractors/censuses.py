@@ -19,14 +19,14 @@ from separatrix.core import InvalidInput, Result, SeparatrixError, require_integ
 
 from ..equilibria.equilibrium import Equilibrium
 from ..flows.attention import AttentionFlow
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import random_tokens
 from ..integration.integrate import integrate
-from .classification import classify
+from .classification import as_cycle, classify
 from .proportions import unseen_mass, wilson_interval
 
-Ensemble: TypeAlias = Callable[[torch.Generator], AbstractSphereFlow]
-Flows: TypeAlias = Sequence[AbstractSphereFlow] | Mapping[int, AbstractSphereFlow]
+Ensemble: TypeAlias = Callable[[torch.Generator], AbstractFlow]
+Flows: TypeAlias = Sequence[AbstractFlow] | Mapping[int, AbstractFlow]
 Check: TypeAlias = Callable[[int, int, int, int], bool]
 """Given instance, eigenvector, and the two sizes of a bipartite end point: may it be stable?"""
 
@@ -188,7 +188,8 @@ def census(
     require_integer(n_starts, "n_starts", at_least=1)
     results = []
     for i in chosen:
-        flow = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
+        drawn = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
+        flow = require_sphere(drawn, "census")
         rounds = [_round(flow, i, 0, n_tokens, n_starts, seed, preset)]
         while half_width is not None and _too_wide(rounds, half_width) and len(rounds) * n_starts < max_starts:
             rounds.append(_round(flow, i, len(rounds), n_tokens, n_starts, seed, preset))
@@ -213,7 +214,8 @@ def _round(
     generator = spawn(seed, "census", "starts", instance, number)
     starts = random_tokens(n_tokens, flow.dim, n_starts, generator=generator)
     run = integrate(flow, starts, preset)
-    ends = classify(flow, run.final.nan_to_num(nan=1.0), normalise=True)
+    ends = classify(flow, run.final.nan_to_num(nan=1.0), cycles=False, normalise=True)
+    ends = [as_cycle(end, run.cycles[i]) if i in run.cycles else end for i, end in enumerate(ends)]
     # A trajectory that is still moving beside an unstable equilibrium has not arrived anywhere.
     ends = [
         dataclasses.replace(end, kind="not converged") if end.is_equilibrium and end.index and not arrived else end

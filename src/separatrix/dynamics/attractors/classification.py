@@ -15,17 +15,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import ShapeError
+from separatrix.core import InvalidInput, ShapeError, as_tensor
 
-from ..cycles.limit_cycles import find_periods
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..equilibria.equilibrium import Equilibrium, Kind
-from ..equilibria.polishing import polish
+from ..equilibria.polishing import Polished, polish
 from ..equilibria.stability import ClusterStability, cluster_stability, token_stability
 from ..flows.attention import AttentionFlow
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow
 from ..flows.sphere import check_tokens
 from ..integration.finishing import LARGEST_SYSTEM
+from ..integration.floquet import Floquet
+from ..integration.integrate import find_returns
 
 
 @final
@@ -43,7 +44,7 @@ class Tolerances:
 
 
 def classify(
-    flow: AbstractSphereFlow,
+    flow: AbstractFlow,
     states: object,
     *,
     tolerances: Tolerances | None = None,
@@ -61,7 +62,8 @@ def classify(
 
     Returns:
         Records whose ``kind`` is consensus, bipartite, clustering, polygonal, cycle, slow (hardly moves, and no
-        equilibrium is nearby) or not converged.
+        equilibrium is nearby) or not converged; off the sphere equilibrium, cycle or not converged. Cycles carry their
+        period and Floquet multipliers, and are stable or not by these.
 
     Cost: O(m^3 d^3) for m clusters, whatever the number of tokens; elements with equal m are computed together.
 
@@ -72,10 +74,12 @@ def classify(
         >>> [item.kind for item in classify(flow, torch.tensor([[[1.0, 0.0]] * 3]))]
         ['consensus']
     """
+    limits = tolerances or Tolerances()
+    if not isinstance(flow, AbstractSphereFlow):
+        return _classify_elsewhere(flow, states, limits, cycles=cycles)
     tokens = check_tokens(states, "states", normalised=normalise).double()
     if tokens.shape[-1] != flow.dim:
         raise ShapeError(f"states must have tokens of dimension {flow.dim}; got shape {tuple(tokens.shape)}.")
-    limits = tolerances or Tolerances()
     shape = tuple(torch.broadcast_shapes(tokens.shape[:-2], flow.instances))
     x = tokens.expand(*shape, *tokens.shape[-2:]).reshape(-1, *tokens.shape[-2:])
     whole, grouping = flow.to(torch.float64), find_clusters(x, limits.distance)
@@ -89,7 +93,7 @@ def classify(
         for row, place in enumerate(chosen.tolist()):
             records[place] = evidence.record(row, grouping.labels[place], float(gaps[row]), limits)
     if cycles:
-        records |= _cycles(whole, shape or (1,), x, records)
+        records |= _cycles(whole, shape or (1,), x, sizes, records)
     return [records[place] for place in range(len(x))]
 
 
@@ -202,17 +206,78 @@ def _alignment(flow: AbstractSphereFlow, w: Float[Tensor, "batch d"]) -> tuple[T
     return rayleigh, misfit, real.expand(len(w), -1)
 
 
+def as_cycle(record: Equilibrium, floquet: Floquet) -> Equilibrium:
+    """The record of a state that turns for ever, with the certificate of its orbit."""
+    return dataclasses.replace(
+        record,
+        kind="cycle",
+        period=floquet.period,
+        floquet=floquet.multipliers,
+        stable=floquet.stable,
+        marginal=floquet.marginal,
+        index=floquet.index,
+        quotient_abscissa=floquet.quotient_abscissa,
+        transversal_abscissa=floquet.transversal_abscissa,
+    )
+
+
+def _classify_elsewhere(flow: AbstractFlow, states: object, limits: Tolerances, *, cycles: bool) -> list[Equilibrium]:
+    """Off the sphere: an equilibrium beside the state, within a share of its size, or a cycle through it."""
+    x = as_tensor(states, "states").double()
+    if x.ndim < 2 or not flow.autonomous:
+        raise InvalidInput(
+            f"classify needs states (..., n, d) of a flow that is constant in time; got {tuple(x.shape)}."
+        )
+    shape = tuple(torch.broadcast_shapes(x.shape[:-2], flow.instances)) or (1,)
+    flat, double = x.expand(*shape, *x.shape[-2:]).reshape(-1, *x.shape[-2:]), flow.to(torch.float64)
+    double = double.select(shape, torch.arange(len(flat), device=x.device))
+    size = torch.linalg.vector_norm(flat, dim=-1).amax(dim=-1)
+    polished = polish(double, flat, max_displacement=limits.displacement * size + limits.distance)
+    point = torch.where(polished.found[:, None, None], polished.point, flat)
+    stability = token_stability(double, point)
+    records = {
+        place: _record_elsewhere(point[place], bool(polished.found[place]), place, polished, stability)
+        for place in range(len(flat))
+    }
+    if cycles:
+        records |= _cycles(double, (len(flat),), flat, None, records)
+    return [records[place] for place in range(len(flat))]
+
+
+def _record_elsewhere(
+    point: Tensor, found: bool, place: int, polished: Polished, stability: ClusterStability
+) -> Equilibrium:
+    tokens = point.shape[0]
+    return Equilibrium(
+        kind="equilibrium" if found else "not converged",
+        sizes=(1,) * tokens,
+        eigenvector=None,
+        eigenspace=(),
+        sign=None,
+        stable=found and bool(stability.stable[place]),
+        marginal=found and bool(stability.marginal[place]),
+        index=int(stability.index[place]) if found else None,
+        quotient_abscissa=float(stability.quotient_abscissa[place]) if found else math.nan,
+        transversal_abscissa=-math.inf if found else math.nan,
+        residual=float(polished.residual[place]),
+        displacement=float(polished.displacement[place]),
+        gap=math.inf,
+        clusters=point,
+        labels=torch.arange(tokens, device=point.device),
+        multipliers=torch.full((tokens,), torch.nan, dtype=point.dtype, device=point.device),
+    )
+
+
 def _cycles(
-    flow: AbstractSphereFlow, shape: tuple[int, ...], x: Tensor, records: dict[int, Equilibrium]
+    flow: AbstractFlow, shape: tuple[int, ...], x: Tensor, sizes: Tensor | None, records: dict[int, Equilibrium]
 ) -> dict[int, Equilibrium]:
-    """The states that do not rest but return: the same records with their kind and period."""
+    """The states that do not rest but return: the same records with the certificate of their cycle."""
     moving = [place for place, record in records.items() if record.kind == "not converged"]
     if not moving:
         return {}
     index = torch.tensor(moving, device=x.device)
-    periods = find_periods(flow.select(shape, index), x[index])
-    return {
-        place: dataclasses.replace(records[place], kind="cycle", period=period)
-        for place, period in zip(moving, periods.tolist(), strict=True)
-        if math.isfinite(period)
-    }
+    own = flow.select(shape, index)
+    if sizes is not None and isinstance(own, AbstractSphereFlow):
+        own = own.with_sizes(sizes[index])
+    found = find_returns(own, x[index]).cycles
+    return {moving[place]: as_cycle(records[moving[place]], floquet) for place, floquet in found.items()}

@@ -18,7 +18,7 @@ from separatrix.core import Result, require_integer
 from ..equilibria.clusters import cluster_means, find_clusters
 from ..equilibria.polishing import polish
 from ..equilibria.stability import cluster_stability
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import check_tokens
 from ..integration.integrate import integrate
 
@@ -57,7 +57,7 @@ class Metastability(Result):
 
 
 def metastability_record(
-    flow: AbstractSphereFlow, x0: object, *, t_max: float, n_frames: int = 400, preset: str = "default"
+    flow: AbstractFlow, x0: object, *, t_max: float, n_frames: int = 400, preset: str = "default"
 ) -> Metastability:
     """Record of the trajectory from x0 up to ``t_max`` (in units of 1 / lambda_1).
 
@@ -68,6 +68,7 @@ def metastability_record(
         n_frames: frames, at equal distances of time.
         preset: as in ``integrate``.
     """
+    flow = require_sphere(flow, "metastability_record")
     start = check_tokens(x0, "x0").double()
     require_integer(n_frames, "n_frames", at_least=3)
     flow = flow.to(torch.float64)

@@ -12,39 +12,44 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, require_integer
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
 
 from ..equilibria.equilibrium import Equilibrium
 from ..equilibria.polishing import STEP_LIMIT, polish
-from ..flows.base import AbstractSphereFlow
-from ..flows.sphere import normalise, random_tokens
+from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ..flows.sphere import random_tokens
 from ..integration.integrate import integrate
 from .classification import classify
 
 SAME_POINT = 1e-6
+RELAX_STEPS = 36
+"""Steps after which a motion off the sphere is no longer waited for: Newton's method goes on from its start."""
 
 
 def find_equilibria(
-    flow: AbstractSphereFlow,
-    n_tokens: int,
+    flow: AbstractFlow,
+    n_tokens: int | None = None,
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
+    starts: object | None = None,
     max_clusters: int = 2,
     sizes: Iterable[Sequence[int]] | None = None,
     n_random: int = 32,
     rounds: int = 4,
     known: Iterable[Equilibrium] = (),
 ) -> list[Equilibrium]:
-    """Equilibria of at most ``max_clusters`` clusters, stable or not, one of each pair of antipodes.
+    """Equilibria, stable or not: on the sphere of at most ``max_clusters`` clusters, one of each pair of antipodes.
 
-    For each way to divide the tokens, random clusters are relaxed along the cluster flow (which finds the stable ones)
-    and random clusters are sent through deflated Newton (which finds the others). What is found is complete only with
-    a probability that grows with ``n_random`` and ``rounds``.
+    On the sphere, for each way to divide the tokens, random clusters are relaxed along the cluster flow (which finds
+    the stable ones) and random clusters are sent through deflated Newton (which finds the others). What is found is
+    complete only with a probability that grows with ``n_random`` and ``rounds``. Elsewhere the same is done with the
+    ``starts``.
 
     Args:
-        flow: one weight instance, without mask and bias.
-        n_tokens: number of tokens.
-        generator: of the random starts.
+        flow: one weight instance; on the sphere, without mask and bias.
+        n_tokens: number of tokens; on the sphere.
+        generator: of the random starts; on the sphere.
+        starts: states (batch, n, d) from which to look, for flows that are not on the sphere.
         max_clusters: largest number of clusters.
         sizes: divisions of the tokens to look at, instead of all into at most ``max_clusters`` parts.
         n_random: random starts per division and round.
@@ -53,8 +58,14 @@ def find_equilibria(
 
     Cost: O(n_random m^3 d^3) per Newton step and division.
     """
+    if not isinstance(flow, AbstractSphereFlow):
+        if starts is None or flow.instances:
+            raise InvalidInput("find_equilibria off the sphere needs starts (batch, n, d) and one weight instance.")
+        return _search_elsewhere(flow.to(torch.float64), starts, rounds, known)
     if not flow.reducible or flow.instances:
         raise InvalidInput("find_equilibria needs one weight instance without mask and bias.")
+    if starts is not None or n_tokens is None or generator is None:
+        raise InvalidInput("find_equilibria on the sphere draws its own starts: give n_tokens and generator instead.")
     require_integer(n_tokens, "n_tokens", at_least=1)
     flow = flow.to(torch.float64).with_sizes(None)
     chosen = (
@@ -92,6 +103,27 @@ def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[t
             yield (first, *rest)
 
 
+def _search_elsewhere(
+    flow: AbstractFlow, starts: object, rounds: int, known: Iterable[Equilibrium]
+) -> list[Equilibrium]:
+    """Ends of the motion from the starts, then round after round of deflated Newton from the same starts."""
+    x = as_tensor(starts, "starts").double()
+    if x.ndim < 3:
+        raise ShapeError(f"starts must have shape (batch, n, d); got {tuple(x.shape)}.")
+    x = x.reshape(-1, *x.shape[-2:])
+    seen = [_tokens(item) for item in known]
+    run = integrate(flow, x, max_steps=RELAX_STEPS)
+    points = _distinct(run.final[run.converged], seen, antipodes=False)
+    for _ in range(rounds):
+        near = deflated_newton(flow, x, torch.cat([points, *(item.unsqueeze(0) for item in seen)]))
+        polished = polish(flow, near)
+        new = _distinct(polished.point[polished.found], [*points, *seen], antipodes=False)
+        if not len(new):
+            break
+        points = torch.cat([points, new])
+    return classify(flow, points, cycles=False) if len(points) else []
+
+
 def _search(
     flow: AbstractSphereFlow, sizes: Tensor, generator: torch.Generator, n_random: int, rounds: int
 ) -> Iterator[Float[Tensor, "found m d"]]:
@@ -114,9 +146,13 @@ def _search(
 
 
 def deflated_newton(
-    flow: AbstractSphereFlow, w: Float[Tensor, "batch m d"], known: Float[Tensor, "found m d"], steps: int = 40
+    flow: AbstractFlow, w: Float[Tensor, "batch m d"], known: Float[Tensor, "found m d"], steps: int = 40
 ) -> Float[Tensor, "batch m d"]:
-    """Newton steps towards equilibria other than the known points and their antipodes."""
+    """Newton steps towards equilibria other than the known points (and, on the sphere, their antipodes)."""
+    on_sphere = isinstance(flow, AbstractSphereFlow)
+    known = torch.cat([known, -known]) if on_sphere else known
+    span = float(torch.linalg.vector_norm(w - w.mean(dim=0), dim=-1).max()) or 1.0
+    longest = STEP_LIMIT if on_sphere else span
     for _ in range(steps):
         basis = flow.basis(w)
         pull = (basis.mT @ flow.velocity(w).unsqueeze(-1)).flatten(-3)
@@ -127,7 +163,7 @@ def deflated_newton(
         turn = (basis @ move.reshape(*w.shape[:-1], -1, 1)).squeeze(-1)
         turn = turn / (1 - _log_factor_slope(w, turn, known))[:, None, None]
         largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)[:, None, None]
-        w = normalise(w + turn * (STEP_LIMIT / largest.clamp_min(STEP_LIMIT)))
+        w = flow.project(w + turn * (longest / largest.clamp_min(longest)))
     return w
 
 
@@ -135,25 +171,25 @@ def _log_factor_slope(w: Tensor, turn: Tensor, known: Tensor) -> Tensor:
     """Derivative along ``turn`` of the logarithm of the product of 1 + 1 / distance^2 over known points."""
     if not len(known):
         return torch.zeros(len(w), dtype=w.dtype, device=w.device)
-    targets = torch.cat([known, -known])
-    difference = w.unsqueeze(1) - targets
+    difference = w.unsqueeze(1) - known
     squared = difference.square().sum(dim=(-2, -1)).clamp_min(1e-30)
     along = (difference * turn.unsqueeze(1)).sum(dim=(-2, -1))
     slope = (-2 * along / squared / (1 + squared)).sum(dim=1)
     return torch.where((1 - slope).abs() < 1e-3, torch.zeros_like(slope), slope)
 
 
-def _distinct(points: Tensor, known: list[Tensor]) -> Tensor:
-    """The points that differ from one another and from the known ones, modulo antipode."""
+def _distinct(points: Tensor, known: list[Tensor], *, antipodes: bool = True) -> Tensor:
+    """The points that differ from one another and from the known ones, modulo antipode where asked."""
     new: list[Tensor] = []
     for point in points:
-        if not any(_same(point, other) for other in (*known, *new)):
+        if not any(_same(point, other, antipodes=antipodes) for other in (*known, *new)):
             new.append(point)
     return torch.stack(new) if new else points[:0]
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
-    return bool((a - b).abs().max() < SAME_POINT) or bool((a + b).abs().max() < SAME_POINT)
+def _same(a: Tensor, b: Tensor, *, antipodes: bool = True) -> bool:
+    near = SAME_POINT * max(1.0, float(a.abs().max()))
+    return bool((a - b).abs().max() < near) or (antipodes and bool((a + b).abs().max() < near))
 
 
 def _tokens(record: Equilibrium) -> Tensor:

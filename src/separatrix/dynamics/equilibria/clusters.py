@@ -12,7 +12,7 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, require_positive
 
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import chordal_distances, normalise
 
 
@@ -92,7 +92,7 @@ def by_count(count: Int[Tensor, " batch"]) -> Iterator[tuple[int, Int[Tensor, " 
         yield int(m), (count == m).nonzero().squeeze(-1)
 
 
-def cluster_flow(flow: AbstractSphereFlow, sizes: Float[Tensor, "*batch m"]) -> AbstractSphereFlow:
+def cluster_flow(flow: AbstractFlow, sizes: Float[Tensor, "*batch m"]) -> AbstractSphereFlow:
     """The exact restriction of a flow to states of m clusters with the given sizes.
 
     .. math:: \\dot w_a = P_a V \\mu_a, \\qquad \\mu_a = \\sum_b \\pi_{ab} w_b, \\qquad
@@ -104,6 +104,7 @@ def cluster_flow(flow: AbstractSphereFlow, sizes: Float[Tensor, "*batch m"]) -> 
     Raises:
         InvalidInput: the flow has a mask or a position bias, under which tokens at one place move differently.
     """
+    flow = require_sphere(flow, "cluster_flow")
     if not flow.reducible:
         raise InvalidInput("cluster_flow needs a flow without mask and bias: these tell tokens at one place apart.")
     return flow.with_sizes(sizes)

@@ -5,13 +5,25 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, TypeAlias, final
 
-from jaxtyping import Float, Int
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from separatrix.core import Result
 
-Kind: TypeAlias = Literal["consensus", "bipartite", "clustering", "polygonal", "cycle", "not converged", "slow"]
-KINDS: tuple[Kind, ...] = ("consensus", "bipartite", "clustering", "polygonal", "cycle", "slow", "not converged")
+Kind: TypeAlias = Literal[
+    "consensus", "bipartite", "clustering", "polygonal", "equilibrium", "cycle", "slow", "not converged"
+]
+KINDS: tuple[Kind, ...] = (
+    "consensus",
+    "bipartite",
+    "clustering",
+    "polygonal",
+    "equilibrium",
+    "cycle",
+    "slow",
+    "not converged",
+)
+RESTING: tuple[Kind, ...] = ("consensus", "bipartite", "clustering", "polygonal", "equilibrium")
 
 
 @final
@@ -24,7 +36,11 @@ class Equilibrium(Result):
     ``sign`` is +1 if the largest coordinate of the first cluster is positive. ``stable``, ``marginal`` and ``index``
     (number of unstable directions) refer to tangent perturbations of all tokens, and are decided by derivatives of
     the cluster flow at the polished point; the two abscissas say whether clusters move or split. ``gap`` is the
-    distance between clusters over the width of a cluster. A state that is no equilibrium has NaN for its certificates.
+    distance between clusters over the width of a cluster.
+
+    Off the sphere an equilibrium has no class and is called ``equilibrium``. A cycle has a ``period`` and its Floquet
+    multipliers ``floquet``; ``stable``, ``marginal``, ``index`` and the abscissas are then those of perturbations
+    across the orbit. Any other state that is no equilibrium has NaN for its certificates.
     """
 
     kind: Kind
@@ -44,6 +60,7 @@ class Equilibrium(Result):
     labels: Int[Tensor, " n"]
     multipliers: Float[Tensor, " m"]
     period: float | None = None
+    floquet: Complex[Tensor, " directions"] | None = dataclasses.field(default=None, repr=False)
 
     @property
     def abscissa(self) -> float:
@@ -53,7 +70,7 @@ class Equilibrium(Result):
     @property
     def is_equilibrium(self) -> bool:
         """Whether the state rests."""
-        return self.kind in ("consensus", "bipartite", "clustering", "polygonal")
+        return self.kind in RESTING
 
     @property
     def ambiguous(self) -> bool:

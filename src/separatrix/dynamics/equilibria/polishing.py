@@ -1,8 +1,9 @@
-"""Newton's method on the sphere: from a state that almost rests to the equilibrium beside it."""
+"""Newton's method on the space of a flow: from a state that almost rests to the equilibrium beside it."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import final
 
 import torch
@@ -11,8 +12,7 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, Outcome, Result
 
-from ..flows.base import AbstractSphereFlow
-from ..flows.sphere import angles, normalise
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 
 STEP_LIMIT = 0.2
 """Largest turn of a token in one Newton step, in radians."""
@@ -41,51 +41,66 @@ class Polished(Result):
 
 
 def polish(
-    flow: AbstractSphereFlow,
+    flow: AbstractFlow,
     w: Float[Tensor, "*batch m d"],
     sizes: Float[Tensor, "*axes m"] | None = None,
     *,
     max_steps: int = 20,
-    max_displacement: float = MAX_DISPLACEMENT,
+    max_displacement: float | Float[Tensor, "*batch"] | None = None,
 ) -> Polished:
     """The equilibrium beside each state, by Newton's method in tangent coordinates.
 
     Args:
         flow: the flow of the tokens.
         w: states, float64: all tokens, or one row per cluster.
-        sizes: how many tokens each row stands for.
+        sizes: how many tokens each row stands for; for flows on the sphere.
         max_steps: Newton steps before giving up.
-        max_displacement: turn of any token, in radians, beyond which the equilibrium is not called nearby.
+        max_displacement: distance of any token (radians on the sphere) beyond which the equilibrium is not called
+            nearby. By default 0.05 on the sphere, and no limit elsewhere.
 
     Returns:
-        Points with speed below 1e-13 times the larger of 1 and the norm of V, one outcome per element.
+        Points with speed below 1e-13 times the scale of speeds: the larger of 1 and the norm of V on the sphere, the
+        norm of the Jacobian times the length of the state elsewhere. One outcome per element.
 
     Cost: O(m^3 d^3) per step and element.
     """
     if w.dtype != torch.float64:
         raise InvalidInput(f"polish needs float64 states, because float32 cannot reach its residual; got {w.dtype}.")
-    reduced = flow if sizes is None else flow.with_sizes(sizes)
-    tol = RESIDUAL * reduced.rate.clamp_min(1.0).expand(w.shape[:-2])
+    reduced = flow if sizes is None else require_sphere(flow, "polish with sizes").with_sizes(sizes)
+    on_sphere = isinstance(reduced, AbstractSphereFlow)
+    limit = (MAX_DISPLACEMENT if on_sphere else math.inf) if max_displacement is None else max_displacement
+    longest = STEP_LIMIT if on_sphere else limit
+    tol = RESIDUAL * _speed_scale(reduced, w)
     point = best = w
     lowest = reduced.residual(w)
     steps = 0
     while steps < max_steps:
         steps += 1
-        point = _newton_step(reduced, point)
+        point = _newton_step(reduced, point, longest)
         residual = reduced.residual(point)
         better = residual < lowest
         best = torch.where(better[..., None, None], point, best)
         lowest = torch.where(better, residual, lowest)
         if not bool((better & (lowest > 0.1 * tol)).any()):
             break  # every element has arrived or stopped improving
-    moved = angles(best, w).amax(dim=-1)
-    found = (lowest <= tol) & (moved <= max_displacement)
+    moved = reduced.distances(best, w).amax(dim=-1)
+    found = (lowest <= tol) & (moved <= limit)
     outcome = torch.where(found, int(Outcome.CONVERGED), int(Outcome.STALLED))
     return Polished(torch.where(found[..., None, None], best, torch.nan), lowest, moved, outcome, steps)
 
 
-def _newton_step(flow: AbstractSphereFlow, w: Tensor) -> Tensor:
-    """One step, turning no token by more than the limit.
+def _speed_scale(flow: AbstractFlow, w: Tensor) -> Tensor:
+    """Speeds that rounding of the state alone would cause, over the rounding unit."""
+    if isinstance(flow, AbstractSphereFlow):
+        return flow.rate.clamp_min(1.0).expand(w.shape[:-2])
+    size = torch.linalg.vector_norm(w, dim=-1).amax(dim=-1)
+    norm = torch.linalg.matrix_norm(flow.jacobian(w), ord=2)
+    # The equilibrium may be the origin and the state beside it tiny: then the distance to it counts.
+    return norm * torch.maximum(size, flow.residual(w) / norm.clamp_min(1e-300)).clamp_min(1e-280)
+
+
+def _newton_step(flow: AbstractFlow, w: Tensor, longest: float | Tensor) -> Tensor:
+    """One step, moving no token by more than the limit.
 
     Where plain elimination asks for more than that, equilibria may form a continuum and the Jacobian is singular along
     it: there the least move is taken, which leaves such directions alone.
@@ -95,12 +110,14 @@ def _newton_step(flow: AbstractSphereFlow, w: Tensor) -> Tensor:
     jacobian = flow.jacobian(w)
     move, info = torch.linalg.solve_ex(jacobian, -pull)
     turn = _as_turn(basis, move)
-    wild = (info != 0) | ~(torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1) < STEP_LIMIT)
+    wild = (info != 0) | ~(torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1) < longest)
+    wild = wild & torch.isfinite(jacobian).flatten(-2).all(dim=-1)
     if bool(wild.any()):
         least = -(torch.linalg.pinv(jacobian[wild], rtol=1e-8) @ pull[wild].unsqueeze(-1)).squeeze(-1)
         turn[wild] = _as_turn(basis[wild], least)
-    largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)[..., None, None]
-    return normalise(w + turn * (STEP_LIMIT / largest.clamp_min(STEP_LIMIT)))
+    largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)
+    share = torch.as_tensor(longest, dtype=w.dtype, device=w.device) / largest
+    return flow.project(w + turn * torch.where(share < 1, share, torch.ones_like(share))[..., None, None])
 
 
 def _as_turn(basis: Tensor, move: Tensor) -> Tensor:

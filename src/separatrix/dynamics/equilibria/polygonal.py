@@ -16,7 +16,7 @@ from torch import Tensor
 
 from separatrix.core import NotConverged, Result, require_integer
 
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import check_tokens, normalise, random_tokens
 
 
@@ -52,9 +52,7 @@ class PolygonalSearch(Result):
         return on_line & (cosines.sign().sum(dim=-1) == 0)
 
 
-def find_polygonal(
-    flow: AbstractSphereFlow, x0: object, *, max_steps: int = 400, tol: float = 1e-10
-) -> PolygonalSearch:
+def find_polygonal(flow: AbstractFlow, x0: object, *, max_steps: int = 400, tol: float = 1e-10) -> PolygonalSearch:
     """Levenberg-Marquardt on the pull from each start, on the sphere.
 
     Args:
@@ -65,6 +63,7 @@ def find_polygonal(
 
     Cost: one system of n (d - 1) unknowns per step and start.
     """
+    flow = require_sphere(flow, "find_polygonal")
     x = check_tokens(x0, "x0").double()
     x = x.reshape(-1, *x.shape[-2:])
     flow = flow.to(torch.float64)

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 
 MARGINAL = 1e-9
 """Eigenvalues with real part within this fraction of the rate of the flow decide nothing."""
@@ -92,15 +92,18 @@ def cluster_stability(
 
     Cost: O(m^3 d^3) per element.
     """
+    flow = require_sphere(flow, "cluster_stability")
     quotient = torch.linalg.eigvals(flow.with_sizes(sizes).jacobian(clusters))
     transversal = torch.linalg.eigvals(transversal_blocks(flow, clusters, sizes))
     counts = sizes.expand(transversal.shape[:-1])
     return ClusterStability(quotient, transversal, counts, flow.rate.expand(quotient.shape[:-1]))
 
 
-def token_stability(flow: AbstractSphereFlow, x: Float[Tensor, "*batch n d"]) -> ClusterStability:
+def token_stability(flow: AbstractFlow, x: Float[Tensor, "*batch n d"]) -> ClusterStability:
     """The same record from the dense Jacobian of all tokens, for flows that cannot be reduced."""
-    quotient = torch.linalg.eigvals(flow.jacobian(x))
+    jacobian = flow.jacobian(x)
+    quotient = torch.linalg.eigvals(jacobian)
     none = quotient.new_full((*quotient.shape[:-1], x.shape[-2], 1), -torch.inf)
     ones = torch.ones(*quotient.shape[:-1], x.shape[-2], dtype=x.dtype, device=x.device)
-    return ClusterStability(quotient, none, ones, flow.rate.expand(quotient.shape[:-1]))
+    rate = flow.rate if isinstance(flow, AbstractSphereFlow) else torch.linalg.matrix_norm(jacobian, ord=2)
+    return ClusterStability(quotient, none, ones, rate.expand(quotient.shape[:-1]))

@@ -3,8 +3,14 @@ from .attention_maps import AttentionMap as AttentionMap, MapRun as MapRun, laye
 from .attention_matrices import AttentionMatrices as AttentionMatrices
 from .base import AbstractFlow as AbstractFlow, AbstractSphereFlow as AbstractSphereFlow
 from .descent import Descent as Descent
-from .layer_trajectory import LayerTrajectory as LayerTrajectory
-from .linear_network import LinearNetworkFlow as LinearNetworkFlow, chain_product as chain_product
+from .layers import LayerTrajectory as LayerTrajectory, chain_product as chain_product
+from .linear_network import LinearNetworkFlow as LinearNetworkFlow
+from .normalisation import (
+    AbstractNormalisation as AbstractNormalisation,
+    Sinkhorn as Sinkhorn,
+    Softmax as Softmax,
+    Uniform as Uniform,
+)
 from .oja import OjaFlow as OjaFlow
 from .sphere import (
     check_tokens as check_tokens,
@@ -13,10 +19,5 @@ from .sphere import (
     random_tokens as random_tokens,
     tangent_basis as tangent_basis,
 )
-from .time_varying import (
-    LayerRun as LayerRun,
-    Layers as Layers,
-    follow_weights as follow_weights,
-    layers_of as layers_of,
-    run_layers as run_layers,
-)
+from .time_varying import TimeVaryingFlow as TimeVaryingFlow
+from .variational import VariationalFlow as VariationalFlow

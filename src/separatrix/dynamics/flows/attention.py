@@ -34,7 +34,8 @@ class AttentionFlow(AbstractSphereFlow):
         beta: inverse temperature, a number or one per weight instance.
         heads: whether the axis before the matrices counts heads, whose pulls are added.
         mask: True where token i may attend to token j, (..., n, n), or ``"causal"``.
-        normalisation: ``"softmax"``, ``"uniform"`` (the small-beta limit) or ``"sinkhorn"`` (doubly stochastic).
+        normalisation: ``"softmax"``, ``"uniform"`` (the small-beta limit), ``"sinkhorn"`` (doubly stochastic), or any
+            ``AbstractNormalisation`` object.
         bias: position bias (..., n, n) added to the logits.
         query_bias: bias (..., [h,] m) of the query projection; a bias of the keys cancels in the softmax.
         value_bias: constant vector (..., d) added to every pull V m_i.
@@ -64,7 +65,7 @@ class AttentionFlow(AbstractSphereFlow):
         beta: object = 1.0,
         heads: bool = False,
         mask: object | None = None,
-        normalisation: str = "softmax",
+        normalisation: str | AbstractNormalisation = "softmax",
         bias: object | None = None,
         query_bias: object | None = None,
         value_bias: object | None = None,
@@ -93,7 +94,7 @@ class AttentionFlow(AbstractSphereFlow):
         *,
         heads: bool = False,
         mask: object | None = None,
-        normalisation: str = "softmax",
+        normalisation: str | AbstractNormalisation = "softmax",
         bias: object | None = None,
         value_bias: object | None = None,
         sizes: object | None = None,

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, unknown_name
+from separatrix.core import InvalidInput, choose
 
-from .sphere import normalise, tangent_basis, tangent_part
+from .sphere import angles, normalise, tangent_basis, tangent_part
 
 DENSE_LIMIT = 6000
 """A dense Jacobian with more rows than this needs ``force=True``: at 6000 it takes 288 MB per element."""
@@ -20,16 +20,38 @@ class AbstractFlow(abc.ABC):
     """dx/dt = velocity(x), where a state is n tokens of dimension d on a space given by ``project``.
 
     For implementers: write ``velocity``, ``jvp``, ``select`` and ``to``; ``project`` and ``basis`` too if the states
-    are constrained. Jacobians, integration, equilibrium search and cycles follow from these. A flow is immutable.
+    are constrained. Jacobians, integration, equilibrium search, Lyapunov exponents and cycles follow from these. A
+    flow is immutable. If its weights have leading axes, say so by ``instances``; if they vary in time, set
+    ``autonomous = False``: then ``velocity`` and ``jvp`` are given a time, and nobody looks for rest. A system
+    without tokens has n = 1. See ``docs/how-to/add-a-flow``.
     """
+
+    autonomous: bool = True
+    """Whether the velocity depends on the state alone."""
+
+    @property
+    def instances(self) -> tuple[int, ...]:
+        """Leading axes of the weights, which broadcast against those of the states. The default is one instance."""
+        return ()
 
     @abc.abstractmethod
     def velocity(self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None) -> Float[Tensor, "*batch2 n d"]:
         """Time derivative at x (``t``, one time per element, matters only to flows whose weights vary)."""
 
     @abc.abstractmethod
-    def jvp(self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n d"]:
-        """Derivative of the velocity at x in direction u, without forming a matrix; extra leading axes broadcast."""
+    def jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch3 n d"]:
+        """Derivative of the velocity at x in direction u, without forming a matrix; extra leading axes broadcast.
+
+        Flows that are autonomous are never given a ``t``.
+        """
+
+    def velocity_and_jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"], t: Tensor | None = None
+    ) -> tuple[Float[Tensor, "*batch3 n d"], Float[Tensor, "*batch4 n d"]]:
+        """Both at once, for flows that can share work between them."""
+        return self.velocity(x, t), self.jvp(x, u) if self.autonomous else self.jvp(x, u, t)
 
     @abc.abstractmethod
     def select(self, batch_shape: tuple[int, ...], index: Tensor) -> AbstractFlow:
@@ -47,6 +69,10 @@ class AbstractFlow(abc.ABC):
         """Orthonormal basis of the directions each token may move in. The default is every direction."""
         eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
         return eye.expand(*x.shape[:-1], *eye.shape)
+
+    def distances(self, x: Float[Tensor, "*batch n d"], y: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n"]:
+        """How far the tokens of one state are from those of another. The default is the length of the difference."""
+        return torch.linalg.vector_norm(x - y, dim=-1)
 
     def residual(self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None) -> Float[Tensor, "*batch"]:
         """Speed of the fastest token."""
@@ -77,7 +103,7 @@ class AbstractFlow(abc.ABC):
         """Derivative of coordinate (i, a) of the velocity in coordinate (h, b) of the state."""
         n, d = x.shape[-2:]
         directions = torch.eye(n * d, dtype=x.dtype, device=x.device).reshape(n * d, *(1,) * (x.ndim - 2), n, d)
-        return self.jvp(x, directions).movedim(0, -1).unflatten(-1, (n, d))
+        return self.jvp(x, directions.expand(n * d, *x.shape)).movedim(0, -1).unflatten(-1, (n, d))
 
 
 class AbstractSphereFlow(AbstractFlow):
@@ -102,11 +128,20 @@ class AbstractSphereFlow(AbstractFlow):
     ) -> tuple[Float[Tensor, "*batch3 m d"], Float[Tensor, "*batch4 m d"]]:
         """The pull at x and its derivative in direction u."""
 
-    def jvp(self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n d"]:
+    def jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch3 n d"]:
         """Derivative of the velocity in direction u; valid for any u, tangent or not."""
+        return self.velocity_and_jvp(x, u)[1]
+
+    def velocity_and_jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"], t: Tensor | None = None
+    ) -> tuple[Float[Tensor, "*batch3 n d"], Float[Tensor, "*batch4 n d"]]:
+        """Velocity and its derivative in direction u, from one evaluation of the pull."""
         pull, dpull = self.pull_and_jvp(x, u)
         gamma = (x * pull).sum(dim=-1, keepdim=True)
-        return tangent_part(x, dpull) - gamma * u - x * (u * pull).sum(dim=-1, keepdim=True)
+        inner = (x * dpull).sum(dim=-1, keepdim=True) + (u * pull).sum(dim=-1, keepdim=True)
+        return pull - gamma * x, dpull - gamma * u - inner * x
 
     @property
     @abc.abstractmethod
@@ -163,11 +198,21 @@ class AbstractSphereFlow(AbstractFlow):
         """Orthonormal bases of the tangent spaces."""
         return tangent_basis(x)
 
+    def distances(self, x: Float[Tensor, "*batch n d"], y: Float[Tensor, "*batch2 n d"]) -> Float[Tensor, "*batch3 n"]:
+        """Angles in radians."""
+        return angles(x, y)
+
+
+def require_sphere(flow: AbstractFlow, what: str) -> AbstractSphereFlow:
+    """The flow itself if its tokens live on the sphere; otherwise one sentence that says who needs it."""
+    if not isinstance(flow, AbstractSphereFlow):
+        raise InvalidInput(f"{what} needs a flow on the sphere (AbstractSphereFlow); got {type(flow).__name__}.")
+    return flow
+
 
 def check_dense(x: Tensor, space: str, *, force: bool) -> None:
     """Refuse an unknown space, and a dense matrix that would be too large unless forced."""
-    if space not in ("tangent", "ambient"):
-        raise unknown_name("space", space, ("tangent", "ambient"))
+    choose("space", space, ("tangent", "ambient"))
     rows = x.shape[-2] * x.shape[-1]
     if rows > DENSE_LIMIT and not force:
         raise InvalidInput(

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias, final
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Outcome, require_integer, require_positive, unknown_name
+from separatrix.core import InvalidInput, Outcome, choose, require_integer, require_positive
 
-from .layer_trajectory import LayerTrajectory
+from .layers import LayerTrajectory
 
 Kind: TypeAlias = Literal["sgd", "momentum", "adam"]
 KINDS: tuple[Kind, ...] = ("sgd", "momentum", "adam")
@@ -39,8 +39,7 @@ class Descent:
     def __post_init__(self) -> None:
         require_positive(self.lr, "lr")
         require_positive(self.eps, "eps")
-        if self.kind not in KINDS:
-            raise unknown_name("optimiser", self.kind, KINDS)
+        choose("optimiser", self.kind, KINDS)
         for value, name in ((self.momentum, "momentum"), (self.betas[0], "betas"), (self.betas[1], "betas")):
             if not 0 <= value < 1:
                 raise InvalidInput(f"{name} must lie in [0, 1); got {value}.")
@@ -73,7 +72,7 @@ def descend(
     path = tuple(torch.stack(list(column)) for column in zip(*kept, strict=True))
     batch = layers[0].shape[:-2]
     finite = torch.stack([torch.isfinite(layer).flatten(len(batch)).all(-1) for layer in state]).all(0)
-    outcome = torch.where(finite, int(Outcome.CONVERGED), int(Outcome.DIVERGED))
+    outcome = torch.where(finite, int(Outcome.COMPLETED), int(Outcome.DIVERGED))
     times = torch.tensor(at, dtype=torch.float64) * method.lr
     evaluations = torch.full(batch, steps, dtype=torch.int64)
     return LayerTrajectory(times, path, loss(path), outcome, evaluations)

@@ -9,28 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_float64, as_tensor, require_positive, unknown_name
+from separatrix.core import InvalidInput, ShapeError, as_tensor, choose, require_integer, require_positive
 
-from ..integration.layer_integration import integrate_layers
+from .base import AbstractFlow, select_leading
 from .descent import Descent, descend
-from .layer_trajectory import LayerTrajectory
+from .layers import Chain, LayerTrajectory, chain_product, pack, unpack
 
 Activation: TypeAlias = Literal["linear", "relu", "tanh"]
 ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")
-Layers: TypeAlias = tuple[Tensor, ...]
 
 
 @final
 @dataclasses.dataclass(frozen=True)
-class LinearNetworkFlow:
+class LinearNetworkFlow(AbstractFlow):
     """``tau dW_l/dt = -rate_l (dL/dW_l + weight_decay W_l)`` for a chain of layers.
+
+    A state of the flow is the chain packed into one token, (*batch, 1, entries): see ``pack`` and ``unpack``.
+    ``integrate_layers`` takes and returns the layers themselves.
 
     Args:
         corr_yx: input-output correlation (*batch, n_out, n_in); for linear networks.
@@ -41,10 +43,13 @@ class LinearNetworkFlow:
         tau: time constant of the flow.
         weight_decay: strength g of ``g/2 |W|^2`` added to the loss.
         learning_rates: one factor per layer, all 1 if left out.
+        widths: numbers of units from input to output, which say how a packed state is cut into layers; by default
+            one layer. ``for_layers`` sets them.
 
     Example:
+        >>> from separatrix.dynamics import integrate_layers
         >>> one = torch.ones(1, 1, dtype=torch.float64)
-        >>> path = LinearNetworkFlow(2 * one).integrate((0.1 * one, one), [0.0, 1.0, 20.0])
+        >>> path = integrate_layers(LinearNetworkFlow(2 * one), (0.1 * one, one), [0.0, 1.0, 20.0])
         >>> round(float(path.product[-1]), 6)
         2.0
     """
@@ -57,11 +62,11 @@ class LinearNetworkFlow:
     tau: float = 1.0
     weight_decay: float = 0.0
     learning_rates: tuple[float, ...] | None = None
+    widths: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         require_positive(self.tau, "tau")
-        if self.activation not in ACTIVATIONS:
-            raise unknown_name("activation", self.activation, ACTIVATIONS)
+        choose("activation", self.activation, ACTIVATIONS)
         if self.weight_decay < 0:
             raise InvalidInput(f"weight_decay must not be negative; got {self.weight_decay}.")
         for name in ("corr_yx", "corr_xx", "inputs", "targets"):
@@ -73,6 +78,8 @@ class LinearNetworkFlow:
             raise InvalidInput("give either corr_yx (and corr_xx) or both inputs and targets.")
         if self.activation != "linear" and not has_data:
             raise InvalidInput(f"activation {self.activation!r} needs inputs and targets: correlations do not suffice.")
+        if self.widths is not None:
+            self._check_widths(self.widths)
 
     def loss(self, layers: Sequence[Tensor]) -> Float[Tensor, "*batch"]:
         """The loss of the data (or, from correlations, the excess over the best linear map), without weight decay."""
@@ -84,40 +91,88 @@ class LinearNetworkFlow:
         gap = chain_product(layers) - self.corr_yx @ torch.linalg.pinv(self.corr_xx, hermitian=True)
         return ((gap @ self.corr_xx) * gap).sum((-2, -1)) / 2
 
-    def gradient(self, layers: Sequence[Tensor]) -> Layers:
+    def gradient(self, layers: Sequence[Tensor]) -> Chain:
         """Gradient of loss and weight decay with respect to every layer."""
         grads = self._data_gradient(layers) if self.inputs is not None else self._linear_gradient(layers)
         if self.weight_decay:
             grads = tuple(g + self.weight_decay * w for g, w in zip(grads, layers, strict=True))
         return grads
 
-    def velocity(self, layers: Sequence[Tensor]) -> Layers:
+    def layer_velocity(self, layers: Sequence[Tensor]) -> Chain:
         """Time derivative of every layer under gradient flow."""
         rates = self._rates(len(layers))
         return tuple(-rate / self.tau * g for rate, g in zip(rates, self.gradient(layers), strict=True))
 
-    def integrate(
-        self, layers: Sequence[Any], times: Any, *, rtol: float = 1e-10, atol: float = 1e-12, max_steps: int = 100_000
-    ) -> LayerTrajectory:
-        """Follow the flow to the given times (not descending) with DOP853, each network with its own step size.
+    # The chain as one state.
 
-        An element that needs more than ``max_steps`` steps, or meets NaN, holds NaN from there on; ``outcome`` says so.
-        Cost: 12 gradients a step; a stiff network (large balance or long times) needs many steps.
-        """
-        return integrate_layers(
-            self.velocity, self.loss, self._checked(layers), as_float64(times, "times"), rtol, atol, max_steps
-        )
+    def for_layers(self, layers: Sequence[Any]) -> LinearNetworkFlow:
+        """The same flow with the widths of a chain, which must suit the task."""
+        chain = self.checked(layers)
+        return dataclasses.replace(self, widths=(chain[0].shape[-1], *(layer.shape[-2] for layer in chain)))
+
+    def pack(self, layers: Sequence[Any]) -> Float[Tensor, "*batch 1 size"]:
+        """A chain as a state of the flow."""
+        return pack(self.checked(layers))
+
+    def unpack(self, x: Float[Tensor, "*batch 1 size"]) -> Chain:
+        """The chain that a state stands for."""
+        widths = self.widths or self._ends
+        size = sum(before * after for before, after in itertools.pairwise(widths))
+        if x.ndim < 2 or x.shape[-2:] != (1, size):
+            raise ShapeError(
+                f"a chain of widths {widths} is packed as (..., 1, {size}); got {tuple(x.shape)}. See for_layers."
+            )
+        return unpack(x, widths)
+
+    @property
+    def instances(self) -> tuple[int, ...]:
+        """Leading axes of the correlations."""
+        parts = [part.shape[:-2] for part in (self.corr_yx, self.corr_xx) if part is not None]
+        return tuple(torch.broadcast_shapes(*parts))
+
+    def velocity(self, x: Float[Tensor, "*batch 1 size"], t: Tensor | None = None) -> Float[Tensor, "*batch2 1 size"]:
+        """Time derivative of a packed chain (``t`` is not used)."""
+        return pack(self.layer_velocity(self.unpack(x)))
+
+    def jvp(
+        self, x: Float[Tensor, "*batch 1 size"], u: Float[Tensor, "*batch2 1 size"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch3 1 size"]:
+        """Derivative of the velocity, by forward differentiation of the gradient."""
+        shape = torch.broadcast_shapes(x.shape, u.shape)
+        along: Tensor = torch.func.jvp(self.velocity, (x.expand(shape).contiguous(),), (u.expand(shape).contiguous(),))[
+            1
+        ]
+        return along
+
+    def to(self, dtype: torch.dtype) -> LinearNetworkFlow:
+        """The same flow computing in another precision."""
+        return self._with(lambda name, tensor: tensor.to(dtype))
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> LinearNetworkFlow:
+        """The flow of some elements of a flattened batch; shared tasks stay shared."""
+
+        def chosen(name: str, tensor: Tensor) -> Tensor:
+            own = name.startswith("corr") and tensor.ndim > 2
+            return select_leading(tensor, batch_shape, index, 2) if own else tensor
+
+        return self._with(chosen)
+
+    def _with(self, change: Callable[[str, Tensor], Tensor]) -> LinearNetworkFlow:
+        given = {name: getattr(self, name) for name in ("corr_yx", "corr_xx", "inputs", "targets")}
+        changed: dict[str, Any] = {name: change(name, item) for name, item in given.items() if item is not None}
+        return dataclasses.replace(self, **changed)
 
     def descend(self, layers: Sequence[Any], method: Descent, steps: int, *, record_every: int = 1) -> LayerTrajectory:
         """Full-batch gradient descent, momentum or Adam; states at step 0 and every ``record_every`` steps.
 
         The times of the trajectory are ``lr * step``: plain descent is Euler's method for this flow with step ``lr``.
         """
-        start = self._checked(layers)
+        start = self.checked(layers)
         rates = tuple(rate / self.tau for rate in self._rates(len(start)))
         return descend(self.gradient, self.loss, start, method, steps, record_every, rates)
 
-    def _checked(self, layers: Sequence[Any]) -> Layers:
+    def checked(self, layers: Sequence[Any]) -> Chain:
+        """The layers as tensors, refused unless they follow one another and suit the task."""
         checked = tuple(as_tensor(layer, f"layers[{index}]") for index, layer in enumerate(layers))
         if not checked or any(layer.ndim < 2 for layer in checked):
             raise ShapeError("layers must be one or more matrices (..., out, in).")
@@ -126,16 +181,26 @@ class LinearNetworkFlow:
             raise ShapeError(f"layers must follow one another, first layer first; got shapes {sizes}.")
         if len({layer.shape[:-2] for layer in checked}) > 1:
             raise ShapeError("layers must share their batch axes.")
-        if self.inputs is not None and self.targets is not None:
-            expected = (self.targets.shape[-1], self.inputs.shape[-1])
-        else:
-            assert self.corr_yx is not None
-            expected = (self.corr_yx.shape[-2], self.corr_yx.shape[-1])
-        if (sizes[-1][0], sizes[0][1]) != expected:
+        expected = self._ends
+        if (sizes[0][1], sizes[-1][0]) != expected:
             raise ShapeError(
-                f"layers map {sizes[0][1]} to {sizes[-1][0]}; the task needs {expected[1]} to {expected[0]}."
+                f"layers map {sizes[0][1]} to {sizes[-1][0]}; the task needs {expected[0]} to {expected[1]}."
             )
         return checked
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """Numbers of inputs and outputs."""
+        if self.inputs is not None and self.targets is not None:
+            return int(self.inputs.shape[-1]), int(self.targets.shape[-1])
+        assert self.corr_yx is not None
+        return int(self.corr_yx.shape[-1]), int(self.corr_yx.shape[-2])
+
+    def _check_widths(self, widths: tuple[int, ...]) -> None:
+        for width in widths:
+            require_integer(width, "widths", at_least=1)
+        if len(widths) < 2 or (widths[0], widths[-1]) != self._ends:
+            raise ShapeError(f"widths must run from {self._ends[0]} inputs to {self._ends[1]} outputs; got {widths}.")
 
     def _rates(self, depth: int) -> tuple[float, ...]:
         rates = self.learning_rates or (1.0,) * depth
@@ -143,7 +208,7 @@ class LinearNetworkFlow:
             raise InvalidInput(f"learning_rates must have one entry per layer ({depth}); got {len(rates)}.")
         return rates
 
-    def _linear_gradient(self, layers: Sequence[Tensor]) -> Layers:
+    def _linear_gradient(self, layers: Sequence[Tensor]) -> Chain:
         assert self.corr_yx is not None
         below: list[Tensor | None] = [None]
         for layer in layers[:-1]:
@@ -156,7 +221,7 @@ class LinearNetworkFlow:
             signal = layer.mT @ signal
         return tuple(reversed(grads))
 
-    def _data_gradient(self, layers: Sequence[Tensor]) -> Layers:
+    def _data_gradient(self, layers: Sequence[Tensor]) -> Chain:
         assert self.inputs is not None
         states = self._forward(layers)
         signal = self._error(layers) / self.inputs.shape[0]
@@ -187,11 +252,3 @@ class LinearNetworkFlow:
         if self.activation == "relu":
             return (activated > 0).to(activated.dtype)
         return 1 - activated.square() if self.activation == "tanh" else torch.ones_like(activated)
-
-
-def chain_product(layers: Sequence[Tensor]) -> Float[Tensor, "*batch o i"]:
-    """The product ``W_L ... W_1`` of a chain of layers, first layer first."""
-    product = layers[0]
-    for layer in layers[1:]:
-        product = layer @ product
-    return product

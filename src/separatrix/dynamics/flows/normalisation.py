@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import NotConverged, unknown_name
+from separatrix.core import NotConverged, resolve
 
 SINKHORN_TOLERANCE = 1e-10
 SINKHORN_STEPS = 20_000
@@ -24,7 +24,8 @@ class AbstractNormalisation(abc.ABC):
     """Logits (..., n, n) to row-stochastic weights.
 
     For implementers: ``weights`` and its derivative ``tangent``. ``follows_logits`` is false when the weights do not
-    depend on the state, so that the derivative vanishes.
+    depend on the state, so that the derivative vanishes. A logit of -inf is hidden by a mask and must get no weight.
+    Pass an object to ``AttentionFlow(normalisation=...)``.
     """
 
     follows_logits: bool = True
@@ -152,11 +153,9 @@ NORMALISATIONS: dict[str, AbstractNormalisation] = {
 }
 
 
-def find_normalisation(name: str) -> AbstractNormalisation:
-    """A normalisation by name."""
-    if name not in NORMALISATIONS:
-        raise unknown_name("normalisation", name, NORMALISATIONS)
-    return NORMALISATIONS[name]
+def find_normalisation(given: str | AbstractNormalisation) -> AbstractNormalisation:
+    """A normalisation by name, or the given object."""
+    return resolve("normalisation", given, NORMALISATIONS, base=AbstractNormalisation)
 
 
 def _with_sizes(logits: Tensor, log_sizes: Tensor | None) -> Tensor:

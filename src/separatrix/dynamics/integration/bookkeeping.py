@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import final
 
 import torch
@@ -11,8 +10,10 @@ from torch import Tensor
 
 from separatrix.core import Outcome
 
-from ..flows.base import AbstractSphereFlow
-from .stepping import Pool
+from ..flows.base import AbstractFlow
+from .floquet import Floquet
+from .methods import AbstractMethod, Attempt
+from .pool import Pool
 from .trajectory import Trajectory
 
 
@@ -22,6 +23,7 @@ class Bookkeeping:
 
     def __init__(self, x0: Float[Tensor, "batch n d"], frames: Float[Tensor, " frames"] | None) -> None:
         count, device = len(x0), x0.device
+        self.start = x0
         self.final = x0.clone()
         self.outcome = torch.full((count,), int(Outcome.OUT_OF_STEPS), device=device)
         self.residual = torch.zeros(count, dtype=torch.float64, device=device)
@@ -30,9 +32,11 @@ class Bookkeeping:
         self.rejected = torch.zeros_like(self.steps)
         self.evaluations = torch.zeros_like(self.steps)
         self.saddles = torch.zeros_like(self.steps)
+        self.cycles: dict[int, Floquet] = {}
         self.frames = frames
         self.states = None if frames is None else x0.unsqueeze(1).repeat(1, len(frames), 1, 1)
-        self.next_frame = torch.zeros_like(self.steps)
+        # The start itself is already in place.
+        self.next_frame = self.steps + (0 if frames is None or not len(frames) else int(frames[0] == 0))
 
     def count_step(self, index: Tensor, accepted: Tensor, evaluations: int) -> None:
         """One attempted step of the trajectories ``index``."""
@@ -40,8 +44,24 @@ class Bookkeeping:
         self.rejected[index] += (~accepted).long()
         self.evaluations[index] += evaluations
 
-    def close(self, flow: AbstractSphereFlow, pool: Pool, tokens: Tensor, outcome: Outcome) -> None:
-        """The trajectories of a pool end at ``tokens``; frames after their end show the end."""
+    def pending(self, index: Tensor) -> Tensor:
+        """Which trajectories have frames still to come."""
+        if self.frames is None:
+            return torch.zeros(len(index), dtype=torch.bool, device=index.device)
+        return self.next_frame[index] < len(self.frames)
+
+    def next_time(self, index: Tensor) -> Tensor:
+        """Time of the next frame, infinite after the last."""
+        if self.frames is None:
+            return torch.full((len(index),), torch.inf, dtype=torch.float64, device=index.device)
+        padded = torch.cat([self.frames, self.frames.new_tensor([torch.inf])])
+        return padded[self.next_frame[index]]
+
+    def close(self, flow: AbstractFlow, pool: Pool, tokens: Tensor, outcome: Outcome) -> None:
+        """The trajectories of a pool end at ``tokens``.
+
+        Frames after their end show the end if they rest there, and NaN otherwise: those times were not reached.
+        """
         index = pool.index
         self.final[index] = tokens
         self.outcome[index] = int(outcome)
@@ -49,28 +69,42 @@ class Bookkeeping:
         self.residual[index] = flow.residual(tokens, pool.t)
         if self.states is not None:
             later = torch.arange(self.states.shape[1], device=index.device) >= self.next_frame[index].unsqueeze(-1)
-            self.states[index] = torch.where(later[..., None, None], tokens.unsqueeze(1), self.states[index])
+            rests = outcome in (Outcome.CONVERGED, Outcome.STALLED)
+            shown = tokens if rests else torch.full_like(tokens, torch.nan)
+            self.states[index] = torch.where(later[..., None, None], shown.unsqueeze(1), self.states[index])
 
-    def record(self, pool: Pool, t_before: Tensor, x_before: Tensor, v_before: Tensor) -> None:
-        """Fill the frames that the last step passed, by cubic Hermite interpolation."""
+    def record(
+        self,
+        flow: AbstractFlow,
+        method: AbstractMethod,
+        pool: Pool,
+        t_before: Tensor,
+        x_before: Tensor,
+        attempt: Attempt,
+    ) -> None:
+        """Fill the frames that the last step passed, by the dense output of the method."""
         if self.frames is None or self.states is None:
             return
         index, last = pool.index, len(self.frames) - 1
-        size = (pool.t - t_before).clamp_min(1e-300)
+        size = pool.t - t_before
         while True:
             frame = self.next_frame[index]
             time = self.frames[frame.clamp_max(last)]
-            due = (frame <= last) & (time <= pool.t)
+            due = (frame <= last) & (time <= pool.t) & (size > 0)
             if not bool(due.any()):
                 return
-            before = dataclasses.replace(pool, x=x_before, velocity=v_before).keep(due)
-            theta = ((time - t_before) / size).clamp(0, 1)[due]
-            self.states[index[due], frame[due]] = _hermite(before, pool.keep(due), theta, size[due])
+            if method.lands:
+                x = pool.x[due].double()
+            else:
+                theta = ((time - t_before) / size.clamp_min(1e-300))[due]
+                x = flow.project(method.between(x_before[due], attempt.part(due), size[due], theta))
+            self.states[index[due], frame[due]] = pool.keep(due).spread_out(x)
             self.next_frame[index[due]] += 1
 
     def result(self, shape: tuple[int, ...]) -> Trajectory:
         """Everything in the shape of the caller's batch."""
         n, d = self.final.shape[-2:]
+        frames = 0 if self.frames is None else len(self.frames)
         return Trajectory(
             final=self.final.reshape(*shape, n, d),
             outcome=self.outcome.reshape(shape),
@@ -81,14 +115,6 @@ class Bookkeeping:
             evaluations=self.evaluations.reshape(shape),
             saddles=self.saddles.reshape(shape),
             times=self.frames,
-            states=None if self.states is None else self.states.reshape(*shape, -1, n, d),
+            states=None if self.states is None else self.states.reshape(*shape, frames, n, d),
+            cycles=self.cycles,
         )
-
-
-def _hermite(before: Pool, after: Pool, theta: Tensor, size: Tensor) -> Tensor:
-    s, h = theta[:, None, None], size[:, None, None]
-    v0, v1 = h * before.velocity.double(), h * after.velocity.double()
-    a, b = before.x.double(), after.x.double()
-    x = (1 + 2 * s) * (1 - s) ** 2 * a + s * (1 - s) ** 2 * v0 + s**2 * (3 - 2 * s) * b + s**2 * (s - 1) * v1
-    x = x / torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    return x.gather(1, after.labels.unsqueeze(-1).expand(-1, -1, x.shape[-1]))

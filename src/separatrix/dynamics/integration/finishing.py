@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from typing import final
 
@@ -12,8 +13,8 @@ from torch import Tensor
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..equilibria.polishing import polish
 from ..equilibria.stability import cluster_stability, token_stability
-from ..flows.base import AbstractSphereFlow
-from ..flows.sphere import angles, normalise, tangent_part
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
+from ..flows.sphere import angles
 
 TOKEN_DISPLACEMENT = 0.15
 """Radians between a token and the equilibrium it is said to reach, which must be stable with contracting clusters."""
@@ -36,31 +37,84 @@ class Finish:
         return Finish(self.point[chosen], self.found[chosen], self.stable[chosen], self.unstable[chosen])
 
 
-def finish(
-    flow: AbstractSphereFlow,
-    x: Float[Tensor, "batch n d"],
-    reach: Float[Tensor, " batch"],
-    sizes: Float[Tensor, "batch n"] | None = None,
-) -> Finish:
-    """Equilibria beside states; rows within ``reach`` are taken to be on their way together.
+class AbstractFinisher(abc.ABC):
+    """What ends a trajectory before it has come to rest by itself."""
 
-    The number of clusters differs between elements, so elements with equal numbers are computed in one batch.
+    @abc.abstractmethod
+    def finish(
+        self,
+        flow: AbstractFlow,
+        x: Float[Tensor, "batch n d"],
+        ratio: Float[Tensor, " batch"],
+        extent: Float[Tensor, " batch"],
+        sizes: Float[Tensor, "batch n"] | None,
+    ) -> Finish:
+        """Equilibria beside states of relative speed ``ratio`` that have come a way of ``extent``."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class ClusterFinisher(AbstractFinisher):
+    """On the sphere: tokens that are on their way together are taken as one, then Newton's method.
+
+    Tokens closer than ``reach`` times the relative speed are taken to be on their way together. The number of clusters
+    differs between elements, so elements with equal numbers are computed in one batch.
     """
-    point, verdicts = torch.full_like(x, torch.nan), x.new_zeros(3, len(x), dtype=torch.bool)
-    if not flow.reducible:
-        labels = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
-        count = torch.full((len(x),), x.shape[1], device=x.device)
-    else:
-        clusters = find_clusters(x, reach)
-        labels, count = clusters.labels, clusters.count
-    for m, chosen in by_count(count):
-        if m * (x.shape[-1] - 1) > LARGEST_SYSTEM:
-            continue
-        own = flow.select((len(x),), chosen)
-        point[chosen], verdicts[:, chosen] = _finish_equal(
-            own, x[chosen], labels[chosen], m, None if sizes is None else sizes[chosen]
-        )
-    return Finish(point, *verdicts)
+
+    reach: float = 20.0
+
+    def finish(
+        self,
+        flow: AbstractFlow,
+        x: Float[Tensor, "batch n d"],
+        ratio: Float[Tensor, " batch"],
+        extent: Float[Tensor, " batch"],
+        sizes: Float[Tensor, "batch n"] | None,
+    ) -> Finish:
+        """The equilibrium of clusters beside each state, with its stability for all tokens."""
+        flow = require_sphere(flow, "ClusterFinisher")
+        point, verdicts = torch.full_like(x, torch.nan), x.new_zeros(3, len(x), dtype=torch.bool)
+        if not flow.reducible:
+            labels = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
+            count = torch.full((len(x),), x.shape[1], device=x.device)
+        else:
+            clusters = find_clusters(x, (self.reach * ratio).clamp(1e-3, 0.2))
+            labels, count = clusters.labels, clusters.count
+        for m, chosen in by_count(count):
+            if m * (x.shape[-1] - 1) > LARGEST_SYSTEM:
+                continue
+            own = flow.select((len(x),), chosen)
+            point[chosen], verdicts[:, chosen] = _finish_equal(
+                own, x[chosen], labels[chosen], m, None if sizes is None else sizes[chosen]
+            )
+        return Finish(point, *verdicts)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class NewtonFinisher(AbstractFinisher):
+    """Anywhere: Newton's method, accepted within a few times the distance that speed and derivative predict."""
+
+    margin: float = 5.0
+
+    def finish(
+        self,
+        flow: AbstractFlow,
+        x: Float[Tensor, "batch n d"],
+        ratio: Float[Tensor, " batch"],
+        extent: Float[Tensor, " batch"],
+        sizes: Float[Tensor, "batch n"] | None,
+    ) -> Finish:
+        """The equilibrium beside each state, with its stability."""
+        if x.shape[1] * x.shape[2] > LARGEST_SYSTEM:
+            nothing = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+            return Finish(torch.full_like(x, torch.nan), nothing, nothing, nothing)
+        size = torch.linalg.vector_norm(x, dim=-1).amax(dim=-1)
+        polished = polish(flow, x, max_displacement=self.margin * ratio * extent + 1e-12 * size)
+        safe = torch.where(polished.found[:, None, None], polished.point, x)
+        stability = token_stability(flow, safe)
+        found = polished.found
+        return Finish(polished.point, found, found & stability.stable, found & (stability.index > 0))
 
 
 def _finish_equal(
@@ -80,7 +134,7 @@ def _finish_equal(
     return torch.where(found[:, None, None], tokens, torch.nan), torch.stack([found, stable, unstable])
 
 
-def nudge(x: Float[Tensor, "batch n d"], size: float = 1e-6) -> Float[Tensor, "batch n d"]:
+def nudge(flow: AbstractFlow, x: Float[Tensor, "batch n d"], size: Tensor | float) -> Float[Tensor, "batch n d"]:
     """A fixed small tangent perturbation, the same for an element whatever else is in its batch.
 
     Its directions are cosines of incommensurable multiples of the indices, so that it has a component along every
@@ -90,4 +144,6 @@ def nudge(x: Float[Tensor, "batch n d"], size: float = 1e-6) -> Float[Tensor, "b
     i = torch.arange(n, dtype=x.dtype, device=x.device).unsqueeze(-1)
     j = torch.arange(d, dtype=x.dtype, device=x.device)
     pattern = torch.cos(1.0 + 12.9898 * i + 78.233 * j + 3.7 * i * j)
-    return normalise(x + size * tangent_part(x, pattern.expand_as(x)))
+    basis = flow.basis(x)
+    along = (basis @ (basis.mT @ pattern.unsqueeze(-1))).squeeze(-1)
+    return flow.project(x + torch.as_tensor(size, dtype=x.dtype, device=x.device)[..., None, None] * along)

@@ -1,85 +1,89 @@
-"""Integrate many trajectories on the sphere, each with its own step size and its own end.
-
-Trajectories are advanced in pools of equal row count, small enough for the cache. After every few steps the pools are
-sorted anew: finished trajectories leave, merged ones go to smaller pools, others fill the free places.
-"""
+"""Integrate many trajectories of any flow, each with its own step size and its own end."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections import defaultdict
-from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Outcome, ShapeError, as_tensor, require_integer, require_positive
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer, require_positive
 
-from ..flows.base import AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow
 from ..flows.sphere import check_tokens
-from .bookkeeping import Bookkeeping
-from .finishing import Finish, finish, nudge
-from .merging import merge
-from .stepping import Pool, Stepper, start_pool
-from .trajectory import Preset, Trajectory, find_preset
+from .control import DisplacementControl
+from .driver import Plan, Run
+from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
+from .merging import Merging
+from .methods import AbstractMethod, Rosenbrock
+from .orbits import close_orbits
+from .presets import Preset, chosen_accuracy, find_preset
+from .returns import Returns
+from .stopping import AbstractStop, Rest, Until
+from .tableau import Tableau
+from .trajectory import Trajectory
 
-ROUND = 12
-"""Steps between two sortings of the pools."""
+MERGE_DISTANCE = 1e-3
+"""Tokens closer than this, and than the tolerance, become one row where only the end of a trajectory is asked for."""
 
-POOL_ENTRIES = 160_000
-"""Attention weights of one pool: what stays in a second-level cache together with the slopes of a step."""
+PATIENCE, LONG_PATIENCE = 40, 160
+"""Steps, longer than most transients, after which trajectories are watched for a return; exact presets take more."""
 
-SINGLE_PRECISION_FLOOR = 1e-3
-"""Speed, in units of the rate, below which rounding in float32 would show."""
-
-REARM = 1e-3
-"""Speed, in units of the rate, at which a trajectory counts as having left a saddle."""
-
-MAX_SADDLES = 5
-REACH = 20.0
-"""Tokens closer than this multiple of the relative speed are taken to be on their way together."""
-
-FINISH_BATCH = 32
-"""Attempts to finish that are made together."""
-
-ATOL = {torch.float32: 1e-6, torch.float64: 1e-10}
-"""Absolute error per unit of time, in units of the rate."""
+EARLY_ELSEWHERE = 1e-3
+"""Relative speed at which a trajectory off the sphere is first attempted to be finished."""
 
 
 def integrate(
-    flow: AbstractSphereFlow,
+    flow: AbstractFlow,
     x0: object,
-    preset: str = "default",
+    preset: str | Preset = "default",
     *,
+    method: str | Tableau | AbstractMethod | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
     tol: float = 1e-6,
-    t_max: float | None = None,
+    t_max: float | Tensor | None = None,
     max_steps: int = 20_000,
     times: object | None = None,
     merging: bool = True,
     finishing: bool = True,
     normalise: bool = False,
 ) -> Trajectory:
-    """Follow tokens until they rest.
+    """Follow states until they rest, or to a time.
+
+    Trajectories on the sphere are followed until they rest or turn in a stable cycle, at most to ``t_max``. Those of
+    other flows are followed to ``t_max`` or the last of ``times`` if one of them is given, and until they rest or turn
+    otherwise. If the weights vary in time, one must be given.
 
     Args:
         flow: what moves them; its weights broadcast against the batch of ``x0``.
-        x0: starts (..., n, d) of unit tokens.
+        x0: starts (..., n, d); unit tokens on the sphere.
         preset: ``"fast"`` (for proportions over many starts), ``"default"`` or ``"reference"``.
-        tol: speed of the fastest token, in units of the spectral norm of V, at which a trajectory rests.
-        t_max: time limit; by default 400 over the gap between the two largest real parts of the eigenvalues of V (at
-            least a thousandth of its norm).
+        method: instead of the preset's: ``"bs32"``, ``"dp54"``, ``"tsit5"``, ``"dop853"``, ``"rodas4"`` (implicit, for
+            stiff flows), a ``Tableau``, or an object.
+        rtol: instead of the preset's relative tolerance: of the displacement of a step on the sphere, of the size of
+            every entry elsewhere.
+        atol: instead of the preset's absolute tolerance: per unit of time and rate on the sphere, of every entry
+            elsewhere.
+        tol: speed at which a trajectory rests: of the fastest token, in units of the spectral norm of V on the sphere;
+            elsewhere the estimated distance to the equilibrium over the way that was made.
+        t_max: time limit, one for all or one for each element of the batch. By default, on the sphere, 400 over the
+            gap between the two largest real parts of the eigenvalues of V that are not of one complex pair (at least
+            a thousandth of its norm).
         max_steps: attempted steps per trajectory.
-        times: increasing times at which states are kept (by cubic interpolation between steps).
+        times: increasing times at which states are kept. They are as accurate as the steps: by dense output of the
+            method, or because steps end there.
         merging: carry on tokens that contract to one place as one row.
-        finishing: end a trajectory at the stable equilibrium that Newton's method finds beside it, and perturb one
-            that rests on a saddle. Without it trajectories stop at ``tol`` or ``t_max`` and nothing else happens.
+        finishing: end a trajectory at the stable equilibrium that Newton's method finds beside it, or on the stable
+            cycle that it follows, and perturb one that rests on a saddle. Without it trajectories stop at ``tol`` or
+            ``t_max`` and nothing else happens.
         normalise: divide the starts by their lengths instead of refusing lengths other than one.
 
     Returns:
-        One outcome per trajectory: converged, out of steps (or time), stalled (slower than ``tol`` / 1e4 with no
-        equilibrium nearby), non-finite (the state is then NaN).
+        One outcome per trajectory: converged, cycle (``cycles`` has its Floquet multipliers), completed (the time that
+        was asked for, off the sphere), out of steps (or, on the sphere, out of time), stalled (slower than ``tol`` /
+        1e4 with no equilibrium nearby), non-finite (the state is then NaN).
 
     Cost: a few hundred velocities per trajectory; pools hold about 160000 attention weights at a time.
 
@@ -90,217 +94,134 @@ def integrate(
         >>> integrate(flow, random_tokens(6, 2, 10, generator=spawn(0))).ok
         True
     """
-    tokens = check_tokens(x0, "x0", normalised=normalise)
     settings = find_preset(preset)
-    _check_options(flow, tokens, tol, t_max, max_steps)
-    batch_shape = tuple(torch.broadcast_shapes(tokens.shape[:-2], flow.instances))
-    tokens = tokens.expand(*batch_shape, *tokens.shape[-2:]).double()
-    flat = tokens.reshape(-1, *tokens.shape[-2:])
+    states = _check_starts(flow, x0, normalised=normalise)
+    if not (tol >= 0 and math.isfinite(tol)):
+        raise InvalidInput(f"tol must be a number of at least 0; got {tol}.")
+    require_integer(max_steps, "max_steps", at_least=1)
+    shape = tuple(torch.broadcast_shapes(states.shape[:-2], flow.instances))
+    states = states.expand(*shape, *states.shape[-2:]).double()
+    flat = states.reshape(-1, *states.shape[-2:])
     frames = None if times is None else _check_times(times, flat)
-    if frames is not None and settings.early > tol:
-        settings = dataclasses.replace(settings, early=tol)  # frames show the motion, not Newton's jump
-    rules = _Rules(tol, t_max, max_steps, merging, finishing)
-    work = _Work(flow.to(torch.float64), batch_shape, flat, settings, rules, frames)
-    work.run()
-    return work.books.result(batch_shape)
+    double = flow.to(torch.float64)
+    limit, given = _limit(double, t_max, frames, shape, flat)
+    stop = _stop(flow, settings, tol, given=given, shown=frames is not None, finishing=finishing)
+    plan = _plan(flow, settings, stop, method, rtol, atol, max_steps, frames, merging=merging, finishing=finishing)
+    run = Run(double, shape, flat, plan, limit, frames)
+    run.run()
+    return run.books.result(shape)
 
 
-@final
-@dataclasses.dataclass(frozen=True)
-class _Rules:
-    """When a trajectory ends."""
+def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: int = 600) -> Trajectory:
+    """Follow states that seem to lie on a periodic orbit until they come back, and close the orbit.
 
-    tol: float
-    t_max: float | None
-    max_steps: int
-    merging: bool
-    finishing: bool
-
-
-@final
-class _Work:
-    """One call of ``integrate``: pools in waiting, trajectories that may have arrived, and the ledger."""
-
-    def __init__(
-        self,
-        flow: AbstractSphereFlow,
-        batch_shape: tuple[int, ...],
-        x0: Tensor,
-        preset: Preset,
-        rules: _Rules,
-        frames: Tensor | None,
-    ) -> None:
-        self.shape, self.preset, self.rules = batch_shape or (1,), preset, rules
-        self.flow = flow if flow.sizes is None else flow.with_sizes(None)
-        self.sizes = None if flow.sizes is None else flow.sizes.expand(*self.shape, x0.shape[1]).flatten(0, -2)
-        self.merging = rules.merging and flow.reducible
-        self.books = Bookkeeping(x0, frames)
-        self.rate = flow.rate.expand(self.shape).reshape(-1).clamp_min(1e-12)
-        limit = rules.t_max
-        self.limit = torch.full_like(self.rate, limit) if limit else _time_limit(flow, self.rate, self.shape)
-        self.waiting: dict[tuple[int, bool, torch.dtype], list[Pool]] = defaultdict(list)
-        self.resting: list[Pool] = []
-        threshold = self.rate * (max(preset.early, rules.tol) if rules.finishing else rules.tol)
-        for index in torch.arange(len(x0), device=x0.device).split(_pool_size(x0.shape[1])):
-            pool = self._start(x0[index], index, threshold[index])
-            early = (pool.speed < pool.threshold) & rules.finishing  # may have arrived before the first step
-            if bool(early.any()):
-                self.resting.append(pool.keep(early))
-            self._wait(pool.keep(~early).to(preset.transient))
-
-    def run(self) -> None:
-        """Advance pools, largest rows first, until nobody waits; attempts to finish are made in batches."""
-        while self.waiting or self.resting:
-            if self.resting and (not self.waiting or sum(len(part.index) for part in self.resting) >= FINISH_BATCH):
-                self._finish_resting()
-                continue
-            key = max(self.waiting, key=lambda kind: (kind[0], str(kind[2])))
-            for part in self._advance(self._take(key)):
-                self._wait(part)
-
-    def _flow_at(self, index: Tensor) -> AbstractSphereFlow:
-        """The flow of single tokens of some trajectories."""
-        return self.flow.select(self.shape, index)
-
-    def _sized_flow_at(self, index: Tensor) -> AbstractSphereFlow:
-        """The flow of the rows that the caller passed."""
-        flow = self._flow_at(index)
-        return flow if self.sizes is None else flow.with_sizes(self.sizes[index])
-
-    def _start(self, x: Tensor, index: Tensor, threshold: Tensor) -> Pool:
-        pool = start_pool(self._sized_flow_at(index), x, index, threshold, self.rate[index])
-        pool.sizes = None if self.sizes is None else self.sizes[index]
-        return pool
-
-    def _wait(self, pool: Pool) -> None:
-        if len(pool.index):
-            self.waiting[pool.x.shape[1], pool.sizes is not None, pool.x.dtype].append(pool)
-
-    def _take(self, key: tuple[int, bool, torch.dtype]) -> Pool:
-        """As many waiting trajectories of one kind as fit in a pool."""
-        limit = _pool_size(key[0])
-        pool = Pool.join(self.waiting.pop(key))
-        if len(pool.index) > limit:
-            self.waiting[key] = [pool.keep(slice(limit, None))]
-            pool = pool.keep(slice(0, limit))
-        return pool
-
-    def _advance(self, pool: Pool) -> list[Pool]:
-        """Some steps of one pool; returns what goes on."""
-        flow = self._flow_at(pool.index)
-        flow = (flow if pool.sizes is None else flow.with_sizes(pool.sizes.double())).to(pool.x.dtype)
-        pool.velocity = _velocity(flow, pool)
-        stepper = Stepper(self.preset.tableau, self.preset.rtol, ATOL[pool.x.dtype])
-        for _ in range(ROUND):
-            leaving = self._step(flow, stepper, pool)
-            if bool(leaving.any()):
-                self._leave(pool.keep(leaving))
-                stay = (~leaving).nonzero().squeeze(-1)
-                flow, pool = flow.select((len(leaving),), stay), pool.keep(stay)
-                if not len(stay):
-                    return []
-        if self.merging:
-            return [part for merged in merge(self._flow_at(pool.index), pool) for part in self._sorted(merged)]
-        return self._sorted(pool)
-
-    def _step(self, flow: AbstractSphereFlow, stepper: Stepper, pool: Pool) -> Tensor:
-        """One step; returns which trajectories need attention: at rest, out of time or steps, or not finite."""
-        index, t_before, rate = pool.index, pool.t, self.rate[pool.index]
-        accepted, x_before, v_before = stepper.step(flow, pool, self.limit[index], rate)
-        self.books.count_step(index, accepted, stepper.tableau.n_stages - 1)
-        self.books.record(pool, t_before, x_before, v_before)
-        speed = pool.speed.double()
-        rearmed = (pool.threshold == 0) & (speed > REARM * rate) & self.rules.finishing
-        pool.threshold = torch.where(rearmed, 0.3 * REARM * rate, pool.threshold)
-        out = (pool.t >= self.limit[index]) | (self.books.steps[index] >= self.rules.max_steps)
-        return (speed < pool.threshold) | out | ~torch.isfinite(speed) | (pool.h < 1e-12 / rate)
-
-    def _sorted(self, pool: Pool) -> list[Pool]:
-        """Trajectories too slow for single precision go on in double."""
-        if pool.x.dtype == torch.float64 or not len(pool.index):
-            return [pool]
-        slow = pool.speed.double() < SINGLE_PRECISION_FLOOR * self.rate[pool.index]
-        return [part for part in (pool.keep(~slow), pool.keep(slow).to(torch.float64)) if len(part.index)]
-
-    def _leave(self, pool: Pool) -> None:
-        """Close trajectories that are over; those that may have arrived wait for a common attempt to finish."""
-        broken = ~torch.isfinite(pool.speed) | (pool.h < 1e-12 / self.rate[pool.index])
-        resting = (pool.speed.double() < pool.threshold) & ~broken
-        self._close(pool.keep(broken), Outcome.NON_FINITE)
-        self._close(pool.keep(~broken & ~resting), Outcome.OUT_OF_STEPS)
-        if not self.rules.finishing:
-            self._close(pool.keep(resting), Outcome.CONVERGED)
-        elif bool(resting.any()):
-            self.resting.append(pool.keep(resting))
-
-    def _close(self, pool: Pool, outcome: Outcome, point: Tensor | None = None) -> None:
-        if len(pool.index):
-            tokens = pool.tokens() if point is None else point
-            tokens = torch.full_like(tokens, torch.nan) if outcome == Outcome.NON_FINITE else tokens
-            self.books.close(self._sized_flow_at(pool.index), pool, tokens, outcome)
-
-    def _finish_resting(self) -> None:
-        """Attempt to finish everybody who waits for it, in one batch, and send back those who must go on."""
-        parts, self.resting = self.resting, []
-        index = torch.cat([part.index for part in parts])
-        ratio = torch.cat([part.speed.double() for part in parts]) / self.rate[index]
-        tokens = torch.cat([part.tokens() for part in parts])
-        sizes = None if self.sizes is None else self.sizes[index]
-        found = finish(self._flow_at(index), tokens, (REACH * ratio).clamp(1e-3, 0.2), sizes)
-        start = 0
-        for part in parts:
-            here = slice(start, start + len(part.index))
-            self._settle(part, found[here], ratio[here])
-            start = here.stop
-
-    def _settle(self, pool: Pool, found: Finish, ratio: Tensor) -> None:
-        """End at stable equilibria, leave saddles, go on elsewhere with a lower threshold."""
-        tol = self.rules.tol
-        at_rest, stuck = ratio < tol, self.books.saddles[pool.index] >= MAX_SADDLES
-        done = found.stable | (at_rest & found.found & (~found.unstable | stuck))
-        stalled = ~found.found & (ratio < 1e-4 * tol)
-        leaves_saddle = at_rest & found.unstable & ~done
-        self._close(pool.keep(done), Outcome.CONVERGED, found.point[done])
-        self._close(pool.keep(stalled), Outcome.STALLED)
-        if bool(leaves_saddle.any()):
-            self._wait(self._restart(pool.keep(leaves_saddle), found.point[leaves_saddle]))
-        part = pool.keep(~done & ~stalled & ~leaves_saddle)
-        part.threshold = part.threshold * 0.3
-        for sorted_part in self._sorted(part):
-            self._wait(sorted_part)
-
-    def _restart(self, pool: Pool, point: Tensor) -> Pool:
-        """Beside the saddle, with all tokens apart; no attempt to finish until the trajectory has left."""
-        index = pool.index
-        self.books.saddles[index] += 1
-        fresh = self._start(nudge(point), index, torch.zeros_like(pool.t))
-        fresh.t = pool.t
-        return fresh
+    As ``integrate`` with an anchor at the start itself: the outcome is cycle where the state returns to within a tenth
+    of the extent of its loop and a closed orbit, stable or not, passes there.
+    """
+    double, settings = flow.to(torch.float64), find_preset("default")
+    limit = torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
+    method, control = chosen_accuracy(double, settings, None, None, None)
+    stop = Rest(1e-6, settings.early if isinstance(flow, AbstractSphereFlow) else EARLY_ELSEWHERE)
+    returns = Returns(patience=0, near=0.1, renew=False)
+    plan = Plan(method, control, stop, max_steps, _finisher(flow), returns=returns, closer=close_orbits, any_cycle=True)
+    run = Run(double, (len(x),), x.double(), plan, limit, None)
+    run.run()
+    return run.books.result((len(x),))
 
 
-def _velocity(flow: AbstractSphereFlow, pool: Pool) -> Tensor:
-    velocity, live = flow.velocity(pool.x, pool.t), pool.live
-    return velocity if live is None else velocity * live
+def _stop(flow: AbstractFlow, preset: Preset, tol: float, *, given: bool, shown: bool, finishing: bool) -> AbstractStop:
+    on_sphere = isinstance(flow, AbstractSphereFlow)
+    if given and not on_sphere:
+        return Until()
+    if not flow.autonomous:
+        raise InvalidInput("a flow with weights that vary in time never rests: give t_max or times.")
+    early = preset.early if on_sphere else EARLY_ELSEWHERE
+    return Rest(tol, tol if shown or not finishing else early)
 
 
-def _pool_size(rows: int) -> int:
-    return max(4, min(1024, POOL_ENTRIES // rows**2))
+def _finisher(flow: AbstractFlow) -> AbstractFinisher:
+    return ClusterFinisher() if isinstance(flow, AbstractSphereFlow) else NewtonFinisher()
+
+
+def _plan(
+    flow: AbstractFlow,
+    preset: Preset,
+    stop: AbstractStop,
+    method: str | Tableau | AbstractMethod | None,
+    rtol: float | None,
+    atol: float | None,
+    max_steps: int,
+    frames: Tensor | None,
+    *,
+    merging: bool,
+    finishing: bool,
+) -> Plan:
+    """The objects that follow and end the trajectories of a flow."""
+    found, control = chosen_accuracy(flow, preset, method, rtol, atol)
+    seeks = stop.sought and finishing
+    transient, merge, stiff = torch.float64, None, None
+    if isinstance(flow, AbstractSphereFlow) and isinstance(control, DisplacementControl):
+        shown = frames is not None or not finishing
+        distance = min(control.rtol, MERGE_DISTANCE) * (1e-3 if shown else 1.0)
+        merge = Merging(distance) if merging and flow.reducible else None
+        stiff = Rosenbrock() if method is None else None
+        transient = preset.transient if control.rtol >= 1e-4 and atol is None else torch.float64
+    return Plan(
+        method=found,
+        control=control,
+        stop=stop,
+        max_steps=max_steps,
+        finisher=_finisher(flow) if seeks else None,
+        merging=merge,
+        returns=Returns(LONG_PATIENCE if preset.exact else PATIENCE) if seeks else None,
+        closer=close_orbits if seeks else None,
+        stiff=stiff,
+        transient=transient,
+        jump=1e-2 * control.rtol if isinstance(control, DisplacementControl) else 0.0,
+    )
+
+
+def _limit(
+    flow: AbstractFlow, t_max: float | Tensor | None, frames: Tensor | None, shape: tuple[int, ...], x: Tensor
+) -> tuple[Float[Tensor, " batch"], bool]:
+    """Last time of each trajectory, and whether the caller gave it."""
+    on_sphere = isinstance(flow, AbstractSphereFlow)
+    if t_max is not None:
+        limit = as_tensor(t_max, "t_max", dtype=torch.float64)
+        for value in limit.reshape(-1).tolist():
+            require_positive(value, "t_max")
+        return limit.to(x.device).expand(shape).reshape(-1), True
+    if on_sphere:
+        assert isinstance(flow, AbstractSphereFlow)
+        rate = flow.rate.expand(shape or (1,)).reshape(-1).clamp_min(1e-12)
+        return _time_limit(flow, rate, shape or (1,)), False
+    last = torch.inf if frames is None else float(frames[-1])
+    return torch.full((len(x),), last, dtype=torch.float64, device=x.device), frames is not None
 
 
 def _time_limit(flow: AbstractSphereFlow, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
-    real = torch.linalg.eigvals(flow.value_sum).real.sort(dim=-1, descending=True).values
-    gap = (real[..., 0] - real[..., 1]).expand(shape).reshape(-1)
+    """400 over the spectral gap. A complex principal pair counts once: its tokens rotate, which is no slow decay."""
+    values = torch.linalg.eigvals(flow.value_sum)
+    order = values.real.argsort(dim=-1, descending=True)
+    real, imag = values.real.gather(-1, order), values.imag.gather(-1, order)
+    next_one = real[..., 1]
+    if real.shape[-1] > 2:
+        size = values.abs().amax(dim=-1)
+        next_one = torch.where(imag[..., 0].abs() > 1e-9 * size, real[..., 2], next_one)
+    gap = (real[..., 0] - next_one).expand(shape).reshape(-1)
     return 400 / torch.maximum(torch.minimum(gap, rate), 1e-3 * rate)
 
 
-def _check_options(flow: AbstractSphereFlow, x: Tensor, tol: float, t_max: float | None, max_steps: int) -> None:
-    if x.shape[-1] != flow.dim:
-        raise ShapeError(f"x0 must have tokens of dimension {flow.dim}; got shape {tuple(x.shape)}.")
-    if not (tol >= 0 and math.isfinite(tol)):
-        raise InvalidInput(f"tol must be a number of at least 0; got {tol}.")
-    if t_max is not None:
-        require_positive(t_max, "t_max")
-    require_integer(max_steps, "max_steps", at_least=1)
+def _check_starts(flow: AbstractFlow, x0: object, *, normalised: bool) -> Tensor:
+    if isinstance(flow, AbstractSphereFlow):
+        tokens = check_tokens(x0, "x0", normalised=normalised)
+        if tokens.shape[-1] != flow.dim:
+            raise ShapeError(f"x0 must have tokens of dimension {flow.dim}; got shape {tuple(tokens.shape)}.")
+        return tokens
+    states = as_tensor(x0, "x0")
+    if states.ndim < 2 or not states.shape[-1] * states.shape[-2]:
+        raise ShapeError(f"x0 must have shape (..., n, d), with n = 1 for a plain vector; got {tuple(states.shape)}.")
+    return flow.project(states.double()) if normalised else states
 
 
 def _check_times(times: object, x: Tensor) -> Float[Tensor, " frames"]:

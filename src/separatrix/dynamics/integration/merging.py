@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import final
 
 import torch
 from torch import Tensor
@@ -10,40 +11,48 @@ from torch import Tensor
 from ..equilibria.clusters import cluster_means, find_clusters, renumber
 from ..equilibria.stability import transversal_blocks
 from ..flows.base import AbstractSphereFlow
-from .stepping import Pool
+from .pool import Pool
 
-MERGE_DISTANCE = 1e-3
 ROW_COUNTS = (2, 4, 8, 16, 32, 64, 128, 256)
 """Rows of a merged pool: the smallest of these that holds the clusters of an element, so that it depends on nothing
 but the element itself."""
 
 
-def merge(flow: AbstractSphereFlow, pool: Pool) -> list[Pool]:
-    """Split off the trajectories whose tokens can be merged to half as many rows or fewer.
+@final
+@dataclasses.dataclass(frozen=True)
+class Merging:
+    """Tokens closer than ``distance`` become one row at their mean, if their cluster contracts.
 
-    Tokens closer than 1e-3 are merged if the cluster contracts: the symmetric part of its transversal block is
-    negative definite, so that every difference inside it decays from now on.
-
-    Args:
-        flow: the flow of the elements of this pool, one by one.
-        pool: trajectories in any precision.
+    A cluster contracts if the symmetric part of its transversal block is negative definite: then every difference
+    inside it decays from now on. Tokens move by at most ``distance`` when they are merged; where a trajectory is to be
+    shown, and not its end alone, that must lie below its tolerance.
     """
-    found = find_clusters(_live_rows(pool), MERGE_DISTANCE)
-    target = torch.tensor([_row_count(int(m)) for m in found.count.tolist()], device=pool.x.device)
-    ready = (target <= pool.x.shape[1] // 2) & (pool.threshold > 0)
-    if not bool(ready.any()):
-        return [pool]
-    chosen = ready.nonzero().squeeze(-1)
-    labels = _contracting(flow.select((len(pool.x),), chosen), pool.keep(chosen), found.labels[chosen])
-    rows = torch.tensor([_row_count(int(m)) for m in (labels.amax(dim=-1) + 1).tolist()], device=pool.x.device)
-    smaller = rows <= pool.x.shape[1] // 2
-    stay = torch.ones_like(ready)
-    stay[chosen[smaller]] = False
-    pools = [pool.keep(stay)] if bool(stay.any()) else []
-    for m in torch.unique(rows[smaller]).tolist():
-        of_size = (rows == m) & smaller
-        pools.append(_merged(pool.keep(chosen[of_size]), labels[of_size], int(m)))
-    return pools
+
+    distance: float
+
+    def merge(self, flow: AbstractSphereFlow, pool: Pool) -> list[Pool]:
+        """Split off the trajectories whose tokens can be merged to half as many rows or fewer.
+
+        Args:
+            flow: the flow of the elements of this pool, one by one.
+            pool: trajectories in any precision.
+        """
+        found = find_clusters(_live_rows(pool), self.distance)
+        target = torch.tensor([_row_count(int(m)) for m in found.count.tolist()], device=pool.x.device)
+        ready = (target <= pool.x.shape[1] // 2) & (pool.threshold > 0)
+        if not bool(ready.any()):
+            return [pool]
+        chosen = ready.nonzero().squeeze(-1)
+        labels = _contracting(flow.select((len(pool.x),), chosen), pool.keep(chosen), found.labels[chosen])
+        rows = torch.tensor([_row_count(int(m)) for m in (labels.amax(dim=-1) + 1).tolist()], device=pool.x.device)
+        smaller = rows <= pool.x.shape[1] // 2
+        stay = torch.ones_like(ready)
+        stay[chosen[smaller]] = False
+        pools = [pool.keep(stay)] if bool(stay.any()) else []
+        for m in torch.unique(rows[smaller]).tolist():
+            of_size = (rows == m) & smaller
+            pools.append(_merged(pool.keep(chosen[of_size]), labels[of_size], int(m)))
+        return pools
 
 
 def _row_count(m: int) -> int:
@@ -76,4 +85,5 @@ def _merged(pool: Pool, labels: Tensor, rows: int) -> Pool:
         velocity=torch.zeros_like(w),  # taken anew at the start of the next round
         labels=labels.gather(-1, pool.labels),
         sizes=sizes,
+        anchor=None,  # it had other rows
     )

@@ -1,4 +1,4 @@
-"""What an integration returns, and the presets that say how carefully it goes."""
+"""What an integration returns."""
 
 from __future__ import annotations
 
@@ -9,44 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.core import Outcome, Result, unknown_name
+from separatrix.core import Outcome, Result
 
-from .tableau import TSIT5, Tableau
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Preset:
-    """How carefully a trajectory is followed.
-
-    ``early`` is the speed, in units of the rate of the flow, at which the first attempt is made to finish by Newton's
-    method; an attempt succeeds only if a stable equilibrium lies beside the state. ``transient`` is the precision
-    down to a speed of 1e-3; the rest, and everything that decides, is float64.
-    """
-
-    name: str
-    rtol: float
-    tableau: Tableau
-    transient: torch.dtype
-    early: float
-
-
-PRESETS = {
-    preset.name: preset
-    for preset in (
-        Preset("fast", 2e-2, TSIT5, torch.float32, 1e-2),
-        Preset("default", 1e-3, TSIT5, torch.float32, 1e-2),
-        Preset("reference", 1e-5, TSIT5, torch.float64, 1e-6),
-    )
-}
-"""``fast`` for proportions, ``default`` for what an individual start does, ``reference`` to judge the others."""
-
-
-def find_preset(name: str) -> Preset:
-    """A preset by name."""
-    if name not in PRESETS:
-        raise unknown_name("preset", name, PRESETS)
-    return PRESETS[name]
+from .floquet import Floquet
 
 
 @final
@@ -56,7 +21,9 @@ class Trajectory(Result):
 
     ``final`` is the equilibrium that was reached (``outcome`` converged) or the last state; ``residual`` the speed of
     its fastest token and ``time`` when it was reached. ``times`` and ``states`` hold the frames that were asked for.
-    ``saddles`` counts equilibria with unstable directions that were visited and left.
+    ``saddles`` counts equilibria with unstable directions that were visited and left. ``cycles`` holds, by position
+    in the flattened batch, the certificate of every trajectory whose outcome is cycle; ``final`` then lies on the
+    orbit.
     """
 
     final: Float[Tensor, "*batch n d"]
@@ -69,6 +36,7 @@ class Trajectory(Result):
     saddles: Int[Tensor, "*batch"]
     times: Float[Tensor, " frames"] | None = None
     states: Float[Tensor, "*batch frames n d"] | None = None
+    cycles: dict[int, Floquet] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def converged(self) -> Tensor:
@@ -76,6 +44,15 @@ class Trajectory(Result):
         return self.outcome == Outcome.CONVERGED
 
     @property
+    def period(self) -> Float[Tensor, "*batch"]:
+        """Periods of the trajectories that end in a stable cycle; NaN elsewhere."""
+        periods = torch.full_like(self.time, torch.nan).reshape(-1)
+        for place, floquet in self.cycles.items():
+            periods[place] = floquet.period
+        return periods.reshape(self.time.shape)
+
+    @property
     def ok(self) -> bool:
-        """Whether every trajectory reached an equilibrium."""
-        return bool(self.converged.all())
+        """Whether every trajectory arrived: at an equilibrium, in a cycle, or at the time that was asked for."""
+        good = (self.outcome == Outcome.CONVERGED) | (self.outcome == Outcome.CYCLE)
+        return bool((good | (self.outcome == Outcome.COMPLETED)).all())

@@ -2,61 +2,46 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import require_integer, require_positive
+from separatrix.core import ShapeError, as_tensor, require_integer, require_positive
 
-from ..flows.base import AbstractSphereFlow
-from ..flows.sphere import check_tokens, normalise
-
-STEPS_PER_UNIT = 16
-"""Fixed steps of the fourth-order method per unit of 1 / rate."""
+from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ..flows.sphere import check_tokens
+from ..flows.variational import VariationalFlow
+from .driver import follow
 
 
 def flow_map(
-    flow: AbstractSphereFlow, x: Float[Tensor, "n d"], duration: float
+    flow: AbstractFlow, x: Float[Tensor, "n d"], duration: float
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m m"]]:
     """State after ``duration`` and the derivative of that state in the first one, (n d) x (n d).
 
-    Both are integrated together by a fixed-step fourth-order method, with the tangent vectors in their own
-    coordinates; directions off the sphere are not meaningful.
+    Both are integrated together by DOP853, with the tangent vectors in their own coordinates; on the sphere,
+    directions off it are not meaningful.
     """
+    require_positive(duration, "duration")
     n, d = x.shape
-    tangents = torch.eye(n * d, dtype=x.dtype, device=x.device).reshape(n * d, n, d)
-    end, moved = transport(flow, x, tangents, duration)
+    tangents = torch.eye(n * d, dtype=torch.float64, device=x.device).reshape(n * d, n, d)
+    end, moved = transport(flow.to(torch.float64), x.double(), tangents, duration)
     return end, moved.flatten(1).mT
 
 
 def transport(
-    flow: AbstractSphereFlow, x: Float[Tensor, "n d"], tangents: Float[Tensor, "k n d"], duration: float
+    flow: AbstractFlow, x: Float[Tensor, "n d"], tangents: Float[Tensor, "k n d"], duration: float, rtol: float = 1e-10
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "k n d"]]:
     """State and tangent vectors after ``duration``."""
-    count = max(8, math.ceil(STEPS_PER_UNIT * duration * float(flow.rate.max())))
-    h = duration / count
-    for _ in range(count):
-        k1, j1 = _field(flow, x, tangents)
-        k2, j2 = _field(flow, x + h / 2 * k1, tangents + h / 2 * j1)
-        k3, j3 = _field(flow, x + h / 2 * k2, tangents + h / 2 * j2)
-        k4, j4 = _field(flow, x + h * k3, tangents + h * j3)
-        x = normalise(x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
-        tangents = tangents + h / 6 * (j1 + 2 * j2 + 2 * j3 + j4)
-    return x, tangents
-
-
-def _field(flow: AbstractSphereFlow, x: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Velocity and its derivative in the directions u, from one evaluation of the pull."""
-    pull, dpull = flow.pull_and_jvp(x, u)
-    gamma = (x * pull).sum(dim=-1, keepdim=True)
-    inner = (x * dpull).sum(dim=-1, keepdim=True) + (u * pull).sum(dim=-1, keepdim=True)
-    return pull - gamma * x, dpull - gamma * u - inner * x
+    variational = VariationalFlow(flow, len(tangents))
+    start = variational.pack(x, tangents).unsqueeze(0)
+    span = torch.tensor([duration], dtype=torch.float64, device=x.device)
+    end = follow(variational, start, span, rtol=rtol, atol=1e-2 * rtol)
+    return variational.unpack(end.squeeze(0))
 
 
 def lyapunov_exponents(
-    flow: AbstractSphereFlow,
+    flow: AbstractFlow,
     x: object,
     *,
     count: int = 1,
@@ -69,23 +54,40 @@ def lyapunov_exponents(
         flow: the flow; constant weights, one instance.
         x: state (n, d); the transient should be over.
         count: how many exponents.
-        duration: averaging time, by default 50 over the rate of the flow.
+        duration: averaging time, by default 50 over the rate of the flow: the norm of V on the sphere, of the Jacobian
+            at x elsewhere.
         interval: time between two orthogonalisations, by default 1 over the rate.
     """
-    point = check_tokens(x, "x").double()
+    point = check_state(flow, x)
     flow = flow.to(torch.float64)
-    n, d = point.shape
-    count = min(require_integer(count, "count", at_least=1), n * (d - 1))
-    rate = float(flow.rate.max())
-    duration, interval = duration or 50 / rate, interval or 1 / rate
+    directions = torch.block_diag(*flow.basis(point)).mT
+    count = min(require_integer(count, "count", at_least=1), len(directions))
+    if duration is None or interval is None:
+        rate = rate_at(flow, point)
+        duration, interval = duration or 50 / rate, interval or 1 / rate
     require_positive(duration, "duration")
     require_positive(interval, "interval")
-    tangents = torch.block_diag(*flow.basis(point)).mT[:count].reshape(count, n, d)
+    tangents = directions[:count].reshape(count, *point.shape)
     total = torch.zeros(count, dtype=point.dtype, device=point.device)
     rounds = max(1, round(duration / interval))
     for _ in range(rounds):
-        point, tangents = transport(flow, point, tangents, interval)
+        point, tangents = transport(flow, point, tangents, interval, rtol=1e-7)
         q, r = torch.linalg.qr(tangents.flatten(1).mT)
         total = total + r.diagonal().abs().log()
-        tangents = q.mT.reshape(count, n, d)
+        tangents = q.mT.reshape(count, *point.shape)
     return (total / (rounds * interval)).sort(descending=True).values
+
+
+def check_state(flow: AbstractFlow, x: object) -> Float[Tensor, "n d"]:
+    """One state of a flow in float64, refused by name if it is none."""
+    state = check_tokens(x, "x") if isinstance(flow, AbstractSphereFlow) else as_tensor(x, "x")
+    if state.ndim != 2:
+        raise ShapeError(f"x must be one state (n, d); got shape {tuple(state.shape)}.")
+    return state.double()
+
+
+def rate_at(flow: AbstractFlow, x: Float[Tensor, "n d"]) -> float:
+    """The inverse of the shortest time scale of a flow at a state."""
+    if isinstance(flow, AbstractSphereFlow):
+        return float(flow.rate.max())
+    return max(float(torch.linalg.matrix_norm(flow.jacobian(x), ord=2)), 1e-280)

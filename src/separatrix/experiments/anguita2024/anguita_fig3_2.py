@@ -63,7 +63,7 @@ def run(cell: Cell) -> Payload:
         [_printed(float(t), float(a0), float(sk), args["balance"]) for a0, sk in zip(strengths[0], s, strict=True)]
         for t in path.times[1:6]
     ]
-    ode = flow.integrate((w1, w2), path.times[1:6], rtol=1e-11)
+    ode = dynamics.integrate_layers(flow, (w1, w2), path.times[1:6], rtol=1e-11)
     reference = (u.mT @ ode.product @ vh.mT).diagonal(dim1=-2, dim2=-1)
     return {
         "times": path.times, "task_s": s, "descent": strengths, "exact": exact, "leak": float(leak),

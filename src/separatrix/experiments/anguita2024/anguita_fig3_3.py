@@ -71,7 +71,7 @@ def run(cell: Cell) -> Payload:
         payload[f"{name} change"] = float(
             torch.linalg.matrix_norm(exact[-1] - exact[0]) / torch.linalg.matrix_norm(exact[0])
         )
-    ode = dynamics.LinearNetworkFlow(task.corr_yx).integrate((w1, w2), [0.05], rtol=1e-12, atol=1e-14)
+    ode = dynamics.integrate_layers(dynamics.LinearNetworkFlow(task.corr_yx), (w1, w2), [0.05], rtol=1e-12, atol=1e-14)
     stacked = torch.cat([ode.layers[0][0].mT, ode.layers[1][0]])
     reference = stacked @ stacked.mT
     left, bracket = theory.equal_size_parts(w1, w2, task.corr_yx, 0.05, args["balance"])

@@ -68,7 +68,9 @@ def run(cell: Cell) -> Payload:
     )
     if args["kind"] == "gaussian":
         w1, w2 = (args["value"] * torch.randn(8, 8, dtype=torch.float64, generator=generator) for _ in range(2))
-        path = dynamics.LinearNetworkFlow(task.corr_yx, task.corr_xx).integrate((w1, w2), times, rtol=1e-8, atol=1e-12)
+        path = dynamics.integrate_layers(
+            dynamics.LinearNetworkFlow(task.corr_yx, task.corr_xx), (w1, w2), times, rtol=1e-8, atol=1e-12
+        )
         stacked = torch.cat([path.layers[0][-1].mT, path.layers[1][-1]])
         gram, loss = stacked @ stacked.mT, path.loss
     else:

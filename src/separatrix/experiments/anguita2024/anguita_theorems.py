@@ -47,7 +47,9 @@ def _conservation(args: Mapping[str, Any], generator: Any) -> dict[str, float]:
     w1, w2 = (0.5 * torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in ((4, 3), (2, 4)))
     corr = torch.randn(2, 3, dtype=torch.float64, generator=generator)
     mixed = torch.randn(3, 6, dtype=torch.float64, generator=generator)
-    path = dynamics.LinearNetworkFlow(corr, mixed @ mixed.mT / 6).integrate((w1, w2), [0.0, 1.0, 5.0], rtol=1e-11)
+    path = dynamics.integrate_layers(
+        dynamics.LinearNetworkFlow(corr, mixed @ mixed.mT / 6), (w1, w2), [0.0, 1.0, 5.0], rtol=1e-11
+    )
     balance = matrices.balance_matrix(*path.layers)
     fit = matrices.fit_balance(w1, w2)
     grid = torch.linspace(-5, 5, 20001, dtype=torch.float64)

@@ -52,7 +52,7 @@ def run(cell: Cell) -> Payload:
     corr = torch.randn(len(balances), n_out, n_in, dtype=torch.float64, generator=generator)
     w1, w2 = matrices.balanced_pair(balances, n_in, n_hidden, n_out, scale=args["scale"], generator=generator)
     flow = theory.BalancedFlow(w1, w2, corr)
-    path = dynamics.LinearNetworkFlow(corr).integrate((w1, w2), args["times"], rtol=1e-12, atol=1e-14)
+    path = dynamics.integrate_layers(dynamics.LinearNetworkFlow(corr), (w1, w2), args["times"], rtol=1e-12, atol=1e-14)
     stacked = torch.cat([path.layers[0].mT, path.layers[1]], dim=-2)
     gram = stacked @ stacked.mT
     u, s, vh = torch.linalg.svd(corr, full_matrices=False)

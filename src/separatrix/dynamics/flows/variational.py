@@ -1,0 +1,84 @@
+"""A flow together with its tangent vectors, as one flow.
+
+    dx/dt = f(x),   du/dt = f'(x) u
+
+Integrating it gives flow maps with their derivatives, Floquet multipliers and Lyapunov exponents.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .base import AbstractFlow
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class VariationalFlow(AbstractFlow):
+    """A state of n tokens followed by ``count`` tangent vectors of n tokens each: (..., (1 + count) n, d).
+
+    Tangent vectors are carried in the coordinates of the whole space; those that start in the tangent space of a
+    constrained flow stay in it.
+
+    Cost of a velocity: one velocity and ``count`` Jacobian-vector products of the flow.
+    """
+
+    flow: AbstractFlow
+    count: int
+
+    @property
+    def autonomous(self) -> bool:  # type: ignore[override]
+        """As the flow."""
+        return self.flow.autonomous
+
+    @property
+    def instances(self) -> tuple[int, ...]:
+        """As the flow."""
+        return self.flow.instances
+
+    def pack(
+        self, x: Float[Tensor, "*batch n d"], tangents: Float[Tensor, "*batch count n d"]
+    ) -> Float[Tensor, "*batch rows d"]:
+        """State and tangent vectors as one state."""
+        return torch.cat([x, tangents.flatten(-3, -2)], dim=-2)
+
+    def unpack(
+        self, state: Float[Tensor, "*batch rows d"]
+    ) -> tuple[Float[Tensor, "*batch n d"], Float[Tensor, "*batch count n d"]]:
+        """State and tangent vectors of a packed state."""
+        n = state.shape[-2] // (1 + self.count)
+        return state[..., :n, :], state[..., n:, :].unflatten(-2, (self.count, n))
+
+    def velocity(self, x: Float[Tensor, "*batch rows d"], t: Tensor | None = None) -> Float[Tensor, "*batch2 rows d"]:
+        """Velocity of the state and of its tangent vectors."""
+        state, tangents = self.unpack(x)
+        velocity, change = self.flow.velocity_and_jvp(state, tangents.movedim(-3, 0), t)
+        return self.pack(velocity, change.movedim(0, -3))
+
+    def jvp(
+        self, x: Float[Tensor, "*batch rows d"], u: Float[Tensor, "*batch2 rows d"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch3 rows d"]:
+        """Derivative of the velocity, by differentiating the flow's own derivative automatically."""
+        shape = torch.broadcast_shapes(x.shape, u.shape)
+        along: Tensor = torch.autograd.functional.jvp(
+            lambda state: self.velocity(state, t), x.expand(shape).contiguous(), u.expand(shape).contiguous()
+        )[1]
+        return along
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> VariationalFlow:
+        """The flow of some elements of a flattened batch."""
+        return VariationalFlow(self.flow.select(batch_shape, index), self.count)
+
+    def to(self, dtype: torch.dtype) -> VariationalFlow:
+        """The same flow computing in another precision."""
+        return VariationalFlow(self.flow.to(dtype), self.count)
+
+    def project(self, x: Float[Tensor, "*batch rows d"]) -> Float[Tensor, "*batch rows d"]:
+        """Nearest admissible state; tangent vectors stay as they are."""
+        n = x.shape[-2] // (1 + self.count)
+        return torch.cat([self.flow.project(x[..., :n, :]), x[..., n:, :]], dim=-2)

@@ -1,0 +1,82 @@
+"""How carefully a trajectory is followed, by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+import torch
+
+from separatrix.core import InvalidInput, require_positive, resolve
+
+from ..flows.base import AbstractFlow, AbstractSphereFlow
+from .control import AbstractControl, DisplacementControl, ScaledControl
+from .methods import AbstractMethod, find_method
+from .tableau import Tableau
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Accuracy:
+    """A method with its tolerances."""
+
+    method: str | Tableau | AbstractMethod
+    rtol: float
+    atol: float | None = None
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """Accuracy on the sphere, where errors are judged by displacements, and elsewhere, where they are judged by sizes.
+
+    ``early`` is the relative speed at which the first attempt is made to finish by Newton's method; an attempt
+    succeeds only if a stable equilibrium lies beside the state. ``transient`` is the precision on the sphere down to a
+    speed of 1e-3; the rest, and everything that decides, is float64. ``exact`` presets take many small steps.
+    """
+
+    name: str
+    sphere: Accuracy
+    free: Accuracy
+    transient: torch.dtype
+    early: float
+    exact: bool = False
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset("fast", Accuracy("tsit5", 2e-2), Accuracy("tsit5", 1e-4, 1e-7), torch.float32, 1e-2),
+        Preset("default", Accuracy("tsit5", 1e-3), Accuracy("tsit5", 1e-6, 1e-9), torch.float32, 1e-2),
+        Preset("reference", Accuracy("tsit5", 1e-5), Accuracy("dop853", 1e-10, 1e-12), torch.float64, 1e-6, True),
+    )
+}
+"""``fast`` for proportions, ``default`` for what an individual start does, ``reference`` to judge the others."""
+
+
+def find_preset(given: str | Preset) -> Preset:
+    """A preset by name, or the given one."""
+    return resolve("preset", given, PRESETS, base=Preset)
+
+
+def chosen_accuracy(
+    flow: AbstractFlow,
+    preset: Preset,
+    method: str | Tableau | AbstractMethod | None,
+    rtol: float | None,
+    atol: float | None,
+) -> tuple[AbstractMethod, AbstractControl]:
+    """Method and step control of a preset for a flow, with what the caller overrides."""
+    own = preset.sphere if isinstance(flow, AbstractSphereFlow) else preset.free
+    for value, name in ((rtol, "rtol"), (atol, "atol")):
+        if value is not None:
+            require_positive(value, name)
+    found = find_method(own.method if method is None else method)
+    if found.name == "rodas4" and not flow.autonomous:
+        raise InvalidInput("method 'rodas4' needs a flow whose weights do not vary in time; take 'tsit5' or 'dop853'.")
+    rtol = own.rtol if rtol is None else rtol
+    atol = own.atol if atol is None else atol
+    if isinstance(flow, AbstractSphereFlow):
+        return found, DisplacementControl(rtol, atol)
+    assert atol is not None
+    return found, ScaledControl(rtol, atol)

@@ -1,0 +1,138 @@
+"""A four-method flow of a stranger gets everything: integration, equilibria, cycles, exponents."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from separatrix.core import InvalidInput, Outcome
+from separatrix.dynamics import (
+    census,
+    classify,
+    cluster_flow,
+    find_equilibria,
+    find_periods,
+    find_polygonal,
+    integrate,
+    limit_cycle,
+    lyapunov_exponents,
+    metastability_record,
+    polish,
+)
+from stranger_flows import Lorenz, VanDerPol
+
+WINGS = math.sqrt(8 / 3 * 27)
+
+
+def vdp(mu: float = 1.0) -> VanDerPol:
+    return VanDerPol(torch.tensor(mu, dtype=torch.float64))
+
+
+class Decay(VanDerPol):
+    """Van der Pol backwards in sign of the damping: everything inside the cycle falls to the origin."""
+
+    def __init__(self, mu: torch.Tensor | None = None) -> None:
+        super().__init__(torch.tensor(-0.5, dtype=torch.float64) if mu is None else mu)
+
+
+def test_a_motion_that_decays_ends_at_its_equilibrium() -> None:
+    run = integrate(Decay(), torch.tensor([[[0.5, 0.0]], [[0.0, -1.0]]]).double())
+    assert run.outcome.tolist() == [Outcome.CONVERGED] * 2
+    assert run.final.abs().max() < 1e-12
+    assert int(run.steps.max()) < 200
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_rest_does_not_depend_on_the_units(scale: float) -> None:
+    class Scaled(Lorenz):
+        def velocity(self, x: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+            return -0.7 * (x - scale) - 0.1 * (x - scale).flip(-1)
+
+        def jvp(self, x: torch.Tensor, u: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+            return -0.7 * u - 0.1 * u.flip(-1)
+
+    start = torch.tensor([[3.0, -2.0, 0.5]]).double() * scale
+    run = integrate(Scaled(), start, atol=1e-9 * scale)
+    assert int(run.outcome) == Outcome.CONVERGED
+    assert (run.final / scale - 1).abs().max() < 1e-10
+
+
+def test_a_start_on_a_saddle_leaves_it() -> None:
+    run = integrate(vdp(), torch.zeros(1, 2).double())
+    assert int(run.saddles) == 1
+    assert int(run.outcome) == Outcome.CYCLE
+
+
+def test_an_oscillator_ends_in_its_cycle() -> None:
+    run = integrate(vdp(), torch.tensor([[[0.1, 0.0]], [[3.0, 1.0]]]).double())
+    assert run.outcome.tolist() == [Outcome.CYCLE] * 2
+    # period of the Van der Pol oscillator at mu = 1, to nine digits
+    torch.testing.assert_close(run.period, torch.full((2,), 6.66328686).double(), rtol=0, atol=1e-6)
+    assert all(floquet.stable for floquet in run.cycles.values())
+
+
+def test_limit_cycles_have_a_period_and_multipliers() -> None:
+    point = integrate(vdp(), torch.tensor([[1.0, 0.0]]).double(), t_max=60.0).final
+    cycle = limit_cycle(vdp(), point)
+    assert cycle.outcome == Outcome.CYCLE
+    assert cycle.stable
+    assert cycle.period == pytest.approx(6.66328686, abs=1e-6)
+    # Liouville: the product of the multipliers is the exponential of the divergence along the orbit.
+    times = torch.linspace(0, cycle.period, 401, dtype=torch.float64)
+    states = integrate(vdp(), cycle.point, rtol=1e-8, times=times).states
+    assert states is not None
+    divergence = torch.trapezoid(1 - states[:, 0, 0].square(), times)
+    assert float(cycle.multipliers.prod().real) == pytest.approx(float(divergence.exp()), rel=1e-4)
+    assert find_periods(vdp(), point.unsqueeze(0)).tolist() == pytest.approx([cycle.period], abs=1e-6)
+
+
+def test_states_are_classified() -> None:
+    cycle = integrate(vdp(), torch.tensor([[1.0, 0.0]]).double(), t_max=60.0).final
+    states = torch.stack([torch.full((1, 2), 1e-4).double(), cycle])
+    origin, turning = classify(vdp(), states)
+    assert (origin.kind, origin.stable, origin.index) == ("equilibrium", False, 2)
+    assert (turning.kind, turning.stable) == ("cycle", True)
+
+
+def test_equilibria_of_the_lorenz_flow_are_found(generator: torch.Generator) -> None:
+    starts = 20 * torch.randn(6, 1, 3, generator=generator, dtype=torch.float64)
+    found = find_equilibria(Lorenz(), starts=starts)
+    points = sorted([round(value, 6) for value in item.clusters.flatten().tolist()] for item in found)
+    wing = WINGS
+    expected = sorted([[-wing, -wing, 27.0], [0.0, 0.0, 0.0], [wing, wing, 27.0]])
+    assert [pytest.approx(point, abs=1e-6) for point in expected] == points
+    assert {item.index for item in found} == {1, 2}
+    assert not find_equilibria(Lorenz(), starts=starts, known=found)
+
+
+def test_newton_finds_the_equilibrium_beside_a_state() -> None:
+    polished = polish(Lorenz(), torch.tensor([[[8.0, 8.0, 26.0]], [[0.1, 0.2, -0.1]]]).double())
+    assert bool(polished.found.all())
+    assert float(polished.point[0, 0, 0]) == pytest.approx(WINGS, abs=1e-10)
+    near = polish(Lorenz(), torch.tensor([[8.0, 8.0, 26.0]]).double(), max_displacement=0.1)
+    assert not bool(near.found)
+
+
+def test_chaos_has_the_known_exponents() -> None:
+    point = integrate(Lorenz(), torch.tensor([[1.0, 1.0, 20.0]]).double(), t_max=10.0).final
+    exponents = lyapunov_exponents(Lorenz(), point, count=3, duration=20.0, interval=0.5)
+    assert exponents.tolist() == pytest.approx([0.906, 0.0, -14.57], abs=0.4)  # averages over 20 time units
+    assert float(exponents.sum()) == pytest.approx(-(10 + 1 + 8 / 3), rel=1e-4)  # the divergence is constant
+
+
+def test_what_needs_the_sphere_says_so(generator: torch.Generator) -> None:
+    x = torch.eye(3).double()
+    refusals = {
+        "census": lambda: census([Lorenz()], n_tokens=2, n_starts=2, seed=0),
+        "cluster_flow": lambda: cluster_flow(Lorenz(), torch.ones(2)),
+        "find_polygonal": lambda: find_polygonal(Lorenz(), x),
+        "metastability_record": lambda: metastability_record(Lorenz(), x, t_max=1.0),
+        "polish with sizes": lambda: polish(Lorenz(), x, torch.ones(3)),
+    }
+    for name, call in refusals.items():
+        with pytest.raises(InvalidInput, match=f"{name} needs a flow on the sphere .*got Lorenz"):
+            call()
+    with pytest.raises(InvalidInput, match=r"off the sphere needs starts \(batch, n, d\)"):
+        find_equilibria(Lorenz(), 3, generator=generator)

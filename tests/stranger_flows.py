@@ -1,0 +1,132 @@
+"""Flows and a normalisation as a stranger writes them: from the notes to implementers alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from separatrix.dynamics import AbstractFlow, AbstractNormalisation, AbstractSphereFlow
+
+
+class Lorenz(AbstractFlow):
+    """Four methods and no more."""
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        a, b, c = x.unbind(-1)
+        return torch.stack([10 * (b - a), a * (28 - c) - b, a * b - 8 / 3 * c], dim=-1)
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        a, b, c = x.unbind(-1)
+        p, q, r = u.unbind(-1)
+        return torch.stack([10 * (q - p), p * (28 - c) - a * r - q, p * b + a * q - 8 / 3 * r], dim=-1)
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Lorenz:
+        return self
+
+    def to(self, dtype: torch.dtype) -> Lorenz:
+        return self
+
+
+class VanDerPol(AbstractFlow):
+    """One oscillator per weight instance; ``jvp`` without the optional time."""
+
+    def __init__(self, mu: Tensor) -> None:
+        self.mu = mu
+
+    @property
+    def instances(self) -> tuple[int, ...]:
+        return tuple(self.mu.shape)
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        a, b = x[..., 0, 0], x[..., 0, 1]
+        return torch.stack([b, self.mu * (1 - a * a) * b - a], dim=-1).unsqueeze(-2)
+
+    def jvp(self, x: Tensor, u: Tensor) -> Tensor:  # type: ignore[override]
+        a, b, p, q = x[..., 0, 0], x[..., 0, 1], u[..., 0, 0], u[..., 0, 1]
+        return torch.stack([q, self.mu * ((1 - a * a) * q - 2 * a * b * p) - p], dim=-1).unsqueeze(-2)
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> VanDerPol:
+        return VanDerPol(self.mu.expand(batch_shape).flatten()[index])
+
+    def to(self, dtype: torch.dtype) -> VanDerPol:
+        return VanDerPol(self.mu.to(dtype))
+
+
+class Pendulum(AbstractFlow):
+    """Damped, forced from outside: its velocity depends on time."""
+
+    autonomous = False
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        assert t is not None
+        angle, speed = x[..., 0], x[..., 1]
+        return torch.stack([speed, torch.cos(t).unsqueeze(-1) - angle.sin() - 0.3 * speed], dim=-1)
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        return torch.stack([u[..., 1], -x[..., 0].cos() * u[..., 0] - 0.3 * u[..., 1]], dim=-1)
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Pendulum:
+        return self
+
+    def to(self, dtype: torch.dtype) -> Pendulum:
+        return self
+
+
+class CubicMean(AbstractSphereFlow):
+    """Tokens on the sphere, pulled by V times the mean of x |x . a|^2: neither attention nor Oja."""
+
+    def __init__(self, value: Tensor, sizes: Tensor | None = None) -> None:
+        self.value, self._sizes = value, sizes
+
+    def _shares(self, x: Tensor) -> Tensor:
+        sizes = torch.ones_like(x[..., 0]) if self._sizes is None else self._sizes
+        return (sizes / sizes.sum(dim=-1, keepdim=True)).unsqueeze(-1)
+
+    def pull(self, x: Tensor) -> Tensor:
+        mean = (self._shares(x) * x * (1 + x[..., :1].square())).sum(dim=-2, keepdim=True)
+        return mean @ self.value.mT
+
+    def pull_and_jvp(self, x: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+        change = u * (1 + x[..., :1].square()) + 2 * x * x[..., :1] * u[..., :1]
+        return self.pull(x), (self._shares(x) * change).sum(dim=-2, keepdim=True) @ self.value.mT
+
+    @property
+    def value_sum(self) -> Tensor:
+        return self.value
+
+    @property
+    def reducible(self) -> bool:
+        return True
+
+    @property
+    def sizes(self) -> Tensor | None:
+        return self._sizes
+
+    def with_sizes(self, sizes: Tensor | None) -> CubicMean:
+        return CubicMean(self.value, sizes)
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> CubicMean:
+        sizes = self._sizes
+        if sizes is not None and sizes.ndim > 1:
+            sizes = sizes.expand(*batch_shape, sizes.shape[-1]).flatten(0, -2)[index]
+        return CubicMean(self.value, sizes)
+
+    def to(self, dtype: torch.dtype) -> CubicMean:
+        return CubicMean(self.value.to(dtype), None if self._sizes is None else self._sizes.to(dtype))
+
+
+class Tempered(AbstractNormalisation):
+    """Half of a softmax at twice the temperature, half of it uniform over what is visible."""
+
+    def weights(self, logits: Tensor, log_sizes: Tensor | None) -> Tensor:
+        return 0.5 * self._soft(logits / 2, log_sizes) + 0.5 * self._soft(torch.zeros_like(logits), log_sizes, logits)
+
+    def tangent(self, attention: Tensor, dlogits: Tensor, log_sizes: Tensor | None) -> Tensor:
+        visible = torch.where(attention > 0, torch.zeros_like(attention), -torch.inf)
+        soft = 2 * attention - self._soft(torch.zeros_like(attention), log_sizes, visible)
+        weighted = soft * dlogits / 2
+        return 0.5 * (weighted - soft * weighted.sum(dim=-1, keepdim=True))
+
+    def _soft(self, logits: Tensor, log_sizes: Tensor | None, mask: Tensor | None = None) -> Tensor:
+        hidden = logits if mask is None else torch.where(torch.isneginf(mask), mask, logits)
+        return torch.softmax(hidden if log_sizes is None else hidden + log_sizes.unsqueeze(-2), dim=-1)
