@@ -8,22 +8,23 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers import seeded
 from separatrix.dynamics import AbstractSphereFlow, AttentionFlow, OjaFlow, random_tokens, tangent_basis
 
 DIM, N_TOKENS = 4, 5
 
 
 def matrices(*shape: int, seed: int) -> Tensor:
-    return torch.randn(*shape, DIM, DIM, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(*shape, DIM, DIM, generator=seeded(seed), dtype=torch.float64)
 
 
 def mask() -> Tensor:
-    open_ = torch.rand(N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(5)) < 0.5
+    open_ = torch.rand(N_TOKENS, N_TOKENS, generator=seeded(5)) < 0.5
     return open_ | torch.eye(N_TOKENS, dtype=torch.bool)
 
 
 def bias() -> Tensor:
-    return torch.randn(N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    return torch.randn(N_TOKENS, N_TOKENS, generator=seeded(6), dtype=torch.float64)
 
 
 SIZES = torch.tensor([3.0, 1.0, 2.5, 1.0, 7.0], dtype=torch.float64)
@@ -79,7 +80,7 @@ def test_dense_jacobian_agrees_with_automatic_differentiation(flow: AbstractSphe
 
 
 def test_jvp_agrees_with_central_differences(flow: AbstractSphereFlow, state: Tensor) -> None:
-    u = torch.randn(state.shape, generator=torch.Generator().manual_seed(9), dtype=state.dtype)
+    u = torch.randn(state.shape, generator=seeded(9), dtype=state.dtype)
     h = 1e-4
     # Richardson extrapolation of central differences: truncation h^4, rounding 1e-16 / h times the Sinkhorn error.
     coarse = (flow.velocity(state + 2 * h * u) - flow.velocity(state - 2 * h * u)) / (4 * h)
@@ -89,7 +90,7 @@ def test_jvp_agrees_with_central_differences(flow: AbstractSphereFlow, state: Te
 
 def test_dense_jacobian_agrees_with_jvp_in_both_spaces(flow: AbstractSphereFlow, state: Tensor) -> None:
     x, basis = state, tangent_basis(state)
-    c = torch.randn(*x.shape[:-1], DIM - 1, generator=torch.Generator().manual_seed(8), dtype=x.dtype)
+    c = torch.randn(*x.shape[:-1], DIM - 1, generator=seeded(8), dtype=x.dtype)
     u = (basis @ c.unsqueeze(-1)).squeeze(-1)
     along = flow.jvp(x, u)
     ambient = (flow.jacobian(x, "ambient") @ u.flatten(-2).unsqueeze(-1)).squeeze(-1)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.matrices.ensembles import (
     ENSEMBLES,
@@ -50,7 +51,7 @@ def test_mean_squared_singular_value_is_weight_var(ensemble: AbstractEnsemble, g
 
 def test_same_seed_gives_the_same_bits_in_every_dtype(ensemble: AbstractEnsemble) -> None:
     draws = [
-        ensemble.sample(8, 1.0, generator=torch.Generator().manual_seed(5), dtype=dtype)
+        ensemble.sample(8, 1.0, generator=seeded(5), dtype=dtype)
         for dtype in (torch.float64, torch.float64, torch.float32)
     ]
     assert torch.equal(draws[0], draws[1])
@@ -66,8 +67,8 @@ def test_global_generator_is_untouched(ensemble: AbstractEnsemble, generator: to
 
 def test_batched_scales_act_on_their_own_matrix(ensemble: AbstractEnsemble) -> None:
     scales = torch.tensor([0.25, 4.0], dtype=torch.float64)
-    both = ensemble.sample(10, scales, generator=torch.Generator().manual_seed(1), batch=(2,))
-    unit = ensemble.sample(10, 1.0, generator=torch.Generator().manual_seed(1), batch=(2,))
+    both = ensemble.sample(10, scales, generator=seeded(1), batch=(2,))
+    unit = ensemble.sample(10, 1.0, generator=seeded(1), batch=(2,))
     torch.testing.assert_close(both, unit * scales.sqrt()[:, None, None])
 
 
@@ -100,7 +101,7 @@ def test_structure_of_the_symmetric_families(generator: torch.Generator) -> None
 @settings(max_examples=20, deadline=None)
 @given(width=st.integers(1, 7), rows=st.integers(1, 7), seed=st.integers(0, 1000))
 def test_orthogonal_families_are_isometries(width: int, rows: int, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     matrix = RectangularOrthogonal("isometry").sample(rows, width, 1.0, generator=generator)
     small = matrix @ matrix.mT if rows <= width else matrix.mT @ matrix
     torch.testing.assert_close(small, torch.eye(min(rows, width), dtype=torch.float64))
@@ -207,8 +208,8 @@ def test_tridiagonal_sampler_has_the_moments_of_dense_matrices(generator: torch.
 
 
 def test_cosines_give_the_moduli_of_one_minus_an_orthogonal_matrix() -> None:
-    cosines = haar_cosines(12, generator=torch.Generator().manual_seed(3))
-    orthogonal = Haar().sample(12, 1.0, generator=torch.Generator().manual_seed(3))
+    cosines = haar_cosines(12, generator=seeded(3))
+    orthogonal = Haar().sample(12, 1.0, generator=seeded(3))
     moduli = torch.linalg.svdvals(torch.eye(12, dtype=torch.float64) - 0.6 * orthogonal).square().sort().values
     torch.testing.assert_close((1 + 0.36 - 1.2 * cosines).sort().values, moduli)
 
