@@ -14,7 +14,7 @@ TOP = [PROJECT / name for name in ("README.md", "CONTRIBUTING.md")]
 PAGES = sorted([*TOP, *(PROJECT / "docs").rglob("*.md")])
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
 DOTTED = re.compile(r"\bseparatrix(?:\.[A-Za-z_]\w*)+")
-FILE = re.compile(rf"(?<![\w/.])(?:src|tests|docs|benchmarks|results|\.github|{'|'.join(ROOMS)})/[\w./<>*-]*\w")
+FILE = re.compile(rf"(?<![\w/.])(?:src|tests|docs|benchmarks|results|\.github|{'|'.join(ROOMS)})/[\w./<>*-]*[\w>]")
 EXPLANATION = re.compile(r"\b(?:explanation|how-to|decisions)/[\w-]+")
 
 
