@@ -7,8 +7,10 @@ import hypothesis
 import pytest
 import torch
 
+import shape_checks
 from helpers import seeded, use_seed
 
+shape_checks.install()
 torch.set_num_threads(1)
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
 # (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
@@ -34,6 +36,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if number and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(number)
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
+
+
+def pytest_runtest_setup() -> None:
+    shape_checks.begin_test()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
