@@ -23,11 +23,12 @@ def commands_page() -> str:
 
 
 def _leaves(command: Any, words: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
-    """Commands that do something: groups are walked into."""
-    inner = getattr(command, "commands", None)
-    if inner is None:
+    """Commands that do something: groups are walked into, by asking, because a group may import them only then."""
+    if not hasattr(command, "list_commands"):
         return [(words, command)]
-    return [leaf for name in inner for leaf in _leaves(inner[name], (*words, name))]
+    context = command.make_context(" ".join(words), [], resilient_parsing=True)
+    inner = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    return [leaf for name, found in inner.items() for leaf in _leaves(found, (*words, name))]
 
 
 def _part(words: tuple[str, ...], command: Any) -> list[str]:

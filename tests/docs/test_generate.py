@@ -41,7 +41,16 @@ def experiment(version: int = 1) -> Experiment:
     )
     scales = {"smoke": Params(), "laptop": Params(), "paper": Params()}
     return Experiment(
-        "made-up", "t", "kerg2022", "Table 5", version, scales, lambda p: [], lambda c: {}, lambda r: {}, (claim,)
+        name="made-up",
+        title="t",
+        document="kerg2022",
+        place="Table 5",
+        version=version,
+        scales=scales,
+        expand=lambda settings: [],
+        run=lambda cell: {},
+        summarise=lambda results: {},
+        claims=(claim,),
     )
 
 
@@ -163,17 +172,14 @@ def test_navigation_finds_new_pages_and_leaves_out_what_is_not_generated(tmp_pat
     assert json.loads(navigation.to_yaml(entries).removeprefix("nav: ")) == entries
 
 
-def test_the_whole_folder_is_written_and_replaces_an_older_one(tmp_path: Path) -> None:
-    (tmp_path / "site" / "pages").mkdir(parents=True)
-    (tmp_path / "site" / "pages" / "gone.md").write_text("old")
-    generate.main(tmp_path / "site")
-    root = tmp_path / "site" / "pages"
+def test_the_whole_folder_is_written_and_replaces_an_older_one(whole: Path) -> None:
+    root = whole / "pages"
     assert not (root / "gone.md").exists()
     made = {page.path for page in pages.present()} | set(reference.pages())
     written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     assert {path.relative_to(root).as_posix() for path in root.rglob("*.md")} == made | written
     assert not list(root.rglob("*.py"))
-    settings = (tmp_path / "site" / "mkdocs.yml").read_text()
+    settings = (whole / "mkdocs.yml").read_text()
     assert settings.startswith((DOCS / "site.yml").read_text())
     assert all((root / asset).is_file() for asset in re.findall(r"- (assets/\S+)", settings))
 

@@ -66,18 +66,16 @@ class Reader(html.parser.HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
+def site(whole: Path) -> dict[str, Reader]:
     pytest.importorskip("material", reason="the docs extra is not installed")
-    folder = tmp_path_factory.mktemp("docs")
-    generate.main(folder)
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(folder / "mkdocs.yml")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(whole / "mkdocs.yml")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(
-        [*command, "--site-dir", str(folder / "site")], env=environment, capture_output=True, text=True, check=False
+        [*command, "--site-dir", str(whole / "site")], env=environment, capture_output=True, text=True, check=False
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    pages = (folder / "site").rglob("*.html")
-    return {path.relative_to(folder / "site").as_posix(): Reader(path.read_text()) for path in pages}
+    pages = (whole / "site").rglob("*.html")
+    return {path.relative_to(whole / "site").as_posix(): Reader(path.read_text()) for path in pages}
 
 
 def test_no_formula_stands_outside_its_container(site: dict[str, Reader]) -> None:
