@@ -88,6 +88,7 @@ def test_neither_full_rank_nor_an_invertible_field_is_needed() -> None:
 @verifies("anguita2024-2.30")
 def test_the_zero_balanced_bracket_needs_its_inverse_and_twice_the_exponent() -> None:
     w1, w2, corr = pair(0.0, 3, 3, 3)
+    corr = corr * torch.sign(torch.linalg.det(w2 @ w1) * torch.linalg.det(corr))  # else b has no inverse
     t = 0.4
     u0, s0, v0h = torch.linalg.svd(w2 @ w1)
     u, s, vh = torch.linalg.svd(corr)
