@@ -9,6 +9,7 @@ from torch import Tensor
 
 
 def draw(*shape: int, seed: int) -> Tensor:
+    """Numbers that are the same in every run: some tests need a layer that rests, and the seed was chosen for it."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 

@@ -7,15 +7,39 @@ import hypothesis
 import pytest
 import torch
 
+import shape_checks
+from helpers import seeded, use_seed
+
+shape_checks.install()
 torch.set_num_threads(1)
-# The same examples on every run: a failure must be repeatable, and a pass must not depend on luck.
-hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("repeatable")
+# The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
+# (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
+hypothesis.settings.register_profile("every day", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("varied", derandomize=False, deadline=None, database=None)
 CHECKED: set[str] = set()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    usual = int(os.environ.get("SEPARATRIX_TEST_SEED", "0"))
+    parser.addoption("--seed", type=int, default=usual, help="other random cases than those of every day (0)")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"random cases: --seed {config.getoption('seed')}"
+
+
+@pytest.hookimpl(tryfirst=True)  # before the plugin of hypothesis reads its seed
 def pytest_configure(config: pytest.Config) -> None:
+    number = config.getoption("seed")
+    use_seed(number)
+    hypothesis.settings.load_profile("varied" if number else "every day")
+    if number and config.getoption("hypothesis_seed", None) is None:
+        config.option.hypothesis_seed = str(number)
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
+
+
+def pytest_runtest_setup() -> None:
+    shape_checks.begin_test()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,9 +55,15 @@ def checked() -> set[str]:
 
 
 @pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The seed of this run of the tests: 0 unless ``--seed`` or SEPARATRIX_TEST_SEED says otherwise."""
+    return int(request.config.getoption("seed"))
+
+
+@pytest.fixture
 def generator() -> torch.Generator:
     """A generator for this test alone."""
-    return torch.Generator().manual_seed(20251)
+    return seeded(20251)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def run(
     def loss(model: nn.Module, index: Tensor) -> Tensor:
         renew_masks(model)
         target = Y[index] + 0.1 * torch.randn(len(index), 1, generator=noise)
-        time.sleep(pause)
+        time.sleep(600 if pause and len(calls) == n_steps - 1 else pause)  # a paused run waits to be killed
         calls.append(1)
         if len(calls) == interrupt_at + 1:
             signal.raise_signal(signal.SIGINT)

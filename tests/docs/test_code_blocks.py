@@ -25,7 +25,6 @@ from separatrix.cli.main import app
 from separatrix.core import FORMULAS
 
 PROJECT = Path(__file__).parent.parent.parent
-GENERATED = ("ledger.md", "equations.md", "errata.md", "reference/")
 FENCE = re.compile(r"^```(?P<language>\w*)(?P<options>[^\n]*)\n(?P<text>.*?)^```\s*$", re.DOTALL | re.MULTILINE)
 TITLE = re.compile(r'title="([\w.-]+\.py)"')
 
@@ -45,8 +44,7 @@ def blocks_of(text: str) -> Iterator[Block]:
 
 
 def pages() -> list[Path]:
-    docs = PROJECT / "docs"
-    written = [path for path in docs.rglob("*.md") if not path.relative_to(docs).as_posix().startswith(GENERATED)]
+    written = (PROJECT / "docs").rglob("*.md")
     top = [path for name in ("README.md", "CONTRIBUTING.md") if (path := PROJECT / name).is_file()]
     runnable = [path for path in (*top, *written) if re.search(r"^```(python|console)", path.read_text(), re.MULTILINE)]
     return sorted(runnable)

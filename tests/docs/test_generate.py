@@ -1,39 +1,30 @@
+"""The pages that follow from the code, and the folder from which the site is built."""
+
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 
+import generate
 from separatrix.core import FORMULAS, formula
 from separatrix.lab import Claim, Experiment, Judgement, Params, Summary, Verdict
 from separatrix.sources import Document, Erratum
+from sitegen import navigation, pages, records, reference, rooms
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+DOCS = Path(generate.__file__).parent
 ERRATUM = Erratum("kerg2022-eq1", "Eq. (1)", "a|b <i>", "a*b", "0.1 against 0.2")
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def generate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    module = load("generate")
+def one_document(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     document = Document("kerg2022", "Kerg", "A thesis", 2022, "Somewhere", (ERRATUM,))
-    monkeypatch.setattr(module, "documents", lambda: {"kerg2022": document})
+    monkeypatch.setattr(records, "documents", lambda: {"kerg2022": document})
     before = dict(FORMULAS)
-    yield module
+    yield
     FORMULAS.clear()
     FORMULAS.update(before)
 
@@ -77,97 +68,136 @@ def publish(folder: Path, verdict: str) -> None:
     (folder / "made-up.json").write_text(json.dumps(body))
 
 
-def test_ledger_takes_verdicts_from_published_results(
-    generate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(generate, "catalogue", lambda: {"made-up": experiment()})
-    assert "1 not run at this scale" in generate.ledger_page(tmp_path)
+@pytest.mark.usefixtures("one_document")
+def test_ledger_takes_verdicts_from_published_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "catalogue", lambda: {"made-up": experiment()})
+    assert "1 not run at this scale" in records.ledger_page(tmp_path)
     publish(tmp_path, "refined")
-    page = generate.ledger_page(tmp_path)
+    page = records.ledger_page(tmp_path)
     assert "1 refined" in page
     assert "3 of 4" in page
     assert "older version" not in page
 
 
-def test_ledger_marks_results_of_an_older_version(
-    generate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(generate, "catalogue", lambda: {"made-up": experiment(version=2)})
+@pytest.mark.usefixtures("one_document")
+def test_ledger_marks_results_of_an_older_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "catalogue", lambda: {"made-up": experiment(version=2)})
     publish(tmp_path, "confirmed")
-    assert "made by an older version of the experiment" in generate.ledger_page(tmp_path)
+    assert "made by an older version of the experiment" in records.ledger_page(tmp_path)
 
 
-def test_text_in_tables_is_never_markup(generate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generate, "catalogue", lambda: {"made-up": experiment()})
-    row = next(line for line in generate.ledger_page(tmp_path).splitlines() if "a-claim" in line)
+@pytest.mark.usefixtures("one_document")
+def test_text_in_tables_is_never_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "catalogue", lambda: {"made-up": experiment()})
+    row = next(line for line in records.ledger_page(tmp_path).splitlines() if "a-claim" in line)
     assert row.count("|") == 6
     assert "<b>" not in row
 
 
-def test_equations_name_function_erratum_and_checks(generate: Any, tmp_path: Path) -> None:
-    FORMULAS.clear()
+@pytest.mark.usefixtures("one_document")
+def test_experiments_are_listed_below_their_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "catalogue", lambda: {"made-up": experiment()})
+    assert "## A thesis\n\n| name | what it shows | place | claims |" in records.experiments_page()
+    assert "| `made-up` | t | Table 5 | 1 |" in records.experiments_page()
 
-    @formula("kerg2022", "Eq. (1)", erratum=ERRATUM.key)
-    def made_up_moment() -> None:
-        """A moment of ``sub`` over :math:`N|x`."""
 
+@pytest.mark.usefixtures("one_document")
+def test_equations_name_function_erratum_and_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def register() -> None:
+        FORMULAS.clear()
+
+        @formula("kerg2022", "Eq. (1)", erratum=ERRATUM.key)
+        def made_up_moment() -> None:
+            """A moment of ``sub`` over :math:`N|x`."""
+
+    monkeypatch.setattr(records, "import_everything", register)
     (tmp_path / "test_x.py").write_text(
         '@checks(made_up_moment, by="sampling")\ndef test_a(): ...\n'
         '@checks(theory.made_up_moment, by="a limit")\ndef test_b(): ...\n'
     )
-    page = generate.equations_page(tmp_path)
+    page = records.equations_page(tmp_path)
     for needed in (
         "Eq. (1)",
         "made_up_moment",
-        "A moment of <code>sub</code> over <code>N&#124;x</code>.",
+        'A moment of <code>sub</code> over <span class="arithmatex">&#92;(N&#124;x&#92;)</span>.',
         "errata.md#kerg2022-eq1",
         "a limit; sampling",
     ):
         assert needed in page
 
 
-def test_errata_show_printed_and_correct(generate: Any) -> None:
-    page = generate.errata_page()
+@pytest.mark.usefixtures("one_document")
+def test_errata_show_printed_and_correct() -> None:
+    page = records.errata_page()
     assert "{ #kerg2022-eq1 }" in page
     assert "<code>a&#124;b &lt;i></code>" in page
     assert "0.1 against 0.2" in page
 
 
-def test_reference_lists_every_public_name_once(generate: Any) -> None:
-    pages = generate.reference_pages()
-    assert pages["core.md"].count("::: separatrix.core.outcome.Outcome\n") == 1
-    assert "`write_report`" in pages["index.md"]
-    assert "- [tasks](tasks.md)" in pages["index.md"]
+def test_the_readme_shows_the_verdicts_of_the_published_results() -> None:
+    table = records.ledger_summary()
+    assert table in (DOCS.parent / "README.md").read_text(), f"the README's table should be\n{table}"
 
 
-def test_whole_generation_writes_its_pages_and_removes_old_ones(generate: Any, tmp_path: Path) -> None:
-    (tmp_path / "reference").mkdir()
-    (tmp_path / "reference" / "gone.md").write_text("old")
-    generate.main(tmp_path)
-    assert {path.name for path in tmp_path.glob("*.md")} == {"ledger.md", "equations.md", "errata.md"}
-    assert not (tmp_path / "reference" / "gone.md").exists()
-    assert (tmp_path / "reference" / "index.md").is_file()
+def test_a_generated_page_is_one_line_and_may_wait_for_its_module() -> None:
+    made = pages.GeneratedPage("T", "t.md", "platform:python_implementation")
+    assert made.exists
+    assert made.text()
+    assert not pages.GeneratedPage("T", "t.md", "separatrix.sources.no_such_page:page").exists
 
 
 def test_navigation_finds_new_pages_and_leaves_out_what_is_not_generated(tmp_path: Path) -> None:
-    for name in ("index.md", "architecture.md", "how-to/b.md", "how-to/a.md", "tutorial/z.md", "tutorial/index.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    written = ("index.md", "architecture.md", "how-to/b.md", "how-to/a.md", "tutorial/z.md", "tutorial/index.md")
+    made = ("ledger.md", "reference/index.md", "reference/core.md", "reference/nn/index.md", "reference/nn/cells.md")
+    for name in (*written, *made):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("# T")
-    assert load("navigation").navigation(tmp_path) == [
+    entries = navigation.navigation(tmp_path)
+    assert entries == [
         {"Home": "index.md"},
         {"Architecture": "architecture.md"},
         {"Tutorial": ["tutorial/index.md", "tutorial/z.md"]},
         {"How to": ["how-to/a.md", "how-to/b.md"]},
+        {"Made from the code": [{"Ledger": "ledger.md"}]},
+        {
+            "Reference": [
+                {"overview": "reference/index.md"},
+                {"core": "reference/core.md"},
+                {"nn": [{"overview": "reference/nn/index.md"}, {"cells": "reference/nn/cells.md"}]},
+            ]
+        },
     ]
+    assert json.loads(navigation.to_yaml(entries).removeprefix("nav: ")) == entries
 
 
-def test_docstrings_show_formulas_and_examples_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object))  # a tool of the pages alone
-    text = "Mean of :math:`x`.\n\n.. math:: a + b,\n    \\qquad c\n\nExample:\n    >>> mean([1])\n    1\n"
-    shown = load("docstrings").for_pages(text)
-    assert shown == "Mean of `x`.\n\n```latex\na + b,\n\\qquad c\n```\n\nExamples:\n    >>> mean([1])\n    1\n"
+def test_the_whole_folder_is_written_and_replaces_an_older_one(whole: Path) -> None:
+    root = whole / "pages"
+    assert not (root / "gone.md").exists()
+    made = {page.path for page in pages.present()} | set(reference.pages())
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert {path.relative_to(root).as_posix() for path in root.rglob("*.md")} == made | written
+    assert not list(root.rglob("*.py"))
+    settings = (whole / "mkdocs.yml").read_text()
+    assert settings.startswith((DOCS / "site.yml").read_text())
+    assert all((root / asset).is_file() for asset in re.findall(r"- (assets/\S+)", settings))
 
 
-def test_the_readme_shows_the_verdicts_of_the_published_results() -> None:
-    table = load("generate").ledger_summary()
-    assert table in (DOCS.parent / "README.md").read_text(), f"the README's table should be\n{table}"
+def test_the_index_of_decisions_lists_every_page(tmp_path: Path) -> None:
+    generate.copy_written(tmp_path)
+    text = (tmp_path / "decisions" / "index.md").read_text()
+    for path in (DOCS / "decisions").glob("0*.md"):
+        assert f"]({path.name})" in text
+
+
+def test_every_page_is_within_reach_of_the_home_page(tmp_path: Path) -> None:
+    generate.copy_written(tmp_path)
+    home = (tmp_path / "index.md").read_text()
+    for folder in ("tutorial", "how-to", "explanation"):
+        for path in (DOCS / folder).glob("*.md"):
+            assert f"({folder}/{path.name})" in home, f"docs/index.md does not lead to {folder}/{path.name}"
+    for place in (*(page.path for page in pages.present()), "reference/index.md"):
+        assert f"({place})" in home, f"docs/index.md does not lead to {place}"
+
+
+def test_rooms_are_all_in_the_order_of_the_reference() -> None:
+    assert {room.path for room in rooms.rooms()} <= set(rooms.ORDER.split())

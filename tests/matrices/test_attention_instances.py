@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.matrices import attention_instance
 
@@ -38,8 +39,8 @@ def test_entries_of_query_and_key_have_the_stated_moments(
 
 def test_same_seed_gives_the_same_bits_and_the_global_generator_is_untouched() -> None:
     before = torch.get_rng_state()
-    first = attention_instance(3, generator=torch.Generator().manual_seed(1), batch=(4,))
-    second = attention_instance(3, generator=torch.Generator().manual_seed(1), batch=(4,))
+    first = attention_instance(3, generator=seeded(1), batch=(4,))
+    second = attention_instance(3, generator=seeded(1), batch=(4,))
     assert torch.equal(first.value, second.value)
     assert torch.equal(torch.get_rng_state(), before)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from helpers import seeded
 from separatrix.matrices.ensembles import GOE, Gaussian, Haar, goe_eigenvalues
 from separatrix.sources import agarwala2022
 from separatrix.theory import divergence_exponent, mean_field, output_variance, resolvent_moment
@@ -27,7 +28,7 @@ def erratum(name: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
 
 
 def generator() -> torch.Generator:
-    return torch.Generator().manual_seed(4)
+    return seeded(4)
 
 
 def linear_outputs(family: Gaussian | GOE, v: float, x: torch.Tensor, count: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 import reference_attention as ref
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.sources import altafini2025
 from separatrix.theory import (
     bipartite_spectrum,
@@ -25,12 +25,12 @@ NEGATIVE = numpy.diag([1.0, -1.0, -2.0])
 
 
 def sphere(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     return torch.nn.functional.normalize(torch.randn(*shape, dtype=torch.float64, generator=generator), dim=-1)
 
 
 def matrices(dim: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     coupling = torch.randn(dim, dim, dtype=torch.float64, generator=generator)
     return coupling, ref.random_value(dim, generator, symmetric=True)
 

@@ -38,7 +38,7 @@ def tokenizer(text: str, return_tensors: str) -> dict[str, Tensor]:
 
 
 def diagnose(source: Any, *texts: Any, **options: Any) -> Any:
-    settings = {"n_starts": 1, "n_tokens": 4, "rank": 2, "t_max": 5, "control": False}
+    settings = {"n_starts": 1, "n_tokens": 4, "rank": 2, "t_max": 1, "control": False}
     return attention_dynamics(source, *texts, generator=spawn(0, "test"), **(settings | options))
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import brentq
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import OutsideTheory
 from separatrix.diagnose.balance.exact_moves import rotate_pair, unit_factors
 
@@ -40,7 +40,7 @@ def test_rotated_pairs_keep_their_product_and_get_their_balance(
     sizes: tuple[int, int, int], balance: float, seed: int
 ) -> None:
     n_in, n_hidden, n_out = sizes
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     first = torch.randn(n_hidden, n_in, generator=generator, dtype=torch.float64)
     second = torch.randn(n_hidden, n_out, generator=generator, dtype=torch.float64)
     if (balance > 0 and n_hidden > n_out) or (balance < 0 and n_hidden > n_in):

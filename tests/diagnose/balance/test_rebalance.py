@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from helpers import seeded
 from separatrix.core import InvalidInput, NotConverged, OutsideTheory
 from separatrix.diagnose import balance_profile, find_pairs, set_balance
 from separatrix.experiments.ours.conservation_blocks import BLOCKS, reference_block
@@ -89,7 +90,7 @@ def test_dead_neurons_are_left_and_reported() -> None:
 def test_pairs_that_share_layers_all_get_their_balance(activation: type[nn.Module]) -> None:
     layers = [part for _ in range(3) for part in (nn.Linear(4, 4), activation())]
     model = nn.Sequential(*layers, nn.Linear(4, 4)).double()
-    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    x = torch.randn(6, 4, generator=seeded(1), dtype=torch.float64)
     report = set_balance(model, {"0 -> 2": 0.3, "4 -> 6": -0.2}, example_inputs=x)
     assert report.sweeps == 1  # these two pairs share no layer
     report = set_balance(model, 0.3, example_inputs=x)
@@ -108,7 +109,7 @@ def test_sweeps_that_run_out_leave_the_model_alone() -> None:
 
 def test_float32_weights_keep_their_type_and_the_function() -> None:
     model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
-    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(1))
+    x = torch.randn(5, 3, generator=seeded(1))
     report = set_balance(model, 2.0, example_inputs=x)
     assert model[0].weight.dtype is torch.float32
     assert report.output_change < 1e-6  # rounding in float32
@@ -184,7 +185,7 @@ def test_trained_attention_is_rebalanced_without_changing_it(data_dir: Path) -> 
     block.load_state_dict({key.removeprefix(prefix): w for key, w in weights.items() if key.startswith(prefix)})
     block = block.double()
     assert len(find_pairs(block).pairs) == 24
-    x = torch.randn(2, 16, 384, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = torch.randn(2, 16, 384, generator=seeded(0), dtype=torch.float64)
     original = copy.deepcopy(block)
     for balance in (0.0, -1.0):
         report = set_balance(block, balance, example_inputs=x)

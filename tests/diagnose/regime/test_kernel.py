@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.diagnose import kernel_distance, label_alignment, relative_change, tangent_kernel
 
@@ -60,7 +61,7 @@ class Recurrent(nn.Module):
 
 def test_recurrent_models_with_dictionaries_and_tied_weights_work_and_say_how() -> None:
     model = Recurrent().double()
-    tokens = torch.randn(3, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    tokens = torch.randn(3, 5, 3, generator=seeded(0), dtype=torch.float64)
     found = tangent_kernel(model, {"tokens": tokens, "gain": 2.0})
     assert found.method == "loop"
     gradients = []
@@ -80,10 +81,7 @@ def test_the_sketch_is_unbiased_and_repeatable(x: Tensor) -> None:
     sketch = tangent_kernel(model, x)
     assert (exact.sketched, sketch.sketched) == (False, True)
     assert torch.equal(sketch.kernel, tangent_kernel(model, x).kernel)
-    draws = [
-        tangent_kernel(model, x, max_outputs=10, generator=torch.Generator().manual_seed(seed)).kernel.trace()
-        for seed in range(20)
-    ]
+    draws = [tangent_kernel(model, x, max_outputs=10, generator=seeded(seed)).kernel.trace() for seed in range(20)]
     values = torch.stack(draws)
     standard_error = float(values.std()) / 20**0.5
     assert abs(float(values.mean() - exact.kernel.trace())) < 4 * standard_error

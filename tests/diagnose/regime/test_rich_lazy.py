@@ -40,7 +40,7 @@ def test_a_heavy_first_layer_is_lazier_at_equal_loss(data: tuple[Tensor, Tensor]
         changed = copy.deepcopy(model)
         set_balance(changed, balance)
         found[name] = rich_lazy(changed, data, target_loss=0.25)
-    comparison = compare_regimes(found)
+    comparison = compare_regimes(found, tolerance=0.25)  # the step that reaches the target may go past it
     assert list(comparison.runs) == ["heavy first layer", "balanced"]
     lazy, rich = comparison.runs.values()
     assert lazy.verdict.label == "lazy"

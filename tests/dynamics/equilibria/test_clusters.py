@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings, strategies
 from scipy.cluster.hierarchy import fcluster, linkage
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.dynamics import AttentionFlow, cluster_flow, find_clusters, random_tokens
 
@@ -13,7 +14,7 @@ from separatrix.dynamics import AttentionFlow, cluster_flow, find_clusters, rand
 @settings(max_examples=30, deadline=None)
 @given(strategies.integers(0, 2**31), strategies.floats(0.05, 1.5))
 def test_clusters_equal_single_linkage_of_scipy(seed: int, distance: float) -> None:
-    x = random_tokens(9, 3, 2, generator=torch.Generator().manual_seed(seed))
+    x = random_tokens(9, 3, 2, generator=seeded(seed))
     ours = find_clusters(x, distance)
     for element, labels, count in zip(x, ours.labels, ours.count, strict=True):
         theirs = fcluster(linkage(element.numpy(), "single"), distance, "distance")

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings, strategies
 
 from attention_cases import CLUSTERING_POINT, clustering_flow
+from helpers import seeded
 from separatrix.dynamics import AttentionFlow, OjaFlow, cluster_stability, normalise, random_tokens
 
 
@@ -27,7 +28,7 @@ def matched(ours: torch.Tensor, dense: torch.Tensor) -> float:
     strategies.sampled_from(["softmax", "uniform", "sinkhorn", "heads"]),
 )
 def test_block_eigenvalues_are_those_of_the_dense_jacobian(seed: int, dim: int, sizes: list[int], kind: str) -> None:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     axes = (2,) if kind == "heads" else ()
     coupling, value = (torch.randn(*axes, dim, dim, generator=generator, dtype=torch.float64) for _ in range(2))
     name = "softmax" if kind == "heads" else kind

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from separatrix.lab import Cell, JobTable, Lease, Record, Store
+from separatrix.lab.engines import jobs
 from separatrix.lab.engines.jobs import process_name
 from short_experiments import SHORT
 
@@ -78,23 +79,31 @@ def test_a_job_with_a_record_is_not_queued_again(store: Store) -> None:
     assert table.states() == {"done": 1}
 
 
-def test_an_expired_lease_returns_to_the_queue_and_is_void(store: Store) -> None:
-    table = JobTable(store, lease_seconds=0.05)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A clock that stands still unless a test moves ``now``."""
+    hand = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(time=lambda: hand.now))
+    return hand
+
+
+def test_an_expired_lease_returns_to_the_queue_and_is_void(store: Store, clock: SimpleNamespace) -> None:
+    table = JobTable(store, lease_seconds=30.0)
     table.enqueue(ME, CELLS[:1])
     first = taken(table)
-    time.sleep(0.1)
+    clock.now += 31
     second = taken(table)
     assert second.start == 2
     assert not table.renew(first)
     assert table.renew(second)
 
 
-def test_a_renewed_lease_does_not_expire(store: Store) -> None:
-    table = JobTable(store, lease_seconds=0.3)
+def test_a_renewed_lease_does_not_expire(store: Store, clock: SimpleNamespace) -> None:
+    table = JobTable(store, lease_seconds=30.0)
     table.enqueue(ME, CELLS[:1])
     lease = taken(table)
     for _ in range(4):
-        time.sleep(0.1)
+        clock.now += 20
         assert table.renew(lease)
     assert table.take(ME, ME) is None
 

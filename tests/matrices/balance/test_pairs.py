@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, ShapeError, as_float64
 from separatrix.matrices import (
     aligned_balanced_pair,
@@ -31,7 +31,7 @@ def legal(balance: float, n_in: int, n_hidden: int, n_out: int) -> bool:
 def test_every_legal_size_gets_exactly_the_balance_asked_for(
     n_in: int, n_hidden: int, n_out: int, balance: float
 ) -> None:
-    generator = torch.Generator().manual_seed(n_in + 10 * n_hidden + 100 * n_out)
+    generator = seeded(n_in + 10 * n_hidden + 100 * n_out)
     if not legal(balance, n_in, n_hidden, n_out):
         with pytest.raises(InvalidInput, match="row_space=True"):
             balanced_pair(balance, n_in, n_hidden, n_out, generator=generator)
@@ -92,7 +92,7 @@ def test_aligned_pair_shares_the_singular_vectors_of_the_task_and_keeps_the_scal
     u, _, vh = torch.linalg.svd(task, full_matrices=False)
     sizes = []
     for scale in (1.0, 0.1):
-        w1, w2 = aligned_balanced_pair(1.5, task, 3, scale=scale, generator=torch.Generator().manual_seed(1))
+        w1, w2 = aligned_balanced_pair(1.5, task, 3, scale=scale, generator=seeded(1))
         turned = u.mT @ w2 @ w1 @ vh.mT
         strengths = turned.diagonal()
         assert (turned - torch.diag(strengths)).abs().max() < 1e-12
@@ -133,7 +133,7 @@ def test_rotations_are_orthogonal_and_unbiased(generator: torch.Generator) -> No
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:
-    pairs = [balanced_pair(1.0, 3, 3, 4, generator=torch.Generator().manual_seed(7)) for _ in range(2)]
+    pairs = [balanced_pair(1.0, 3, 3, 4, generator=seeded(7)) for _ in range(2)]
     assert torch.equal(pairs[0][0], pairs[1][0])
     assert torch.equal(pairs[0][1], pairs[1][1])
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.matrices.ensembles import (
     GOE,
@@ -48,7 +49,7 @@ def test_structure_of_the_symmetric_families(generator: torch.Generator) -> None
 @settings(max_examples=20, deadline=None)
 @given(width=st.integers(1, 7), rows=st.integers(1, 7), seed=st.integers(0, 1000))
 def test_orthogonal_families_are_isometries(width: int, rows: int, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     matrix = RectangularOrthogonal("isometry").sample(rows, width, 1.0, generator=generator)
     small = matrix @ matrix.mT if rows <= width else matrix.mT @ matrix
     torch.testing.assert_close(small, torch.eye(min(rows, width), dtype=torch.float64))
@@ -148,8 +149,8 @@ def test_tridiagonal_sampler_has_the_moments_of_dense_matrices(generator: torch.
 
 
 def test_cosines_give_the_moduli_of_one_minus_an_orthogonal_matrix() -> None:
-    cosines = haar_cosines(12, generator=torch.Generator().manual_seed(3))
-    orthogonal = Haar().sample(12, 1.0, generator=torch.Generator().manual_seed(3))
+    cosines = haar_cosines(12, generator=seeded(3))
+    orthogonal = Haar().sample(12, 1.0, generator=seeded(3))
     moduli = torch.linalg.svdvals(torch.eye(12, dtype=torch.float64) - 0.6 * orthogonal).square().sort().values
     torch.testing.assert_close((1 + 0.36 - 1.2 * cosines).sort().values, moduli)
 

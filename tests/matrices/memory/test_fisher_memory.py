@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from helpers import seeded
 from separatrix.core import ConvergenceWarning, InvalidInput, ShapeError
 from separatrix.matrices import delay_line, feedback_line, fisher_memory_curve
 from separatrix.sources.kerg2022 import TABLE5
@@ -22,12 +23,12 @@ def first(size: int) -> torch.Tensor:
 
 
 def random_stable(seed: int, *shape: int, radius: float = 0.8) -> torch.Tensor:
-    matrix = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    matrix = torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
     return radius * matrix / torch.linalg.eigvals(matrix).abs().amax(-1)[..., None, None]
 
 
 def random_source(seed: int, size: int) -> torch.Tensor:
-    source = torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    source = torch.randn(size, generator=seeded(seed), dtype=torch.float64)
     return source / torch.linalg.vector_norm(source)
 
 

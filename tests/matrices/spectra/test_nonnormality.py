@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.matrices import (
     commutator_norm,
@@ -24,7 +25,7 @@ def grcar(size: int) -> torch.Tensor:
 
 
 def random_matrices(seed: int, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
 
 
 def test_grcar_matrix_has_its_known_measures() -> None:

@@ -6,12 +6,13 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.matrices import delay_line, kreiss_constant, power_norms, pseudospectrum
 
 
 def random_matrices(seed: int, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
 
 
 @settings(max_examples=25, deadline=None)

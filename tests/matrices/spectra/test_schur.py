@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from helpers import seeded
 from separatrix.core import InvalidInput, ShapeError
 from separatrix.matrices import complex_schur_form, henrici, rotation_block, schur_parts
 
@@ -14,7 +15,7 @@ ROUNDING = 1e-12  # a backward-stable decomposition of a matrix of norm about 10
 
 
 def random_matrices(seed: int, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
 
 
 @settings(max_examples=40, deadline=None)

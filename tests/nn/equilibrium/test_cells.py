@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.dynamics import spectral_radius
 from separatrix.matrices import GOE, Haar, RectangularOrthogonal
@@ -37,8 +38,8 @@ def test_a_cell_keeps_the_shape_and_samples_do_not_mix(name: str, generator: tor
 @pytest.mark.parametrize("name", CELLS)
 def test_a_seed_decides_every_parameter_and_the_global_stream_is_untouched(name: str) -> None:
     state = torch.get_rng_state()
-    first, second = (CELLS[name](torch.Generator().manual_seed(3)) for _ in range(2))
-    other = CELLS[name](torch.Generator().manual_seed(4))
+    first, second = (CELLS[name](seeded(3)) for _ in range(2))
+    other = CELLS[name](seeded(4))
     assert torch.equal(torch.get_rng_state(), state)
     pairs = zip(first.parameters(), second.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)

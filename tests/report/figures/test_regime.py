@@ -5,6 +5,7 @@ import io
 import torch
 from torch import nn
 
+from helpers import seeded
 from separatrix.diagnose import balance_profile, rich_lazy
 from separatrix.report import draw_balance_profile, draw_rich_lazy, theme
 from separatrix.report.figures.regime import regime_bars
@@ -33,7 +34,7 @@ def test_a_profile_without_pairs_is_an_empty_figure() -> None:
 
 def test_the_verdict_is_on_the_figure() -> None:
     net = model()
-    x = torch.randn(12, 4, generator=torch.Generator().manual_seed(1))
+    x = torch.randn(12, 4, generator=seeded(1))
     result = rich_lazy(net, (x, x[:, :2]), target_loss=0.3)
     figure = draw_rich_lazy(result)
     assert result.verdict.label in figure.get_suptitle()

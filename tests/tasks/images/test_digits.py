@@ -5,6 +5,7 @@ import importlib
 import pytest
 import torch
 
+from helpers import seeded
 from separatrix.core import InvalidInput, MissingExtra
 from separatrix.tasks import load_digits
 
@@ -22,7 +23,7 @@ def test_digits_split_into_training_and_test_without_overlap(generator: torch.Ge
 
 def test_the_order_is_that_of_the_generator() -> None:
     pytest.importorskip("sklearn", reason="install scikit-learn for the 8 x 8 digits")
-    draws = [load_digits(10, generator=torch.Generator().manual_seed(seed)).train_y for seed in (0, 0, 1)]
+    draws = [load_digits(10, generator=seeded(seed)).train_y for seed in (0, 0, 1)]
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
 

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import time
-
 import numpy
 import pytest
 import torch
 
 import reference_attention as ref
-from helpers import checks
+from helpers import checks, elements_computed, seeded
 from separatrix.core import InvalidInput, ShapeError
 from separatrix.theory.attention import bipartite_spectrum, cluster_spectrum
 from separatrix.theory.attention.clusters import tangent_basis
@@ -23,7 +21,7 @@ def unit(*shape: int, generator: torch.Generator) -> torch.Tensor:
 
 @checks(cluster_spectrum, by="autodiff tangent Jacobian of all tokens, 100 random cases")
 def test_block_spectrum_is_that_of_the_dense_jacobian_at_any_clustered_point() -> None:
-    generator = torch.Generator().manual_seed(3)
+    generator = seeded(3)
     for index in range(100):
         dim, m, beta = 2 + index % 4, 1 + index % 3, (0.4, 1.0, 2.0)[index % 3]
         value = ref.random_value(dim, generator, symmetric=index % 2 == 0)
@@ -87,14 +85,13 @@ def test_every_large_cluster_contributes_minus_its_multiplier_when_the_sphere_is
     assert float((transversal + gamma.unsqueeze(-1)).abs().amin(-1).max()) < 1e-10
 
 
-def test_a_hundred_thousand_tokens_in_three_clusters_take_milliseconds(generator: torch.Generator) -> None:
+def test_a_hundred_thousand_tokens_in_three_clusters_cost_what_ten_cost(generator: torch.Generator) -> None:
     value = ref.random_value(20, generator, symmetric=True)
     coupling = torch.randn(20, 20, dtype=torch.float64, generator=generator)
     clusters = unit(3, 20, generator=generator)
-    cluster_spectrum(coupling, value, clusters, [50_000, 30_000, 20_000])
-    start = time.perf_counter()
-    cluster_spectrum(coupling, value, clusters, [50_000, 30_000, 20_000])
-    assert time.perf_counter() - start < 0.05 * 5  # the suite's run-time shape checks and neighbours cost extra
+    few = elements_computed(lambda: cluster_spectrum(coupling, value, clusters, [5, 3, 2]))
+    many = elements_computed(lambda: cluster_spectrum(coupling, value, clusters, [50_000, 30_000, 20_000]))
+    assert 0 < many == few
 
 
 def test_batches_of_points_are_independent(generator: torch.Generator) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import reference_attention as ref
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory, ShapeError
 from separatrix.theory import attention as ae
 from separatrix.theory.attention import (
@@ -22,7 +22,7 @@ ROUNDING = 1e-10  # relative, as asked of every spectrum; observed 1e-14
 
 
 def cases(count: int, seed: int):
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     for index in range(count):
         dim = 2 + index % 4
         value = ref.random_value(dim, generator, symmetric=index % 2 == 0)
@@ -65,7 +65,7 @@ def test_bipartite_spectrum_is_that_of_the_dense_jacobian_including_single_token
 @checks(sign_pattern_spectrum, by="autodiff tangent Jacobian of five kinds of attention")
 @pytest.mark.parametrize("kind", ["softmax", "causal", "mask", "bias", "sinkhorn", "uniform"])
 def test_sign_pattern_law_holds_for_every_attention(kind: str) -> None:
-    generator = torch.Generator().manual_seed(7)
+    generator = seeded(7)
     n_tokens = 6
     for index, coupling, value, k in cases(17, seed=3):
         signs = torch.randint(0, 2, (n_tokens,), generator=generator).to(torch.float64) * 2 - 1

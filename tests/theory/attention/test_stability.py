@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.theory import attention as ae
 from separatrix.theory.attention import (
@@ -102,7 +102,7 @@ def test_harmonic_pull_keeps_its_digits_at_any_strength_and_split(c: float, n1: 
 def test_the_window_holds_exactly_the_splits_whose_spectrum_is_stable(
     seed: int, n: int, scale: float, dim: int
 ) -> None:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     value = torch.randn(dim, dim, dtype=torch.float64, generator=generator)
     value = value + value.mT
     if float(torch.linalg.eigvalsh(value)[-1]) <= 0:

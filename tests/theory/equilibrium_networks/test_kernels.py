@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.matrices.ensembles import GOE, AbstractEnsemble, Elliptic, Gaussian, Haar, SymmetricOrthogonal
 from separatrix.theory import finite_width_tangent_kernel, kernels, readout_gradient, resolvent_moment
@@ -44,7 +44,7 @@ def test_gradient_and_kernel_match_automatic_differentiation(generator: torch.Ge
 )
 @pytest.mark.parametrize("correlation", [0.6, -0.4])
 def test_kernels_match_sampled_networks(ensemble: AbstractEnsemble, name: str, v: float, correlation: float) -> None:
-    generator = torch.Generator().manual_seed(9)
+    generator = seeded(9)
     width, count = 150, 12
     w = ensemble.sample(width, v, generator=generator, batch=(count,))
     draws = torch.randn(count, 2, width, generator=generator, dtype=torch.float64)

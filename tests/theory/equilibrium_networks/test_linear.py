@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.matrices.ensembles import (
     GOE,
@@ -74,7 +74,7 @@ PRINTED = {  # spectra of section 2.7: m1, m2, chi
 )
 @pytest.mark.parametrize(("ensemble", "v"), CASES, ids=lambda value: getattr(value, "name", value))
 def test_tied_moments_match_sampled_matrices(ensemble: AbstractEnsemble, v: float) -> None:
-    generator = torch.Generator().manual_seed(7)
+    generator = seeded(7)
     matrices = ensemble.sample(WIDTH, v, generator=generator, batch=(MATRICES,))
     response = torch.linalg.inv(torch.eye(WIDTH, dtype=torch.float64) - matrices)
     measured = {
@@ -114,7 +114,7 @@ def test_values_of_the_closed_forms(key: tuple[str, float], values: tuple[float 
     ids=lambda value: getattr(value, "name", value),
 )
 def test_untied_moments_match_products_of_fresh_matrices(ensemble: AbstractEnsemble, v: float) -> None:
-    generator = torch.Generator().manual_seed(11)
+    generator = seeded(11)
     width, count = 150, 10
     eye = torch.eye(width, dtype=torch.float64)
     response = eye.expand(count, width, width)
@@ -175,7 +175,7 @@ def test_general_symmetric_formula_contains_the_semicircle() -> None:
 )
 @pytest.mark.parametrize("steps", [1, 3, 6])
 def test_finite_time_second_moment(ensemble: AbstractEnsemble, formula: object, steps: int) -> None:
-    generator = torch.Generator().manual_seed(2)
+    generator = seeded(2)
     matrices = ensemble.sample(200, 0.2, generator=generator, batch=(8,))
     total, power = torch.zeros_like(matrices), torch.eye(200, dtype=torch.float64).expand_as(matrices)
     for _ in range(steps):

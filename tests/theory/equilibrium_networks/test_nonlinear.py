@@ -10,7 +10,7 @@ import scipy.integrate
 import scipy.optimize
 import torch
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, Outcome, OutsideTheory
 from separatrix.matrices.ensembles import (
     GOE,
@@ -34,7 +34,7 @@ def simulate(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean squares of h and spectral radii, one per matrix; width 250, half steps."""
     phi, width = find_activation(name), 250
-    generator = torch.Generator().manual_seed(17)
+    generator = seeded(17)
     w = ensemble.sample(width, scale**2, generator=generator, batch=(matrices,))
     x = torch.randn(matrices, 6, width, generator=generator, dtype=torch.float64)
     z = x.clone()

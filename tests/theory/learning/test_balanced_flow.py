@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory, ShapeError
 from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.matrices import balanced_factors, balanced_pair, fit_balance
@@ -30,7 +30,7 @@ def legal(balance: float, n_in: int, n_hidden: int, n_out: int) -> bool:
 
 
 def draw(shape: tuple[int, int, int], balance: float, seed: int = 0, scale: float = 0.4):
-    generator = torch.Generator().manual_seed(1000 * seed + sum(shape))
+    generator = seeded(1000 * seed + sum(shape))
     n_in, n_hidden, n_out = shape
     w1, w2 = balanced_pair(balance, n_in, n_hidden, n_out, scale=scale, generator=generator)
     return w1, w2, torch.randn(n_out, n_in, dtype=F64, generator=generator)
@@ -221,7 +221,7 @@ def test_reversal_stays_on_the_saddle_only_if_asked() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 5), st.floats(1e-3, 100.0), st.floats(0.01, 5.0))
 def test_square_networks_do_not_see_the_sign_of_the_balance(n: int, balance: float, t: float) -> None:
-    generator = torch.Generator().manual_seed(n)
+    generator = seeded(n)
     product, corr = (torch.randn(n, n, dtype=F64, generator=generator) for _ in range(2))
     plus, minus = (
         BalancedFlow(*balanced_pair(lam, n, n, n, product=product, generator=generator), corr)
@@ -302,7 +302,7 @@ def test_batches_give_what_single_networks_give() -> None:
 
 
 def test_one_task_is_shared_by_a_batch_of_networks() -> None:
-    w1, w2 = balanced_pair(torch.tensor([0.0, 1.0]), 2, 2, 3, generator=torch.Generator().manual_seed(0))
+    w1, w2 = balanced_pair(torch.tensor([0.0, 1.0]), 2, 2, 3, generator=seeded(0))
     assert BalancedFlow(w1, w2, TALL_TASK).product(1.0).shape == (2, 3, 2)
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput
 from separatrix.matrices import balanced_pair
 from separatrix.theory import BalancedFlow, Regime, classify_regime, lazy_product, ntk_distance, plateau_loss
@@ -14,7 +14,7 @@ F64 = torch.float64
 
 
 def network(n_hidden: int, balance: float, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     corr = torch.randn(5, 2, dtype=F64, generator=generator)
     product = 0.3 * torch.randn(5, 2, dtype=F64, generator=generator)
     return *balanced_pair(balance, 2, n_hidden, 5, product=product, generator=generator), corr

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from helpers import checks
+from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.matrices import delay_line, feedback_line, fisher_memory_curve
 from separatrix.theory import (
@@ -33,7 +33,7 @@ def first(size: int) -> torch.Tensor:
 
 
 def random_triangular(seed: int, size: int, count: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     below = torch.randn(count, size, size, generator=generator, dtype=torch.float64).tril(-2)
     scale = torch.rand(count, 1, 1, generator=generator, dtype=torch.float64)
     alpha = 0.2 + 2 * torch.rand(count, 1, generator=generator, dtype=torch.float64)
@@ -69,7 +69,7 @@ def test_leading_total_leaves_a_known_constant(alpha: float, excess: float) -> N
 @settings(max_examples=20, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 10_000))
 def test_normal_formula_is_the_computed_memory(size: int, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     matrix = torch.randn(size, size, generator=generator, dtype=torch.float64)
     symmetric = matrix + matrix.mT
     symmetric = 0.9 * symmetric / torch.linalg.matrix_norm(symmetric, 2)

@@ -69,8 +69,9 @@ def aligned_strength(t: Any, strength: Any, task_s: Any, balance: Any, tau: Any 
 
 @formula("anguita2024", "Sec. 2.2.3 (balance zero)")
 def zero_balanced_strength(t: Any, strength: Any, task_s: Any, tau: Any = 1.0) -> Float[Tensor, "*batch"]:
-    r"""The limit of balance zero: :math:`a(t) = s / (1 + (s/a_0 - 1) e^{-2st/\tau})`, and :math:`a_0/(1 + 2 a_0
-    t/\tau)` at s = 0; a start at zero stays there.
+    r"""The limit of balance zero: :math:`a(t) = s / (1 + (s/a_0 - 1) e^{-2st/\tau})`.
+
+    At s = 0 it is :math:`a_0/(1 + 2 a_0 t/\tau)`; a start at zero stays there.
     """
     t, a0, s, tau = _broadcast(t=t, strength=strength, task_s=task_s, tau=tau)
     if bool((a0 < 0).any()) or bool((s < 0).any()):

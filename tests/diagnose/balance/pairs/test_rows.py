@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import torch
 
+from helpers import seeded
 from separatrix.diagnose.balance.pairs.rows import Part, RowView
 
 
@@ -12,7 +13,7 @@ def test_rows_of_a_flattened_layer_are_grouped_by_channel() -> None:
 
 
 def test_writing_what_was_read_changes_nothing_and_writing_more_changes_only_the_part() -> None:
-    tensors = {"w": torch.randn(4, 6, generator=torch.Generator().manual_seed(0)), "b": torch.arange(4.0)}
+    tensors = {"w": torch.randn(4, 6, generator=seeded(0)), "b": torch.arange(4.0)}
     before = {name: value.clone() for name, value in tensors.items()}
     view = RowView((Part("w", 0, 1, 2), Part("b", 0, 1, 2)))
     rows = view.read(tensors)

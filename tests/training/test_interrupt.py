@@ -24,13 +24,15 @@ def start(checkpoint: Path, pause: float) -> subprocess.Popen[str]:
 def wait_for_some_steps(process: subprocess.Popen[str], seconds: float) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "measured\n"  # five steps are done and one checkpoint is written
-    time.sleep(seconds)
+    time.sleep(seconds)  # however long this takes: the run halts before its last step
 
 
-def test_a_run_killed_at_a_random_step_and_resumed_has_the_metrics_of_one_that_was_not(tmp_path: Path) -> None:
+def test_a_run_killed_at_a_random_step_and_resumed_has_the_metrics_of_one_that_was_not(
+    tmp_path: Path, seed: int
+) -> None:
     whole = run(None).history.records
     process = start(tmp_path / "run.pt", pause=0.02)
-    wait_for_some_steps(process, random.Random().uniform(0, 0.4))  # another moment every time: all must do
+    wait_for_some_steps(process, random.Random(seed).uniform(0, 0.4))  # another moment with every seed: all must do
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -1,0 +1,71 @@
+"""The tree of the tests is the tree of the package, so that a reader guesses where the test of a thing stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "src" / "separatrix"
+OF_THE_SITE = "docs"
+"""Tests of the documentation; there is no room for it."""
+
+ACROSS = {
+    "cli/test_dialect.py": "words of every command",
+    "cli/test_start_is_light.py": "imports of every command",
+    "experiments/agarwala2022/test_ensembles.py": "one course of runs for several experiments",
+    "experiments/agarwala2022/test_training.py": "one course of runs for several experiments",
+    "experiments/altafini2025/test_motion.py": "one course of runs for several experiments",
+    "experiments/altafini2025/test_theory.py": "one course of runs for several experiments",
+    "experiments/anguita2024/test_anguita.py": "one course of runs for several experiments",
+    "experiments/kerg2022/test_kerg3.py": "one course of runs for several experiments",
+    "experiments/ours/test_linear_regime.py": "one course of runs for several experiments",
+    "experiments/test_dialect.py": "form of every experiment",
+    "experiments/test_published_verdicts.py": "verdicts of every published result",
+    "nn/equilibrium/test_mapped_layers.py": "every layer under the transforms of torch.func",
+    "theory/free_probability/test_laws.py": "every law against the same identities",
+}
+"""Files that name no module, each with its reason."""
+
+
+def stray_folders(tests: Path, package: Path) -> list[str]:
+    """Folders of the tests that are none of the package."""
+    folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")} - {".", OF_THE_SITE}
+    return sorted(folder for folder in folders if not (package / folder).is_dir())
+
+
+def stray_files(tests: Path, package: Path) -> list[str]:
+    """Test files below a room that name neither a module beside which they would stand, nor that (sub-)room, nor a
+    contract."""
+    stray = []
+    for path in sorted(tests.rglob("test_*.py")):
+        place = path.parent.relative_to(tests)
+        if place == Path() or place.parts[0] == OF_THE_SITE:
+            continue
+        subject = path.stem.removeprefix("test_")
+        room = package / place
+        named = (room / f"{subject}.py").is_file() or (room / subject).is_dir() or subject == place.name
+        if not named and not subject.endswith("_contract"):
+            stray.append(path.relative_to(tests).as_posix())
+    return stray
+
+
+def test_every_folder_of_tests_is_a_room() -> None:
+    assert stray_folders(TESTS, PACKAGE) == []
+
+
+def test_every_test_file_names_what_it_tests() -> None:
+    stray = stray_files(TESTS, PACKAGE)
+    unknown = [name for name in stray if name not in ACROSS]
+    assert unknown == [], f"no such module, sub-room or contract; rename them: {unknown}"
+    needless = [name for name in ACROSS if (TESTS / name).is_file() and name not in stray]
+    assert needless == [], f"these name their module by now and need no exemption: {needless}"
+
+
+@pytest.mark.parametrize("name", ["attic/test_x.py", "core/test_nothing.py"])
+def test_a_stray_file_is_noticed(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).touch()
+    assert stray_files(tmp_path, PACKAGE) == [name]
+    assert stray_folders(tmp_path, PACKAGE) == (["attic"] if name.startswith("attic") else [])
