@@ -37,7 +37,13 @@ def _jaxtyped(thing: Any = None, **options: Any) -> Any:
     """``jaxtyping.jaxtyped`` as the hook calls it; other uses, and classes, are left to it."""
     if thing is not None:
         return _every_call(thing, **options)
-    return lambda given: _every_call(given, **options) if inspect.isclass(given) else _first_calls(given, options)
+    return lambda given: _of_class(given, options) if inspect.isclass(given) else _first_calls(given, options)
+
+
+def _of_class(given: Any, options: dict[str, Any]) -> Any:
+    """A dataclass whose constructor goes through a function of ours is checked there, as jaxtyping itself has it."""
+    through_ours = getattr(given.__init__, "__globals__", {}).get("__name__") == __name__
+    return given if through_ours else _every_call(given, **options)
 
 
 def _first_calls(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ OF_THE_SITE = "docs"
 ACROSS = {
     "cli/test_dialect.py": "words of every command",
     "cli/test_start_is_light.py": "imports of every command",
+    "dynamics/integration/test_strangers.py": "everything that a flow of a stranger gets",
     "experiments/agarwala2022/test_ensembles.py": "one course of runs for several experiments",
     "experiments/agarwala2022/test_training.py": "one course of runs for several experiments",
     "experiments/altafini2025/test_motion.py": "one course of runs for several experiments",

@@ -14,6 +14,7 @@ def test_codes_are_stable_because_records_hold_them() -> None:
         "NON_FINITE": 3,
         "CYCLE": 4,
         "STALLED": 5,
+        "COMPLETED": 6,
     }
 
 

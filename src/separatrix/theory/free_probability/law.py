@@ -186,6 +186,7 @@ class AbstractLaw(abc.ABC):
             value, slope = torch.where(far, far_value, value), torch.where(far, far_slope, slope)
         return value, slope
 
+    @not_a_formula("stieltjes and its derivative, with what subordination needs of them")
     def local(self, z: Complex[Tensor, "*batch"]) -> Local:
         """G, G', the self-energy K = z - 1/G and K' at points off the support, without cancellation at large z."""
         g, slope, far = self.stieltjes(z), self.stieltjes_prime(z), self._is_far(z)
