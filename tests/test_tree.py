@@ -70,3 +70,10 @@ def test_a_stray_file_is_noticed(name: str, tmp_path: Path) -> None:
     (tmp_path / name).touch()
     assert stray_files(tmp_path, PACKAGE) == [name]
     assert stray_folders(tmp_path, PACKAGE) == (["attic"] if name.startswith("attic") else [])
+
+
+def test_the_architecture_page_names_every_sub_room_and_no_other() -> None:
+    page = (PACKAGE.parent.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and "." in line.split("`")[1]}
+    rooms = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")}
+    assert named == {".".join(room.parts) for room in rooms if len(room.parts) > 1}
