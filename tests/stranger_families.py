@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from separatrix.matrices.ensembles import AbstractEnsemble, Facts, Haar, RotationInvariant
+from separatrix.matrices.ensembles import AbstractEnsemble, BiInvariant, Facts, Haar, RotationInvariant
 
 
 class SignedPermutation(AbstractEnsemble):
@@ -23,6 +23,22 @@ class SignedPermutation(AbstractEnsemble):
 
     def facts(self) -> Facts:
         return Facts.two_sided(excess=0.0, uniform_basis=False)
+
+
+class Stretched(AbstractEnsemble):
+    """Singular values 0.6 and sqrt(1.64), half of each, between two uniform bases; theory of it is quick."""
+
+    name: ClassVar[str] = "stretched"
+    law: ClassVar[str] = "O_1 diag(0.6, 1.28, ...) O_2 with uniform O_1, O_2"
+    label: ClassVar[str] = "stretched"
+    colour: ClassVar[str] = "yellow"
+    marker: ClassVar[str] = "*"
+
+    def unit(self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()) -> torch.Tensor:
+        return BiInvariant([0.6, 1.64**0.5]).unit(width, generator=generator, batch=batch)
+
+    def facts(self) -> Facts:
+        return Facts.two_sided(excess=(0.6**4 + 1.64**2) / 2 - 1)
 
 
 class ThreePoint(AbstractEnsemble):

@@ -12,7 +12,7 @@ from separatrix.advise.deq_forecast import iterations
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.matrices.ensembles import Elliptic, Haar
 from separatrix.report.figures.deq import advice as picture
-from stranger_families import Circulant, ThreePoint
+from stranger_families import Circulant, Stretched
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +84,20 @@ def test_non_monotone_activation_leaves_symmetric_families_out() -> None:
 
 
 def test_a_strangers_family_is_advised_on_and_drawn_as_it_says() -> None:
-    result = advise.deq("hardtanh", 256, ensemble=ThreePoint())
-    assert result.ensemble == "three-point"
+    result = advise.deq("hardtanh", 256, ensemble=Stretched())
+    assert result.ensemble == "stretched"
     assert result.forecasts[0].valid
-    assert json.loads(result.to_json())["ensemble"] == "three-point"
+    assert json.loads(result.to_json())["ensemble"] == "stretched"
     legend = picture(result).axes[1].get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["three points"]
+    assert [text.get_text() for text in legend.get_texts()] == ["stretched"]
     with pytest.raises(OutsideTheory, match="no theory covers the ensemble 'circulant'"):
         advise.deq("hardtanh", 256, ensemble=Circulant())
 
 
 def test_registered_families_are_compared_or_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deq_advisor, "ENSEMBLES", {f.name: f for f in (Haar(), ThreePoint(), Circulant())})
+    monkeypatch.setattr(deq_advisor, "ENSEMBLES", {f.name: f for f in (Haar(), Stretched(), Circulant())})
     result = advise.deq("hardtanh", 256, weight_scale=0.3)
-    assert [item.ensemble for item in result.forecasts] == ["haar", "three-point"]
+    assert [item.ensemble for item in result.forecasts] == ["haar", "stretched"]
     assert "circulant was left out: no theory covers the ensemble 'circulant'" in " ".join(result.warnings)
 
 

@@ -47,7 +47,6 @@ def test_masses_and_repeated_values_are_the_same_law() -> None:
     assert (own.q, own.chi, own.radius, own.replicon) == pytest.approx(
         (other.q, other.chi, other.radius, other.replicon), rel=1e-9
     )
-    assert critical_weight_var(ThreePoint(), "tanh") == pytest.approx(critical_weight_var(TWIN, "tanh"), rel=1e-6)
 
 
 def test_statistics_of_a_strangers_family_match_simulated_networks() -> None:
