@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from separatrix import advise, diagnose, dynamics, matrices, nn as layers, report, sources, tasks, theory, training
-from separatrix.core import InvalidInput, spawn
+from separatrix.core import InvalidInput, find_activation, spawn
 
 MODEL = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
 INPUTS = torch.ones(5, 3)
@@ -111,7 +111,7 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("load_text", "name"): tasks.load_text,
     ("load_text", "level"): lambda bad: tasks.load_text("tiny-shakespeare", bad),
     ("make_text", "level"): lambda bad: tasks.make_text("own", ("a", "b", "c"), bad),
-    ("find_activation", "phi"): theory.find_activation,
+    ("find_activation", "phi"): find_activation,
     ("kernels", "phi"): lambda bad: theory.kernels(matrices.Gaussian(), bad, weight_var=0.5),
     ("critical_weight_var", "phi"): lambda bad: theory.critical_weight_var(matrices.Gaussian(), bad),
     ("critical_weight_var", "cell"): lambda bad: theory.critical_weight_var(matrices.Gaussian(), cell=bad),

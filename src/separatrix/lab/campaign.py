@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import SeparatrixError
+from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
 from .engines.base import AbstractEngine
@@ -25,6 +26,7 @@ class ExperimentError(SeparatrixError, RuntimeError):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, repr=False)
 class RunReport:
     """What one run of an experiment gave. ``summary`` and ``judgements`` exist only when every cell is done."""

@@ -76,7 +76,7 @@ class Plan:
     """Whether a closed orbit ends a trajectory even if it is not stable."""
 
 
-def follow(
+def state_after(
     flow: AbstractFlow,
     x: Float[Tensor, "batch n d"],
     duration: Float[Tensor, " batch"],

@@ -15,6 +15,8 @@ import uuid
 from collections.abc import Sequence
 from typing import final
 
+from separatrix.core.names import suggest_options
+
 from ..experiment.cell import Cell
 from ..experiment.record import Record
 from ..store.records import Store
@@ -25,6 +27,7 @@ WORKER_LOST = "worker lost"
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Lease:
     """The right of one worker to compute and publish one cell, until it expires or is taken away."""
@@ -36,6 +39,7 @@ class Lease:
 
 
 @final
+@suggest_options
 class JobTable:
     """The jobs of a store.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell
 from ..store.records import Store
@@ -25,6 +26,7 @@ POLL_SECONDS = 0.05
 
 
 @final
+@suggest_options
 class LocalEngine(AbstractEngine):
     """Worker processes on this machine.
 

@@ -32,6 +32,7 @@ class Verdict(enum.Enum):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One comparison: what was measured, what is expected, and how far they may differ.
@@ -60,6 +61,7 @@ class Row:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Judgement:
     """A verdict with the evidence in one sentence and the rows behind it."""

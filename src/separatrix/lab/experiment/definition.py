@@ -21,6 +21,7 @@ from separatrix.core.names import choose, resolve, suggest_options
 
 from .cell import Cell
 from .claim import Claim
+from .frozen_model import FrozenModel
 from .summary import Summary
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ Payload: TypeAlias = dict[str, Any]
 """What a cell computes: numbers, strings, lists, dictionaries, tensors and numpy arrays."""
 
 
-class Params(pydantic.BaseModel):
+class Params(FrozenModel):
     """Base of an experiment's settings: one flat, frozen model with the document's own values where it gives them."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = pydantic.ConfigDict(allow_inf_nan=False)
 
     seeds: tuple[int, ...] = (0,)
 

@@ -13,6 +13,7 @@ from typing import Any, final
 
 import separatrix
 from separatrix.core.errors import CorruptData, MissingData, StoreError
+from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
 from ..campaign import RunReport, best_report
@@ -22,6 +23,7 @@ from .records import Store
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Publication:
     """A published result."""

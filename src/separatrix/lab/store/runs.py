@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell, canonical_json
 from ..experiment.definition import SCALES, Experiment, Params
@@ -21,6 +22,7 @@ from .records import Store
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class StoredRun:
     """One remembered run."""
