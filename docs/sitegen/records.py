@@ -14,7 +14,7 @@ import separatrix
 from separatrix.core.formula import FORMULAS
 from separatrix.experiments import catalogue
 from separatrix.lab.experiment.claim import Verdict
-from separatrix.lab.store.publication import Publication, read_publications
+from separatrix.lab.publication import Publication, read_publications
 from separatrix.sources.catalogue import documents
 
 from .markup import cell, code, prose_cell, table

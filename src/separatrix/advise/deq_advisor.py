@@ -121,10 +121,10 @@ def deq(
     families, left_out = _families(ensemble, activation)
     limits: dict[str, tuple[float, float]] = {}
     for family in families:
-        twin = next(
+        alike = next(
             (f.name for f in families if f.name in limits and is_bi_invariant(f) and is_bi_invariant(family)), None
         )
-        limits[family.name] = limits[twin] if twin else critical_and_safe(family, activation, width, problem)
+        limits[family.name] = limits[alike] if alike else critical_and_safe(family, activation, width, problem)
     forecasts = []
     for family in families:
         critical, safe = limits[family.name]

@@ -1,4 +1,4 @@
-"""Gradient flow and gradient descent of layered networks, by integration: the numerical twin of the closed forms.
+"""Gradient flow and gradient descent of layered networks, by integration: the numerical side of the closed forms.
 
 Any depth, any inputs, any start, any activation of the hidden units. Nothing here assumes balance or alignment, and
 nothing uses the closed forms of ``theory``. The loss is ``|f(X) - Y|^2 / (2 P)``, with a constant left out when only

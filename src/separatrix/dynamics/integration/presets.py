@@ -26,6 +26,9 @@ class Accuracy:
     rtol: float
     atol: float | None = None
 
+    def __post_init__(self) -> None:
+        find_method(self.method)
+
 
 @final
 @suggest_options

@@ -14,6 +14,8 @@ from typing import Any, final
 
 from separatrix.core.names import suggest_options
 
+from .scales import require_scale
+
 
 class Verdict(enum.Enum):
     """What the measurement says of a claim."""
@@ -128,6 +130,9 @@ class Claim:
     place: str = ""
     erratum: str | None = None
     scale: str = "smoke"
+
+    def __post_init__(self) -> None:
+        require_scale(self.scale, f"scale of claim {self.id}")
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}: {self.statement})"

@@ -78,7 +78,7 @@ class AtomsAndDensity(AbstractLaw):
     the nearest point, which is smooth, plus a logarithm; so the transform is right down to the real axis.
 
     Args:
-        density: function of points, vectorised; the remaining mass is 1 minus the sum of ``masses``.
+        continuous: the density, a function of points, vectorised; the remaining mass is 1 minus the sum of ``masses``.
         low: left end of the interval.
         high: right end of the interval.
         positions: of the atoms.
