@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from separatrix import advise, diagnose, dynamics, matrices, nn as layers, report, sources, tasks, theory, training
-from separatrix.core import InvalidInput, spawn
+from separatrix import advise, diagnose, dynamics, lab, matrices, nn as layers, report, sources, tasks, theory, training
+from separatrix.core import InvalidInput, find_activation, spawn
 
 MODEL = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
 INPUTS = torch.ones(5, 3)
+SOLVERS = {"solver": "picard", "backward_solver": "picard"}
 DATA = (INPUTS, torch.ones(5, 2))
 EYE = torch.eye(3, dtype=torch.float64)
 X0 = torch.nn.functional.normalize(torch.randn(4, 3, dtype=torch.float64, generator=spawn(0, "options")), dim=-1)
 FLOW = dynamics.OjaFlow(EYE)
+NETWORK = dynamics.LinearNetworkFlow(EYE)
+EXPERIMENT: Any = lab.Experiment(
+    name="none",
+    title="of no interest",
+    document="separatrix",
+    place="",
+    version=1,
+    scales=dict.fromkeys(lab.SCALES, lab.Params()),
+    expand=lambda params: [],
+    run=lambda cell: {},
+    summarise=lambda results: lab.Summary(),
+)
 
 
 def settings(**options: Any) -> Any:
@@ -26,6 +40,20 @@ def settings(**options: Any) -> Any:
 
 def penalty(kind: Any) -> Any:
     return layers.jacobian_penalty(lambda z, x: z, torch.zeros(2, 3), INPUTS, generator=spawn(0, "options"), kind=kind)
+
+
+def dense_layers(**options: Any) -> Any:
+    usual = {"hidden": None, "ensemble": "haar", "weight_var": 0.5, "generator": spawn(0, "options")}
+    return layers.DenseLayers(3, **{**usual, **options})
+
+
+def classifier(**options: Any) -> Any:
+    return layers.EquilibriumClassifier(MODEL, MODEL, **{**SOLVERS, **options})
+
+
+def language_model(**options: Any) -> Any:
+    sizes = {"n_symbols": 4, "width": 3, "context": 2, "generator": spawn(0, "options")}
+    return layers.EquilibriumLanguageModel(MODEL, **{**sizes, **SOLVERS, **options})
 
 
 def theme(name: Any) -> None:
@@ -72,6 +100,11 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("census", "preset"): lambda bad: dynamics.census([FLOW], n_tokens=4, n_starts=1, seed=0, preset=bad),
     ("metastability_record", "preset"): lambda bad: dynamics.metastability_record(FLOW, X0, t_max=1.0, preset=bad),
     ("integrate", "preset"): lambda bad: dynamics.integrate(FLOW, X0, bad),
+    ("integrate", "method"): lambda bad: dynamics.integrate(FLOW, X0, method=bad),
+    ("integrate_layers", "method"): lambda bad: dynamics.integrate_layers(NETWORK, (EYE,), [1.0], method=bad),
+    ("Accuracy", "method"): lambda bad: dynamics.Accuracy(bad, 1e-3),
+    ("find_equilibrium", "method"): lambda bad: dynamics.find_equilibrium(torch.cos, bad, EYE),
+    ("count_equilibria", "method"): lambda bad: dynamics.count_equilibria(torch.cos, bad, EYE),
     ("AttentionFlow", "normalisation"): lambda bad: dynamics.AttentionFlow(
         query=EYE, key=EYE, value=EYE, normalisation=bad
     ),
@@ -83,10 +116,20 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("Broyden", "stop"): lambda bad: dynamics.Broyden(stop=bad),
     ("NewtonKrylov", "stop"): lambda bad: dynamics.NewtonKrylov(stop=bad),
     ("Picard", "stop"): lambda bad: dynamics.Picard(stop=bad),
+    ("best_report", "scale"): lambda bad: lab.best_report(EXPERIMENT, None, bad),
+    ("report_from_store", "scale"): lambda bad: lab.report_from_store(EXPERIMENT, lab.Params(), bad, None),
+    ("best_run", "scale"): lambda bad: lab.best_run(EXPERIMENT, None, bad),
+    ("publish", "scale"): lambda bad: lab.publish([], None, Path("nowhere"), bad),
+    ("Claim", "scale"): lambda bad: lab.Claim(id="c", statement="s", measures="m", test="t", judge=len, scale=bad),
+    ("load", "entry"): lab.load,
     ("attention_instance", "ensemble"): lambda bad: matrices.attention_instance(
         3, generator=spawn(0, "options"), ensemble=bad
     ),
-    ("find_ensemble", "name"): matrices.find_ensemble,
+    ("find_ensemble", "ensemble"): matrices.find_ensemble,
+    ("DenseBlock", "ensemble"): matrices.DenseBlock,
+    ("initialise_", "ensemble"): lambda bad: matrices.initialise_(
+        torch.zeros(3, 3), bad, generator=spawn(0, "options")
+    ),
     ("RectangularOrthogonal", "scale"): lambda bad: matrices.RectangularOrthogonal(scale=bad),
     ("fisher_memory_curve", "precision"): lambda bad: matrices.fisher_memory_curve(
         matrices.delay_line(3), EYE[0], 3, precision=bad
@@ -98,9 +141,20 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("TransformerCell", "ensemble"): lambda bad: layers.TransformerCell(
         4, n_heads=2, ensemble=bad, generator=spawn(0, "options")
     ),
+    ("DenseLayers", "ensemble"): lambda bad: dense_layers(ensemble=bad),
+    ("DenseLayers", "phi"): lambda bad: dense_layers(phi=bad),
+    ("Implicit", "solver"): lambda bad: layers.Implicit(solver=bad),
+    ("EquilibriumClassifier", "solver"): lambda bad: classifier(solver=bad),
+    ("EquilibriumClassifier", "backward_solver"): lambda bad: classifier(backward_solver=bad),
+    ("EquilibriumLanguageModel", "solver"): lambda bad: language_model(solver=bad),
+    ("EquilibriumLanguageModel", "backward_solver"): lambda bad: language_model(backward_solver=bad),
+    ("DEQ", "solver"): lambda bad: layers.DEQ(lambda z, x: z, solver=bad),
+    ("DEQ", "backward"): lambda bad: layers.DEQ(lambda z, x: z, backward=bad),
     ("DEQ", "on_fail"): lambda bad: layers.DEQ(lambda z, x: z, on_fail=bad),
     ("jacobian_penalty", "kind"): penalty,
     ("MonotoneDEQ", "splitting"): lambda bad: layers.MonotoneDEQ(3, 3, splitting=bad, generator=spawn(0, "options")),
+    ("MonotoneDEQ", "solver"): lambda bad: layers.MonotoneDEQ(3, 3, solver=bad, generator=spawn(0, "options")),
+    ("MonotoneDEQ", "backward"): lambda bad: layers.MonotoneDEQ(3, 3, backward=bad, generator=spawn(0, "options")),
     ("MonotoneDEQ", "on_fail"): lambda bad: layers.MonotoneDEQ(3, 3, on_fail=bad, generator=spawn(0, "options")),
     ("theme", "name"): theme,
     ("find_document", "key"): sources.find_document,
@@ -111,7 +165,17 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("load_text", "name"): tasks.load_text,
     ("load_text", "level"): lambda bad: tasks.load_text("tiny-shakespeare", bad),
     ("make_text", "level"): lambda bad: tasks.make_text("own", ("a", "b", "c"), bad),
-    ("find_activation", "phi"): theory.find_activation,
+    ("find_activation", "phi"): find_activation,
+    ("kernels", "ensemble"): lambda bad: theory.kernels(bad, weight_var=0.5),
+    ("critical_weight_var", "ensemble"): theory.critical_weight_var,
+    ("mean_field", "ensemble"): lambda bad: theory.mean_field(bad, weight_var=0.5),
+    ("divergence_exponent", "ensemble"): theory.divergence_exponent,
+    ("existence_weight_var", "ensemble"): theory.existence_weight_var,
+    ("length_variance", "ensemble"): lambda bad: theory.length_variance(bad, 0.5, 8),
+    ("linear_critical_weight_var", "ensemble"): theory.linear_critical_weight_var,
+    ("mean_response", "ensemble"): lambda bad: theory.mean_response(bad, 0.5),
+    ("output_variance", "ensemble"): lambda bad: theory.output_variance(bad, 0.5),
+    ("resolvent_moment", "ensemble"): lambda bad: theory.resolvent_moment(bad, 0.5),
     ("kernels", "phi"): lambda bad: theory.kernels(matrices.Gaussian(), bad, weight_var=0.5),
     ("critical_weight_var", "phi"): lambda bad: theory.critical_weight_var(matrices.Gaussian(), bad),
     ("critical_weight_var", "cell"): lambda bad: theory.critical_weight_var(matrices.Gaussian(), cell=bad),

@@ -23,19 +23,6 @@ from separatrix.sources import Erratum
 from separatrix.training import TrainingSettings
 from test_public_surface import NAMES
 
-PENDING_ROOMS: tuple[str, ...] = (
-    "separatrix.dynamics.attractors",
-    "separatrix.dynamics.cycles",
-    "separatrix.dynamics.equilibria",
-    "separatrix.dynamics.flows",
-    "separatrix.dynamics.integration",
-    "separatrix.lab",
-    "separatrix.matrices.ensembles",
-    "separatrix.theory.equilibrium_networks",
-    "separatrix.theory.free_probability",
-)
-"""Rooms whose constructors do not do it yet. To be emptied."""
-
 EXEMPT: dict[str, str] = {"Result": "a mix-in without fields; people never make one"}
 
 
@@ -61,7 +48,6 @@ CLASSES = sorted(
     (kind for kind in public_classes() if exemption(kind) is None),
     key=lambda kind: f"{kind.__module__}.{kind.__name__}",
 )
-DONE = [kind for kind in CLASSES if not kind.__module__.startswith(PENDING_ROOMS)]
 
 
 def misspelt(name: str) -> str:
@@ -69,7 +55,7 @@ def misspelt(name: str) -> str:
     return name + name[-1]
 
 
-@pytest.mark.parametrize("kind", DONE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_a_misspelt_keyword_is_refused_with_the_nearest(kind: type) -> None:
     parameters = list(inspect.signature(kind).parameters.values())
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters), "a constructor with **options swallows misspelt ones"
@@ -84,7 +70,7 @@ def test_a_misspelt_keyword_is_refused_with_the_nearest(kind: type) -> None:
 
 
 def test_the_classes_are_found() -> None:
-    assert {Anderson, DEQ, Implicit, TanhCell, TrainingSettings, Erratum} <= set(DONE)
+    assert {Anderson, DEQ, Implicit, TanhCell, TrainingSettings, Erratum} <= set(CLASSES)
 
 
 def test_signature_documentation_and_equality_are_those_of_the_class() -> None:

@@ -42,6 +42,31 @@ def test_theory_may_not_know_dynamics(copy: Path) -> None:
     assert "separatrix.theory.forbidden -> separatrix.dynamics" in text
 
 
+@pytest.mark.parametrize(
+    ("room", "upper", "lower"),
+    [
+        ("dynamics", "integration", "flows"),
+        ("lab", "campaign", "store"),
+        ("diagnose", "regime", "balance"),
+        ("theory", "learning", "attention"),
+        ("matrices", "memory", "spectra"),
+        ("tasks", "text", "store"),
+        ("nn", "equilibrium", "dropout"),
+        ("report", "pages", "figures"),
+        ("cli", "commands", "printing"),
+    ],
+)
+def test_sub_rooms_look_down_too(copy: Path, room: str, upper: str, lower: str) -> None:
+    inside = copy / "src/separatrix" / room / lower
+    file = inside / "forbidden.py" if inside.is_dir() else inside.with_suffix(".py")
+    with file.open("a") as text:
+        text.write(f"\nimport separatrix.{room}.{upper}\n")
+    status, said = lint(copy)
+    assert status != 0
+    assert f"separatrix.{room}.{lower}" in said
+    assert "BROKEN" in said
+
+
 def test_nothing_below_report_draws(copy: Path) -> None:
     (copy / "src/separatrix/dynamics/forbidden.py").write_text("import matplotlib\n")
     status, text = lint(copy)

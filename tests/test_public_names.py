@@ -14,18 +14,6 @@ from test_public_surface import NAMES
 
 ROOT = Path(separatrix.__file__).parent
 
-PENDING: dict[str, str] = {
-    "ACTIVATIONS": "dynamics.flows.linear_network",
-    "Activation": "dynamics.flows.linear_network",
-    "Cell": "advise.deq_advisor, theory.equilibrium_networks.cavity",
-    "History": "dynamics.solve.base",
-    "KINDS": "dynamics.flows.descent",
-    "Layers": "dynamics.flows.linear_network",
-    "SCALES": "dynamics.attractors.metastability",
-    "length_variance": "report.figures.deq",
-}
-"""Public names that another module uses for a thing of its own. To be emptied."""
-
 ALIKE: dict[str, str] = {
     "census": "the command prints what the function returns",
     "classify": "the command prints what the function returns",
@@ -75,7 +63,7 @@ def test_a_public_name_is_one_object_in_all_rooms() -> None:
 
 def test_no_module_uses_a_public_name_for_something_else() -> None:
     modules = definitions()
-    known = {*PENDING, *ALIKE}
+    known = set(ALIKE)
     shadowed = {name: sorted(modules[name]) for name in public_objects() if len(modules[name]) > 1}
     assert not set(shadowed) - known, {name: shadowed[name] for name in sorted(set(shadowed) - known)}
     settled = set(ALIKE) - set(shadowed)

@@ -12,9 +12,10 @@ from typing import Any
 
 import separatrix
 from separatrix.core.formula import FORMULAS
+from separatrix.core.rooms import public_names
 from separatrix.experiments import catalogue
 from separatrix.lab.experiment.claim import Verdict
-from separatrix.lab.store.publication import Publication, read_publications
+from separatrix.lab.publication import Publication, read_publications
 from separatrix.sources.catalogue import documents
 
 from .markup import cell, code, prose_cell, table
@@ -104,10 +105,10 @@ def equations_page(tests: Path = PROJECT / "tests") -> str:
         rows = [
             (
                 cell(formula.place),
-                _reference_link(formula.name),
+                ", ".join(_reference_link(name) for name in bearers(formula.name)),
                 prose_cell(formula.summary),
                 f"[{formula.erratum}](errata.md#{formula.erratum})" if formula.erratum else "",
-                cell("; ".join(sorted(routes.get(formula.name.rsplit(".", 1)[-1], ())))),
+                cell("; ".join(sorted(set().union(*(routes[qualified(name)] for name in bearers(formula.name)))))),
             )
             for formula in formulas
         ]
@@ -119,16 +120,31 @@ def equations_page(tests: Path = PROJECT / "tests") -> str:
 
 
 def check_routes(tests: Path) -> dict[str, set[str]]:
-    """By function name, the routes named in ``@checks(function, by="...")`` of the tests."""
+    """By qualified name, the routes named in ``@checks(function, Class.method, by="...")`` of the tests."""
     routes: dict[str, set[str]] = collections.defaultdict(set)
     for path in sorted(tests.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "checks":
                 by = next((word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)), "")
                 for argument in node.args:
-                    name = argument.attr if isinstance(argument, ast.Attribute) else getattr(argument, "id", "")
-                    routes[name].add(str(by))
+                    routes[qualified(ast.unparse(argument))].add(str(by))
     return routes
+
+
+def qualified(dotted: str) -> str:
+    """The end of a dotted name that tells functions apart: ``Class.method`` of a method, else the last part."""
+    *before, last = dotted.split(".")
+    return f"{before[-1]}.{last}" if before and before[-1].lstrip("_")[:1].isupper() else last
+
+
+def bearers(full: str) -> list[str]:
+    """Full names of a function; of a method of a private base class, those of the classes that inherit it."""
+    owner, _, method = qualified(full).rpartition(".")
+    if not owner.startswith("_"):
+        return [full]
+    base = getattr(importlib.import_module(full.removesuffix(f".{owner}.{method}")), owner)
+    heirs = [kind for kind in base.__subclasses__() if getattr(kind, method) is getattr(base, method)]
+    return sorted(f"{kind.__module__}.{kind.__qualname__}.{method}" for kind in heirs)
 
 
 def errata_page() -> str:
@@ -150,7 +166,11 @@ def _document_titles() -> dict[str, str]:
     return {key: document.title for key, document in documents().items()} | {"separatrix": "Our own statements"}
 
 
-def _reference_link(name: str) -> str:
-    """A link to a function's place in the reference if a room lists it, else its name."""
-    function, place = name.rsplit(".", 1)[-1], places().get(name)
-    return f"[`{function}`]({place})" if place else f"`{function}`"
+def _reference_link(full: str) -> str:
+    """The public name of a function or method, with a link to its place in the reference if a room lists it."""
+    owner, _, method = full.rpartition(".")
+    place, home = places().get(full), places().get(owner)
+    if place is None and home is not None:  # an inherited method has no anchor of its own
+        place = f"{home}.{method}" if full in FORMULAS else home
+    shown = f"`{public_names(full)[0].partition('.')[2]}`"
+    return f"[{shown}]({place})" if place else shown

@@ -23,6 +23,7 @@ ERRATUM = Erratum("kerg2022-eq1", "Eq. (1)", "a|b <i>", "a*b", "0.1 against 0.2"
 def one_document(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     document = Document("kerg2022", "Kerg", "A thesis", 2022, "Somewhere", (ERRATUM,))
     monkeypatch.setattr(records, "documents", lambda: {"kerg2022": document})
+    records.import_everything()  # what a test imports would register now and be lost afterwards
     before = dict(FORMULAS)
     yield
     FORMULAS.clear()
@@ -124,6 +125,30 @@ def test_equations_name_function_erratum_and_checks(tmp_path: Path, monkeypatch:
         "a limit; sampling",
     ):
         assert needed in page
+
+
+def test_methods_of_one_name_keep_their_class_and_their_own_checks() -> None:
+    rows = {
+        name: next(line for line in records.equations_page().splitlines() if f"`theory.{name}`" in line)
+        for name in ("Semicircle.stieltjes", "FreeSum.stieltjes")
+    }
+    assert (
+        "free_probability.md#separatrix.theory.free_probability.Semicircle.stieltjes)" in rows["Semicircle.stieltjes"]
+    )
+    assert "sampled matrices" in rows["FreeSum.stieltjes"]
+    assert "sampled matrices" not in rows["Semicircle.stieltjes"]
+
+
+def test_the_qualified_names_of_formulas_tell_them_apart() -> None:
+    records.import_everything()
+    names = [records.qualified(name) for name in FORMULAS if name.startswith("separatrix.")]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_every_link_of_the_equation_index_leads_to_an_anchor() -> None:
+    made = reference.pages()
+    for page, anchor in re.findall(r"\]\((reference/[^)#]*)#([^)]*)\)", records.equations_page()):
+        assert f"{{ #{anchor} }}" in made[page], anchor
 
 
 @pytest.mark.usefixtures("one_document")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, Result, require_integer, require_positive
+from separatrix.core.activations import Activation, Pointwise, find_activation
 from separatrix.matrices.ensembles import ENSEMBLES, AbstractEnsemble, find_ensemble
 from separatrix.theory import mean_field
-from separatrix.theory.equilibrium_networks.activations import Activation, Pointwise, find_activation
-from separatrix.theory.equilibrium_networks.cavity import require_monotone, require_theory
+from separatrix.theory.equilibrium_networks.cavity import Injection, require_monotone, require_theory
 from separatrix.theory.equilibrium_networks.families import is_bi_invariant, known_facts
 
 from .deq_forecast import Forecast, critical_and_safe, forecast, iterations, scale_for_radius
-
-Cell: TypeAlias = Literal["outside", "inside"]
 
 TARGET_RADIUS = (0.7, 0.8)
 
@@ -81,7 +79,7 @@ def deq(
     weight_scale: float | int | str = "recommend",
     tol: float = 1e-5,
     budget: int | None = None,
-    cell: Cell = "outside",
+    cell: Injection = "outside",
 ) -> DeqAdvice:
     """Advise on the initial matrix of an equilibrium network z = phi(W z) + x (or phi(W z + x)).
 
@@ -123,10 +121,10 @@ def deq(
     families, left_out = _families(ensemble, activation)
     limits: dict[str, tuple[float, float]] = {}
     for family in families:
-        twin = next(
+        alike = next(
             (f.name for f in families if f.name in limits and is_bi_invariant(f) and is_bi_invariant(family)), None
         )
-        limits[family.name] = limits[twin] if twin else critical_and_safe(family, activation, width, problem)
+        limits[family.name] = limits[alike] if alike else critical_and_safe(family, activation, width, problem)
     forecasts = []
     for family in families:
         critical, safe = limits[family.name]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from separatrix.core import OutsideTheory, Result
+from separatrix.core.activations import Activation
 from separatrix.matrices.ensembles import AbstractEnsemble
 from separatrix.theory import MeanField, critical_weight_var, mean_field, resolvent_moment
-from separatrix.theory.equilibrium_networks.activations import Activation
 from separatrix.theory.equilibrium_networks.families import is_bi_invariant
 
 LARGEST = ((0.7, 1.2), (0.8, 2.0), (0.9, 5.0), (1.0, 10.0))

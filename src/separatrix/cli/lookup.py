@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from separatrix.core.errors import InvalidInput
+from separatrix.lab.experiment.scales import SCALES
 
 if TYPE_CHECKING:
     from separatrix.lab.experiment.definition import Experiment
     from separatrix.lab.store.records import Store
-
-SCALE_NAMES = ("smoke", "laptop", "paper")
 
 
 def find_experiment(name: str) -> Experiment:
@@ -21,12 +19,7 @@ def find_experiment(name: str) -> Experiment:
     from separatrix.experiments import find
     from separatrix.lab.experiment.definition import load
 
-    if ":" not in name:
-        return find(name)
-    try:
-        return load(name)
-    except ModuleNotFoundError as error:
-        raise InvalidInput(f"no module for {name!r}: {error}; set PYTHONPATH to its folder.") from None
+    return load(name) if ":" in name else find(name)
 
 
 def find_experiments(names: Sequence[str] | None) -> list[Experiment]:
@@ -34,13 +27,6 @@ def find_experiments(names: Sequence[str] | None) -> list[Experiment]:
     from separatrix.experiments import catalogue
 
     return [find_experiment(name) for name in names] if names else list(catalogue().values())
-
-
-def require_scale(name: str) -> str:
-    """A scale's name, or the error with the nearest."""
-    from separatrix.core.names import choose
-
-    return choose("scale", name, SCALE_NAMES)
 
 
 @contextmanager
@@ -71,4 +57,4 @@ def complete_document(incomplete: str) -> list[str]:
 
 def complete_scale(incomplete: str) -> list[str]:
     """Scales for the shell."""
-    return [name for name in SCALE_NAMES if name.startswith(incomplete)]
+    return [name for name in SCALES if name.startswith(incomplete)]

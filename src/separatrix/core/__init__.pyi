@@ -1,3 +1,4 @@
+from .activations import ACTIVATIONS as ACTIVATIONS, Activation as Activation, find_activation as find_activation
 from .arrays import (
     as_float64 as as_float64,
     as_tensor as as_tensor,

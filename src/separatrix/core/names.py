@@ -83,13 +83,19 @@ def suggest_options(kind: Kind) -> Kind:
 
     @functools.wraps(build)
     def checked(self: Any, *args: Any, **options: Any) -> None:
-        for name in options:
-            if name not in known:
-                raise unknown_name(f"option of {type(self).__name__}", name, known, error=UnknownOption)
+        require_options(type(self).__name__, options, known)
         build(self, *args, **options)
 
     kind.__init__ = checked  # type: ignore[misc]
     return kind
+
+
+def require_options(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse the first keyword that is no option of a constructor."""
+    options = list(known)
+    for name in given:
+        if name not in options:
+            raise unknown_name(f"option of {owner}", name, options, error=UnknownOption)
 
 
 def _article(name: str) -> str:

@@ -8,4 +8,10 @@ from .campaign import (
 from .engines import *
 from .experiment import *
 from .ledger import LedgerEntry as LedgerEntry, ledger as ledger
+from .publication import (
+    Publication as Publication,
+    publish as publish,
+    read_publication as read_publication,
+    read_publications as read_publications,
+)
 from .store import *

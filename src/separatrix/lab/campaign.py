@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import SeparatrixError
+from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
 from .engines.base import AbstractEngine
 from .engines.progress import RunProgress
 from .experiment.cell import Cell
 from .experiment.claim import Judgement
-from .experiment.definition import SCALES, Experiment, Params, Payload
+from .experiment.definition import Experiment, Params, Payload
 from .experiment.provenance import combined
+from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
 from .store.records import Store
 from .store.runs import best_run, remember_run, run_command
@@ -25,6 +27,7 @@ class ExperimentError(SeparatrixError, RuntimeError):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, repr=False)
 class RunReport:
     """What one run of an experiment gave. ``summary`` and ``judgements`` exist only when every cell is done."""
@@ -114,6 +117,7 @@ def report_from_store(experiment: Experiment, params: Params, scale: str, store:
     Raises:
         ExperimentError: the experiment's ``summarise`` or a claim's ``judge`` failed.
     """
+    require_scale(scale)
     report = _report(experiment, params, scale, experiment.cells(params), store, {})
     if "summarise" in report.failures:
         raise ExperimentError(report.failures["summarise"])

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, final
 
+from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
 from .campaign import RunReport, best_report
@@ -15,6 +16,7 @@ from .store.records import Store
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class LedgerEntry:
     """One claim of an experiment, the judgement on it, and the run from which that judgement follows."""

@@ -1,4 +1,4 @@
-"""Dropout that an equilibrium survives: one mask per solve and sample, drawn anew for the next solve."""
+"""Dropout that leaves an equilibrium in place: one mask per solve and sample, drawn anew for the next solve."""
 
 from __future__ import annotations
 

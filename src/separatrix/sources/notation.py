@@ -74,6 +74,7 @@ NOTATION: tuple[Term, ...] = (
     Term("step", "length or number of a step", NUMBER),
     Term("flow", "what moves: dx/dt = velocity(x)", ("*Flow",)),
     Term("duration", "how long a flow runs", NUMBER),
+    Term("times", "when states are wanted, ascending", ARRAY),
     # equilibrium networks and random matrices
     Term("weight_var", "E tr W'W: variance of an entry times the width", NUMBER, {"agarwala2022": "V"}),
     Term(
@@ -86,8 +87,14 @@ NOTATION: tuple[Term, ...] = (
     Term("width", "number of units of a layer", ("int",), {"agarwala2022": "N"}, EQUILIBRIUM),
     Term(
         "ensemble",
-        "family of random matrices, as an object or by name; of a census, the instances",
-        ("*Ensemble", "*Family", "str", "Sequence", "*Flow", "Ensemble"),
+        "family of random matrices, as an object or by name",
+        ("*Ensemble", "*Family", "str"),
+    ),
+    Term(
+        "ensemble",
+        "what draws the instances of a census, or the instances themselves",
+        ("Sampler", "Flows"),
+        rooms=("dynamics.attractors",),
     ),
     Term(
         "phi",
@@ -105,12 +112,19 @@ NOTATION: tuple[Term, ...] = (
     Term(
         "cell",
         "the map z -> f(z, x) of a layer; of a theory, where the input enters",
-        ("Module", "nn", "Callable", "Any", "Cell", "Literal"),
+        ("Module", "nn", "Callable", "Any", "Injection"),
         rooms=EQUILIBRIUM,
     ),
     Term("fixed_point_map", "the map whose fixed point is sought", ("FixedPointMap", "*Map", "Callable", "Tensor")),
-    Term("solver", "method that finds an equilibrium", ("*Solver", "Any")),
+    Term("solver", "method that finds an equilibrium, as an object or by name", ("*Solver", "Any", "str")),
+    Term(
+        "method",
+        "how an equilibrium is found, a motion followed or a course of learning computed; an object or its name",
+        ("*Solver", "*Method", "Tableau", "Any", "str"),
+    ),
     Term("tol", "accuracy asked for", NUMBER),
+    Term("rtol", "accuracy asked for, relative to the size of what is computed", NUMBER),
+    Term("atol", "accuracy asked for, absolute", NUMBER),
     Term("max_steps", "most steps that may be taken", ("int",)),
     Term("stop", "whether a residual counts absolutely or relatively", ("Literal",), rooms=("dynamics.solve",)),
     Term("divergence", "growth of the residual that counts as divergence", ("float",)),
@@ -202,8 +216,9 @@ NOTATION: tuple[Term, ...] = (
     Term("path", "a file or folder; of a random stream, words that name it", ("str", "int", "Path")),
     Term("name", "of a thing, for messages and lookups", (*TEXT, "Dataset", "*Ensemble")),
     Term("title", "heading of a figure or record", ("str",)),
-    Term("kind", "what sort of thing, as errors and tables say it", ("str", "*Kind", "Kind", "Literal")),
+    Term("kind", "what sort of thing, as errors and tables say it", ("str", "*Kind", "Optimiser", "Literal")),
     Term("value", "anything that is checked or shown", ("Any", "float", "object"), rooms=("core",)),
+    Term("given", "what a user gave: an object or its name", ("object",)),
     Term("known", "what is known already", ("Iterable", "Mapping", "str", "Thing", "Equilibrium", "RunReport")),
     Term("target", "the layer or tensor that is filled in place", ("Target",), rooms=("matrices.ensembles",)),
     Term("width", "of a figure or line", ("int", "float"), rooms=("report", "core")),
@@ -212,6 +227,13 @@ NOTATION: tuple[Term, ...] = (
     Term("step", "number of an update", ("int",), rooms=("training",)),
     # experiments
     Term("experiment", "an experiment, or its name", ("Experiment", "str")),
+    Term(
+        "summary",
+        "what the cells of a run condense to",
+        ("*Summary", "type", "dict", "str", "Any"),
+        rooms=("lab", "report"),
+    ),
+    Term("summary", "one sentence on a formula", ("str",), rooms=("core",)),
     Term("store", "records of experiments", ("Store",)),
     Term("scale", "size of an experiment: smoke, laptop or paper", ("str", "Scale"), rooms=("lab",)),
     Term("cell", "one unit of work of an experiment", ("Cell",), rooms=("lab",)),

@@ -87,4 +87,4 @@ def test_lyapunov_exponents_at_rest_are_the_tangent_eigenvalues() -> None:
     flow = AttentionFlow.from_coupling(torch.eye(2).double(), torch.diag(torch.tensor([2.0, 0.5]).double()))
     x = torch.tensor([[1.0, 0.0]] * 3).double()
     expected = torch.linalg.eigvals(flow.jacobian(x)).real.sort(descending=True).values
-    torch.testing.assert_close(lyapunov_exponents(flow, x, count=3, duration=10.0), expected, rtol=0, atol=0.15)
+    torch.testing.assert_close(lyapunov_exponents(flow, x, n_exponents=3, duration=10.0), expected, rtol=0, atol=0.15)

@@ -16,7 +16,7 @@ from separatrix.dynamics import AttentionFlow, cluster_flow, find_clusters, rand
 def test_clusters_equal_single_linkage_of_scipy(seed: int, distance: float) -> None:
     x = random_tokens(9, 3, 2, generator=seeded(seed))
     ours = find_clusters(x, distance)
-    for element, labels, count in zip(x, ours.labels, ours.count, strict=True):
+    for element, labels, count in zip(x, ours.labels, ours.n_clusters, strict=True):
         theirs = fcluster(linkage(element.numpy(), "single"), distance, "distance")
         together = numpy.equal.outer(theirs, theirs)
         assert numpy.array_equal(numpy.equal.outer(labels.numpy(), labels.numpy()), together)

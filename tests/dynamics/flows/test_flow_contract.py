@@ -162,7 +162,7 @@ def test_lyapunov_exponents_are_those_of_the_linearisation(flow: AbstractFlow, s
     short = 1e-3
     # Over a short time the sum of all exponents is the trace of the tangent Jacobian.
     count = x.shape[0] * flow.basis(x).shape[-1]
-    total = lyapunov_exponents(flow, x, count=count, duration=short, interval=short).sum()
+    total = lyapunov_exponents(flow, x, n_exponents=count, duration=short, interval=short).sum()
     trace = flow.jacobian(x).diagonal().sum()
     assert float(total) == pytest.approx(float(trace), rel=2e-2, abs=2e-2)
 

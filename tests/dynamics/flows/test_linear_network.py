@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
 
-from separatrix.core import InvalidInput, Outcome, ShapeError
+from separatrix.core import ACTIVATIONS, InvalidInput, Outcome, ShapeError
 from separatrix.dynamics import Descent, LinearNetworkFlow, chain_product, integrate_layers
 from separatrix.matrices import balance_matrix, balanced_pair, fit_balance
 
@@ -16,15 +17,36 @@ def normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=F64, generator=generator)
 
 
-@pytest.mark.parametrize("activation", ["linear", "relu", "tanh"])
+def softsign(h: torch.Tensor) -> torch.Tensor:
+    return h / (1 + h.abs())
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [*ACTIVATIONS, ACTIVATIONS["tanh"], softsign],
+    ids=lambda given: getattr(given, "name", str(given)).split()[0],
+)
 @pytest.mark.parametrize("sizes", [(3, 2), (3, 4, 2), (3, 4, 5, 2)])
-def test_gradients_are_those_of_autograd(activation: str, sizes: tuple[int, ...], generator: torch.Generator) -> None:
+def test_gradients_are_those_of_autograd(activation: Any, sizes: tuple[int, ...], generator: torch.Generator) -> None:
     x, y = normal(generator, 7, 3), normal(generator, 7, 2)
     flow = LinearNetworkFlow(inputs=x, targets=y, activation=activation, weight_decay=0.1)
     layers = [normal(generator, b, a).requires_grad_() for a, b in itertools.pairwise(sizes)]
     total = flow.loss(layers) + 0.05 * sum(layer.square().sum() for layer in layers)
     for found, expected in zip(flow.gradient(layers), torch.autograd.grad(total, layers), strict=True):
         torch.testing.assert_close(found, expected, atol=1e-13, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "activation", ["gelu", softsign], ids=lambda given: getattr(given, "name", str(given)).split()[0]
+)
+def test_the_derivative_of_the_velocity_is_that_of_finite_differences(
+    activation: Any, generator: torch.Generator
+) -> None:
+    x, y = normal(generator, 7, 3), normal(generator, 7, 2)
+    flow = LinearNetworkFlow(inputs=x, targets=y, activation=activation, widths=(3, 4, 2))
+    state, u, h = normal(generator, 1, 20), normal(generator, 1, 20), 1e-6
+    differences = (flow.velocity(state + h * u) - flow.velocity(state - h * u)) / (2 * h)
+    torch.testing.assert_close(flow.jvp(state, u), differences, atol=1e-7, rtol=1e-7)  # the square of the step
 
 
 def test_correlations_give_the_gradients_of_the_samples(generator: torch.Generator) -> None:

@@ -117,7 +117,7 @@ def test_newton_finds_the_equilibrium_beside_a_state() -> None:
 
 def test_chaos_has_the_known_exponents() -> None:
     point = integrate(Lorenz(), torch.tensor([[1.0, 1.0, 20.0]]).double(), t_max=10.0).final
-    exponents = lyapunov_exponents(Lorenz(), point, count=3, duration=20.0, interval=0.5)
+    exponents = lyapunov_exponents(Lorenz(), point, n_exponents=3, duration=20.0, interval=0.5)
     assert exponents.tolist() == pytest.approx([0.906, 0.0, -14.57], abs=0.4)  # averages over 20 time units
     assert float(exponents.sum()) == pytest.approx(-(10 + 1 + 8 / 3), rel=1e-4)  # the divergence is constant
 

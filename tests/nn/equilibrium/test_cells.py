@@ -7,11 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from helpers import seeded
-from separatrix.core import InvalidInput
+from separatrix.core import ACTIVATIONS, InvalidInput
 from separatrix.dynamics import spectral_radius
 from separatrix.matrices import GOE, Haar, RectangularOrthogonal
 from separatrix.nn import ResidualCell, TanhCell, TransformerCell
-from separatrix.theory import ACTIVATIONS
 
 CELLS: dict[str, Callable[[torch.Generator], nn.Module]] = {
     "tanh": lambda generator: TanhCell(8, ensemble="gaussian", weight_var=0.5, generator=generator),

@@ -12,6 +12,7 @@ import torch
 
 from helpers import checks, seeded
 from separatrix.core import InvalidInput, Outcome, OutsideTheory
+from separatrix.core.activations import find_activation
 from separatrix.matrices.ensembles import (
     GOE,
     AbstractEnsemble,
@@ -24,7 +25,6 @@ from separatrix.matrices.ensembles import (
     SymmetricOrthogonal,
 )
 from separatrix.theory import critical_weight_var, mean_field, mean_response, resolvent_moment
-from separatrix.theory.equilibrium_networks.activations import find_activation
 
 SCALES = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5], dtype=torch.float64)
 

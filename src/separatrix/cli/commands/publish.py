@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from separatrix.core.errors import MissingData
+from separatrix.lab.experiment.scales import require_scale
 
-from ..lookup import find_experiments, reading, require_scale
+from ..lookup import find_experiments, reading
 from ..options import AsJson, Names, ScaleName, StoreFolder
 from ..printing import print_json, say
 
@@ -22,7 +23,7 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """Write one JSON file per experiment that has a complete run at the scale."""
-    from separatrix.lab.store import publication
+    from separatrix.lab import publication
 
     require_scale(scale)
     with reading(store) as opened:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.result import brief, plain
+from separatrix.lab.experiment.scales import require_scale
 
-from ..lookup import find_experiment, reading, require_scale
+from ..lookup import find_experiment, reading
 from ..options import AnyScale, AsJson, Name, StoreFolder
 from ..printing import print_json, print_run, print_table
 

@@ -164,7 +164,7 @@ def _settled(flow: dynamics.AttentionFlow, x: Float[Tensor, "starts n d"], limit
     if not flow.reducible:
         done = dynamics.integrate(flow, x, merging=False, finishing=False, tol=REST, t_max=limit)
         labels = find_clusters(done.final, TOGETHER)
-        rows, sizes = cluster_means(done.final, labels.labels, int(labels.count.max()), None)
+        rows, sizes = cluster_means(done.final, labels.labels, int(labels.n_clusters.max()), None)
         return _Run(rows, sizes, done.time, done.residual, done.outcome == Outcome.CONVERGED)
     linear = flow.weights.value_bias is None
     stage = limit / 20
@@ -187,7 +187,7 @@ def _merged(run: _Run) -> _Run:
     """The same states with tokens that stand together as one row."""
     live = torch.where((run.sizes > 0).unsqueeze(-1), run.rows, run.rows[:, :1])
     found = find_clusters(live, TOGETHER)
-    rows, sizes = cluster_means(live, found.labels, int(found.count.max()), run.sizes)
+    rows, sizes = cluster_means(live, found.labels, int(found.n_clusters.max()), run.sizes)
     rows = torch.where((sizes > 0).unsqueeze(-1), rows, rows[:, :1])
     return dataclasses.replace(run, rows=rows, sizes=sizes)
 

@@ -27,7 +27,7 @@ class Unreadable(Exception):
 
 @final
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class LayerFacts:
     """What a state dict does not tell."""
 
     n_heads: int | None = None
@@ -44,10 +44,10 @@ class Layout:
 
     name: str
     mark: re.Pattern[str]
-    read: Callable[[State, str, Facts], AttentionLayer]
+    read: Callable[[State, str, LayerFacts], AttentionLayer]
 
 
-def read_state(state: State, facts: Facts) -> tuple[list[AttentionLayer], dict[str, str]]:
+def read_state(state: State, facts: LayerFacts) -> tuple[list[AttentionLayer], dict[str, str]]:
     """All layers of a state dict in the order of their numbers, and those skipped with the reason."""
     layers, skipped = [], {}
     for name in sorted(state, key=_natural):
@@ -70,7 +70,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _bert(state: State, prefix: str, facts: Facts) -> AttentionLayer:
+def _bert(state: State, prefix: str, facts: LayerFacts) -> AttentionLayer:
     q, k, v = (_linear(state, f"{prefix}self.{part}") for part in ("query", "key", "value"))
     layer = _assemble(prefix.rstrip("."), q, k, v, _linear(state, f"{prefix}output.dense"), facts, causal=False)
     return dataclasses.replace(
@@ -80,7 +80,7 @@ def _bert(state: State, prefix: str, facts: Facts) -> AttentionLayer:
     )
 
 
-def _gpt2(state: State, prefix: str, facts: Facts) -> AttentionLayer:
+def _gpt2(state: State, prefix: str, facts: LayerFacts) -> AttentionLayer:
     joint, bias = _get(state, f"{prefix}c_attn.weight").mT, state.get(f"{prefix}c_attn.bias")
     if joint.shape[0] != 3 * joint.shape[1]:
         raise Unreadable(f"c_attn must have shape (d, 3 d); got {tuple(joint.mT.shape)}")
@@ -90,7 +90,7 @@ def _gpt2(state: State, prefix: str, facts: Facts) -> AttentionLayer:
     return _through(layer, _norm(state, f"{_parent(prefix)}ln_1"), facts)
 
 
-def _projections(state: State, prefix: str, facts: Facts) -> AttentionLayer:
+def _projections(state: State, prefix: str, facts: LayerFacts) -> AttentionLayer:
     q, k, v = (_linear(state, f"{prefix}{part}_proj") for part in "qkv")
     out = next((name for name in ("o_proj", "out_proj", "dense") if f"{prefix}{name}.weight" in state), "o_proj")
     layer = _assemble(prefix.rstrip("."), q, k, v, _linear(state, f"{prefix}{out}"), facts, causal=out == "o_proj")
@@ -99,7 +99,7 @@ def _projections(state: State, prefix: str, facts: Facts) -> AttentionLayer:
     return _through(layer, _norm(state, f"{_parent(prefix)}input_layernorm"), facts)
 
 
-def _torch(state: State, prefix: str, facts: Facts) -> AttentionLayer:
+def _torch(state: State, prefix: str, facts: LayerFacts) -> AttentionLayer:
     if f"{prefix}bias_k" in state:
         raise Unreadable("it appends a learned key to the tokens (add_bias_kv), which a flow of tokens cannot hold")
     q, k, v = _thirds(_get(state, f"{prefix}in_proj_weight"), state.get(f"{prefix}in_proj_bias"))
@@ -115,7 +115,7 @@ def _torch(state: State, prefix: str, facts: Facts) -> AttentionLayer:
 _NOT_ONE_WIDTH = "queries, keys and values must come from tokens of one width; this layer has kdim or vdim of its own"
 
 
-def _torch_apart(state: State, prefix: str, facts: Facts) -> AttentionLayer:
+def _torch_apart(state: State, prefix: str, facts: LayerFacts) -> AttentionLayer:
     raise Unreadable(_NOT_ONE_WIDTH)
 
 
@@ -135,7 +135,7 @@ def _assemble(
     key: tuple[Tensor, Tensor | None],
     value: tuple[Tensor, Tensor | None],
     output: tuple[Tensor, Tensor | None],
-    facts: Facts,
+    facts: LayerFacts,
     *,
     causal: bool,
 ) -> AttentionLayer:
@@ -164,7 +164,7 @@ def _assemble(
     )
 
 
-def _through(layer: AttentionLayer, norm: Normaliser | None, facts: Facts) -> AttentionLayer:
+def _through(layer: AttentionLayer, norm: Normaliser | None, facts: LayerFacts) -> AttentionLayer:
     """A layer that reads the stream through a norm: folded, so that the flow moves normalised tokens."""
     if norm is None or facts.norm == "keep":
         return layer

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from separatrix.core import InvalidInput, MissingData, Result, choose, require_integer
 
 from .layer import AttentionLayer
-from .layouts import Facts, read_state
+from .layouts import LayerFacts, read_state
 
 
 @final
@@ -54,7 +54,7 @@ def attention_layers(
     choose("norm", norm, ("auto", "keep"))
     if n_heads is not None:
         require_integer(n_heads, "n_heads", at_least=1)
-    facts = Facts(n_heads=n_heads, causal=causal, norm=norm)
+    facts = LayerFacts(n_heads=n_heads, causal=causal, norm=norm)
     if isinstance(source, nn.Module):
         layers, skipped = _of_module(source, facts)
     elif isinstance(source, Mapping):
@@ -72,7 +72,7 @@ def attention_layers(
     return AttentionLayers(tuple(layers), skipped)
 
 
-def _of_module(model: nn.Module, facts: Facts) -> tuple[list[AttentionLayer], dict[str, str]]:
+def _of_module(model: nn.Module, facts: LayerFacts) -> tuple[list[AttentionLayer], dict[str, str]]:
     modules = dict(model.named_modules())
     layers: list[AttentionLayer] = []
     skipped: dict[str, str] = {}
@@ -87,7 +87,7 @@ def _of_module(model: nn.Module, facts: Facts) -> tuple[list[AttentionLayer], di
 
 
 def _of_multihead(
-    name: str, module: nn.MultiheadAttention, parent: nn.Module | None, facts: Facts
+    name: str, module: nn.MultiheadAttention, parent: nn.Module | None, facts: LayerFacts
 ) -> tuple[list[AttentionLayer], dict[str, str]]:
     if module.add_zero_attn:
         return [], {name: "it appends a zero key to the tokens (add_zero_attn), which a flow of tokens cannot hold"}

@@ -1,4 +1,4 @@
-"""Balance of layer pairs: profile, conservation, change without changing the function, advice."""
+"""Balance of layer pairs: profile, conservation, change without changing the function."""
 
 from separatrix.core.rooms import open_room
 

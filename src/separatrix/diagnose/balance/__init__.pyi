@@ -8,4 +8,3 @@ from .optimiser_law import Keeps as Keeps, OptimiserLaw as OptimiserLaw, optimis
 from .pairs import *
 from .profile import BalanceProfile as BalanceProfile, PairBalance as PairBalance, balance_profile as balance_profile
 from .rebalance import BalanceReport as BalanceReport, set_balance as set_balance
-from .recommend import InitAdvice as InitAdvice, recommend_init as recommend_init

@@ -1,4 +1,4 @@
-"""Rich or lazy: what training did to kernel, features and layers."""
+"""Rich or lazy: what training did to kernel, features and layers, and which start leads to which."""
 
 from separatrix.core.rooms import open_room
 

@@ -13,5 +13,6 @@ from .kernel import (
     tangent_kernel as tangent_kernel,
 )
 from .linearised import LinearisedPrediction as LinearisedPrediction, linearised_prediction as linearised_prediction
+from .recommend import InitAdvice as InitAdvice, recommend_init as recommend_init
 from .rich_lazy import RichLazy as RichLazy, rich_lazy as rich_lazy
 from .similarity import linear_cka as linear_cka

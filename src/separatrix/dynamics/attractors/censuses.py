@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, SeparatrixError, require_integer, spawn
+from separatrix.core import InvalidInput, Result, SeparatrixError, choose, require_integer, spawn
 
 from ..equilibria.equilibrium import Equilibrium
 from ..flows.attention import AttentionFlow
@@ -25,7 +25,7 @@ from ..integration.integrate import integrate
 from .classification import as_cycle, classify
 from .proportions import unseen_mass, wilson_interval
 
-Ensemble: TypeAlias = Callable[[torch.Generator], AbstractFlow]
+Sampler: TypeAlias = Callable[[torch.Generator], AbstractFlow]
 Flows: TypeAlias = Sequence[AbstractFlow] | Mapping[int, AbstractFlow]
 Check: TypeAlias = Callable[[int, int, int, int], bool]
 """Given instance, eigenvector, and the two sizes of a bipartite end point: may it be stable?"""
@@ -117,8 +117,7 @@ class Census(Result):
 
     def multistable(self, sense: str = "equilibria") -> tuple[float, float, float]:
         """Share of multistable instances with its 95% interval; sense ``"equilibria"`` (default) or ``"labels"``."""
-        if sense not in ("equilibria", "labels"):
-            raise InvalidInput(f"sense must be 'equilibria' or 'labels'; got {sense!r}.")
+        choose("sense", sense, ("equilibria", "labels"))
         hits = [item.multistable if sense == "equilibria" else item.multilabel for item in self.instances]
         return sum(hits) / len(hits), *wilson_interval(sum(hits), len(hits))
 
@@ -157,7 +156,7 @@ def family_table(instances: Sequence[Mapping[str, int]]) -> list[dict[str, Any]]
 
 
 def census(
-    ensemble: Ensemble | Flows,
+    ensemble: Sampler | Flows,
     n_instances: int | Iterable[int] | None = None,
     *,
     n_tokens: int,
@@ -271,7 +270,7 @@ def _confront(result: InstanceCensus, check: Check) -> None:
             )
 
 
-def _indices(ensemble: Ensemble | Flows, n_instances: int | Iterable[int] | None) -> list[int]:
+def _indices(ensemble: Sampler | Flows, n_instances: int | Iterable[int] | None) -> list[int]:
     if n_instances is None:
         if callable(ensemble):
             raise InvalidInput("n_instances must be given when ensemble draws its flows.")

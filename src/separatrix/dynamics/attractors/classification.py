@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor
+from separatrix.core.names import suggest_options
 
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..equilibria.equilibrium import Equilibrium, Kind
@@ -30,6 +31,7 @@ from ..integration.integrate import find_returns
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Tolerances:
     """Thresholds of the classification; speeds and eigenvalues are in units of the norm of V."""
@@ -86,7 +88,7 @@ def classify(
     sizes = None if whole.sizes is None else whole.sizes.expand(*(shape or (1,)), x.shape[1]).reshape(len(x), -1)
     whole = whole if sizes is None else whole.with_sizes(None)
     records: dict[int, Equilibrium] = {}
-    for m, chosen in by_count(grouping.count):
+    for m, chosen in by_count(grouping.n_clusters):
         own, rows = whole.select(shape or (1,), chosen), None if sizes is None else sizes[chosen]
         evidence = _evidence(own, x[chosen], grouping.labels[chosen], m, rows, limits)
         gaps = grouping.gap[chosen]

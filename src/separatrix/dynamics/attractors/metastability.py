@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.core import Result, require_integer
+from separatrix.core.names import suggest_options
 
 from ..equilibria.clusters import cluster_means, find_clusters
 from ..equilibria.polishing import polish
@@ -22,12 +23,13 @@ from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import check_tokens
 from ..integration.integrate import integrate
 
-SCALES = (1e-1, 1e-2, 1e-3)
+CLUSTER_SCALES = (1e-1, 1e-2, 1e-3)
 SLOW_SHARE = 0.01
 """A plateau is slower than this share of the initial speed."""
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Plateau:
     """An interval of slow motion with a constant number of clusters.
@@ -53,7 +55,7 @@ class Metastability(Result):
     speed: Float[Tensor, " frames"]
     n_clusters: Int[Tensor, "scales frames"]
     plateaus: tuple[Plateau, ...]
-    scales: tuple[float, ...] = SCALES
+    scales: tuple[float, ...] = CLUSTER_SCALES
 
 
 def metastability_record(
@@ -78,7 +80,7 @@ def metastability_record(
     run = integrate(flow, start, preset, times=times * unit, t_max=t_max * unit, finishing=False, tol=1e-9)
     assert run.states is not None
     speed = flow.residual(run.states)
-    counts = torch.stack([find_clusters(run.states, scale).count for scale in SCALES])
+    counts = torch.stack([find_clusters(run.states, scale).n_clusters for scale in CLUSTER_SCALES])
     plateaus = _plateaus(flow, run.states, times, speed, counts[1], unit)
     return Metastability(times, speed, counts, plateaus)
 
@@ -112,8 +114,8 @@ def _plateaus(
 
 def _nearest(flow: AbstractSphereFlow, x: Tensor) -> tuple[float, float]:
     """Largest real part at the equilibrium nearest to x and the distance to it, NaN if there is none nearby."""
-    clusters = find_clusters(x, SCALES[1])
-    m = int(clusters.count)
+    clusters = find_clusters(x, CLUSTER_SCALES[1])
+    m = int(clusters.n_clusters)
     if m * (x.shape[-1] - 1) > 400:
         return math.nan, math.nan
     w, sizes = cluster_means(x.unsqueeze(0), clusters.labels.unsqueeze(0), m, None)

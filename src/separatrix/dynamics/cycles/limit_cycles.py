@@ -100,7 +100,7 @@ def limit_cycle(
             multipliers = torch.linalg.eigvals(closed.monodromy[0])
             end, residual = float(closed.period[0]), float(closed.residual[0])
             return LimitCycle(closed.point[0], end, multipliers, residual, Outcome.CYCLE, 0.0)
-    exponent = float(lyapunov_exponents(flow, point[0], count=1)[0])
+    exponent = float(lyapunov_exponents(flow, point[0], n_exponents=1)[0])
     directions = point.shape[1] * flow.basis(point).shape[-1]
     nothing = torch.full((directions,), torch.nan, dtype=torch.complex128, device=point.device)
     return LimitCycle(point[0], math.nan, nothing, math.nan, Outcome.OUT_OF_STEPS, exponent)

@@ -11,12 +11,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.core import InvalidInput, require_positive
+from separatrix.core.names import suggest_options
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import chordal_distances, normalise
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Clusters:
     """A partition of the tokens of each element, by single linkage of chordal distances.
@@ -26,7 +28,7 @@ class Clusters:
     """
 
     labels: Int[Tensor, "*batch n"]
-    count: Int[Tensor, "*batch"]
+    n_clusters: Int[Tensor, "*batch"]
     merged: Float[Tensor, "*batch"]
     apart: Float[Tensor, "*batch"]
 

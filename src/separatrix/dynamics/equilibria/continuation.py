@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, as_tensor
+from separatrix.core.names import suggest_options
 
 from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractSphereFlow
@@ -30,6 +31,7 @@ LOCATED = 1e-10
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Event:
     """Where an abscissa crosses zero: clusters start to move (quotient), to split (transversal), or the branch ends."""

@@ -16,6 +16,8 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
+from separatrix.core.names import suggest_options
+
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 
 MARGINAL = 1e-9
@@ -23,6 +25,7 @@ MARGINAL = 1e-9
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class ClusterStability:
     """Eigenvalues of the two blocks, per element. A cluster of one token has no transversal directions."""

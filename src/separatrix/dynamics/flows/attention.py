@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_square
+from separatrix.core.names import suggest_options
 
 from .attention_matrices import AttentionMatrices, check_beta, check_sizes, check_weights
 from .base import AbstractSphereFlow
@@ -25,6 +26,7 @@ from .normalisation import AbstractNormalisation, Softmax, find_normalisation
 
 
 @final
+@suggest_options
 class AttentionFlow(AbstractSphereFlow):
     """The self-attention flow; weights may have leading axes that broadcast against those of the states.
 

@@ -16,6 +16,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from separatrix.core import Outcome, Result, require_integer, require_positive, unknown_name
+from separatrix.core.names import suggest_options
 
 from .base import AbstractSphereFlow
 from .sphere import check_tokens, normalise, tangent_basis
@@ -33,6 +34,7 @@ class MapRun(Result):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class AttentionMap:
     """One layer of attention as a map of the sphere.

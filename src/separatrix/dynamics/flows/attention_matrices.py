@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_square
+from separatrix.core.names import suggest_options
 
 from .base import select_leading
 
@@ -19,6 +20,7 @@ TRAILING = {"coupling": 3, "value": 3, "beta": 0, "mask": 2, "bias": 2, "key_pul
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class AttentionMatrices:
     """Everything but the normalisation. Matrices always carry a head axis; other fields may be absent."""

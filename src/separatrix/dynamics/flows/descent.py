@@ -10,14 +10,16 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Outcome, choose, require_integer, require_positive
+from separatrix.core.names import suggest_options
 
 from .layers import LayerTrajectory
 
-Kind: TypeAlias = Literal["sgd", "momentum", "adam"]
-KINDS: tuple[Kind, ...] = ("sgd", "momentum", "adam")
+Optimiser: TypeAlias = Literal["sgd", "momentum", "adam"]
+OPTIMISERS: tuple[Optimiser, ...] = ("sgd", "momentum", "adam")
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Descent:
     """An optimiser: ``"sgd"`` (plain gradient descent), ``"momentum"`` (heavy ball) or ``"adam"``.
@@ -31,7 +33,7 @@ class Descent:
     """
 
     lr: float
-    kind: Kind = "sgd"
+    kind: Optimiser = "sgd"
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
@@ -39,7 +41,7 @@ class Descent:
     def __post_init__(self) -> None:
         require_positive(self.lr, "lr")
         require_positive(self.eps, "eps")
-        choose("optimiser", self.kind, KINDS)
+        choose("optimiser", self.kind, OPTIMISERS)
         for value, name in ((self.momentum, "momentum"), (self.betas[0], "betas"), (self.betas[1], "betas")):
             if not 0 <= value < 1:
                 raise InvalidInput(f"{name} must lie in [0, 1); got {value}.")

@@ -1,6 +1,6 @@
-"""Gradient flow and gradient descent of layered networks, by integration: the numerical twin of the closed forms.
+"""Gradient flow and gradient descent of layered networks, by integration: the numerical side of the closed forms.
 
-Any depth, any inputs, any start; linear, ReLU or tanh hidden units. Nothing here assumes balance or alignment, and
+Any depth, any inputs, any start, any activation of the hidden units. Nothing here assumes balance or alignment, and
 nothing uses the closed forms of ``theory``. The loss is ``|f(X) - Y|^2 / (2 P)``, with a constant left out when only
 the correlations are known: ``tr(W corr_xx W')/2 - tr(W corr_yx')``, plus ``tr(corr_yx corr_xx^+ corr_yx')/2``.
 """
@@ -10,23 +10,23 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, choose, require_integer, require_positive
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer, require_positive
+from separatrix.core.activations import ACTIVATIONS, Activation, Pointwise, find_activation
+from separatrix.core.names import suggest_options
 
 from .base import AbstractFlow, select_leading
 from .descent import Descent, descend
 from .layers import Chain, LayerTrajectory, chain_product, pack, unpack
 
-Activation: TypeAlias = Literal["linear", "relu", "tanh"]
-ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "tanh")
-
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class LinearNetworkFlow(AbstractFlow):
     """``tau dW_l/dt = -rate_l (dL/dW_l + weight_decay W_l)`` for a chain of layers.
@@ -37,9 +37,9 @@ class LinearNetworkFlow(AbstractFlow):
     Args:
         corr_yx: input-output correlation (*batch, n_out, n_in); for linear networks.
         corr_xx: input correlation (*batch, n_in, n_in), white if left out; for linear networks.
-        inputs: samples (P, n_in), instead of the correlations; needed for ReLU and tanh.
+        inputs: samples (P, n_in), instead of the correlations; needed unless the activation is linear.
         targets: (P, n_out), with ``inputs``.
-        activation: of the hidden layers, ``"linear"``, ``"relu"`` or ``"tanh"``.
+        activation: of the hidden layers, as a name (``"linear"``, ``"relu"``, ...), an object or a function.
         tau: time constant of the flow.
         weight_decay: strength g of ``g/2 |W|^2`` added to the loss.
         learning_rates: one factor per layer, all 1 if left out.
@@ -58,7 +58,7 @@ class LinearNetworkFlow(AbstractFlow):
     corr_xx: Tensor | None = None
     inputs: Tensor | None = None
     targets: Tensor | None = None
-    activation: Activation = "linear"
+    activation: str | Activation | Pointwise = "linear"
     tau: float = 1.0
     weight_decay: float = 0.0
     learning_rates: tuple[float, ...] | None = None
@@ -66,7 +66,7 @@ class LinearNetworkFlow(AbstractFlow):
 
     def __post_init__(self) -> None:
         require_positive(self.tau, "tau")
-        choose("activation", self.activation, ACTIVATIONS)
+        units = find_activation(self.activation)
         if self.weight_decay < 0:
             raise InvalidInput(f"weight_decay must not be negative; got {self.weight_decay}.")
         for name in ("corr_yx", "corr_xx", "inputs", "targets"):
@@ -76,8 +76,8 @@ class LinearNetworkFlow(AbstractFlow):
         has_data = self.inputs is not None and self.targets is not None
         if has_data == (self.corr_yx is not None) or (self.inputs is None) != (self.targets is None):
             raise InvalidInput("give either corr_yx (and corr_xx) or both inputs and targets.")
-        if self.activation != "linear" and not has_data:
-            raise InvalidInput(f"activation {self.activation!r} needs inputs and targets: correlations do not suffice.")
+        if units is not ACTIVATIONS["linear"] and not has_data:
+            raise InvalidInput(f"activation {units.name!r} needs inputs and targets: correlations do not suffice.")
         if self.widths is not None:
             self._check_widths(self.widths)
 
@@ -223,32 +223,27 @@ class LinearNetworkFlow(AbstractFlow):
 
     def _data_gradient(self, layers: Sequence[Tensor]) -> Chain:
         assert self.inputs is not None
-        states = self._forward(layers)
-        signal = self._error(layers) / self.inputs.shape[0]
+        assert self.targets is not None
+        slope = find_activation(self.activation).dphi
+        states, fields = self._forward(layers)
+        signal = (fields[-1] - self.targets) / self.inputs.shape[0]
         grads: list[Tensor] = []
         for index in range(len(layers) - 1, -1, -1):
             grads.append(signal.mT @ states[index])
             if index:
-                signal = (signal @ layers[index]) * self._slope(states[index])
+                signal = (signal @ layers[index]) * slope(fields[index - 1])
         return tuple(reversed(grads))
 
-    def _forward(self, layers: Sequence[Tensor]) -> list[Tensor]:
-        """What enters each layer, samples as rows."""
+    def _forward(self, layers: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """What enters each layer and what leaves it before the activation, samples as rows."""
         assert self.inputs is not None
-        states = [self.inputs]
-        for layer in layers[:-1]:
-            states.append(self._activate(states[-1] @ layer.mT))
-        return states
+        phi = find_activation(self.activation).phi
+        states, fields = [self.inputs], [self.inputs @ layers[0].mT]
+        for layer in layers[1:]:
+            states.append(phi(fields[-1]))
+            fields.append(states[-1] @ layer.mT)
+        return states, fields
 
     def _error(self, layers: Sequence[Tensor]) -> Tensor:
         assert self.targets is not None
-        return self._forward(layers)[-1] @ layers[-1].mT - self.targets
-
-    def _activate(self, x: Tensor) -> Tensor:
-        return torch.relu(x) if self.activation == "relu" else torch.tanh(x) if self.activation == "tanh" else x
-
-    def _slope(self, activated: Tensor) -> Tensor:
-        """Derivative of the activation, from its value."""
-        if self.activation == "relu":
-            return (activated > 0).to(activated.dtype)
-        return 1 - activated.square() if self.activation == "tanh" else torch.ones_like(activated)
+        return self._forward(layers)[1][-1] - self.targets

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import NotConverged, resolve
+from separatrix.core.names import suggest_options
 
 SINKHORN_TOLERANCE = 1e-10
 SINKHORN_STEPS = 20_000
@@ -47,6 +48,7 @@ class AbstractNormalisation(abc.ABC):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Softmax(AbstractNormalisation):
     """Each row a softmax of its logits."""
@@ -69,6 +71,7 @@ class Softmax(AbstractNormalisation):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Uniform(AbstractNormalisation):
     """Equal weights on all visible tokens: the limit of small inverse temperature."""
@@ -93,6 +96,7 @@ class Uniform(AbstractNormalisation):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Sinkhorn(AbstractNormalisation):
     """Doubly stochastic weights: rows and columns both sum to one.

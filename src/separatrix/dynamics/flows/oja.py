@@ -14,12 +14,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import ShapeError, as_tensor, require_square
+from separatrix.core.names import suggest_options
 
 from .attention_matrices import check_sizes
 from .base import AbstractSphereFlow, select_leading
 
 
 @final
+@suggest_options
 class OjaFlow(AbstractSphereFlow):
     """The multiagent Oja flow of a value matrix (..., d, d), with optional cluster sizes (..., n).
 

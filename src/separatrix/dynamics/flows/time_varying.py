@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput
+from separatrix.core.names import suggest_options
 
 from .base import AbstractFlow
 
@@ -22,6 +23,7 @@ FlowAt: TypeAlias = Callable[[Tensor], AbstractFlow]
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class TimeVaryingFlow(AbstractFlow):
     """dx/dt = velocity of ``flow_at(t)`` at x.

@@ -14,22 +14,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.names import suggest_options
+
 from .base import AbstractFlow
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class VariationalFlow(AbstractFlow):
-    """A state of n tokens followed by ``count`` tangent vectors of n tokens each: (..., (1 + count) n, d).
+    """A state of n tokens, then ``n_directions`` tangent vectors of n tokens each: (..., (1 + n_directions) n, d).
 
     Tangent vectors are carried in the coordinates of the whole space; those that start in the tangent space of a
     constrained flow stay in it.
 
-    Cost of a velocity: one velocity and ``count`` Jacobian-vector products of the flow.
+    Cost of a velocity: one velocity and ``n_directions`` Jacobian-vector products of the flow.
     """
 
     flow: AbstractFlow
-    count: int
+    n_directions: int
 
     @property
     def autonomous(self) -> bool:  # type: ignore[override]
@@ -42,17 +45,17 @@ class VariationalFlow(AbstractFlow):
         return self.flow.instances
 
     def pack(
-        self, x: Float[Tensor, "*batch n d"], tangents: Float[Tensor, "*batch count n d"]
+        self, x: Float[Tensor, "*batch n d"], tangents: Float[Tensor, "*batch directions n d"]
     ) -> Float[Tensor, "*batch rows d"]:
         """State and tangent vectors as one state."""
         return torch.cat([x, tangents.flatten(-3, -2)], dim=-2)
 
     def unpack(
         self, state: Float[Tensor, "*batch rows d"]
-    ) -> tuple[Float[Tensor, "*batch n d"], Float[Tensor, "*batch count n d"]]:
+    ) -> tuple[Float[Tensor, "*batch n d"], Float[Tensor, "*batch directions n d"]]:
         """State and tangent vectors of a packed state."""
-        n = state.shape[-2] // (1 + self.count)
-        return state[..., :n, :], state[..., n:, :].unflatten(-2, (self.count, n))
+        n = state.shape[-2] // (1 + self.n_directions)
+        return state[..., :n, :], state[..., n:, :].unflatten(-2, (self.n_directions, n))
 
     def velocity(self, x: Float[Tensor, "*batch rows d"], t: Tensor | None = None) -> Float[Tensor, "*batch2 rows d"]:
         """Velocity of the state and of its tangent vectors."""
@@ -72,13 +75,13 @@ class VariationalFlow(AbstractFlow):
 
     def select(self, batch_shape: tuple[int, ...], index: Tensor) -> VariationalFlow:
         """The flow of some elements of a flattened batch."""
-        return VariationalFlow(self.flow.select(batch_shape, index), self.count)
+        return VariationalFlow(self.flow.select(batch_shape, index), self.n_directions)
 
     def to(self, dtype: torch.dtype) -> VariationalFlow:
         """The same flow computing in another precision."""
-        return VariationalFlow(self.flow.to(dtype), self.count)
+        return VariationalFlow(self.flow.to(dtype), self.n_directions)
 
     def project(self, x: Float[Tensor, "*batch rows d"]) -> Float[Tensor, "*batch rows d"]:
         """Nearest admissible state; tangent vectors stay as they are."""
-        n = x.shape[-2] // (1 + self.count)
+        n = x.shape[-2] // (1 + self.n_directions)
         return torch.cat([self.flow.project(x[..., :n, :]), x[..., n:, :]], dim=-2)

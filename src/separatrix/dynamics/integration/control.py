@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.names import suggest_options
+
 from ..flows.base import AbstractFlow
 from .pool import Pool
 
@@ -45,6 +47,7 @@ class AbstractControl(abc.ABC):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class DisplacementControl(AbstractControl):
     """For unit tokens: the error of a step is judged against the displacement of that step.
@@ -92,6 +95,7 @@ class DisplacementControl(AbstractControl):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class ScaledControl(AbstractControl):
     """For states without constraint: root mean square of the errors over atol + rtol |x|, entry by entry.

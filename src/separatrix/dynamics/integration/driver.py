@@ -76,7 +76,7 @@ class Plan:
     """Whether a closed orbit ends a trajectory even if it is not stable."""
 
 
-def follow(
+def state_after(
     flow: AbstractFlow,
     x: Float[Tensor, "batch n d"],
     duration: Float[Tensor, " batch"],
@@ -286,9 +286,9 @@ class Run:
         returns = self.plan.returns
         if returns is None or pool.anchor is not None:
             return [pool]
-        young, old = _divided(pool, self.books.steps[pool.index] >= returns.patience)
-        anchored = returns.anchored(old, self.books.steps[old.index])
-        return [part for part in (young, anchored) if len(part.index)]
+        early, late = _divided(pool, self.books.steps[pool.index] >= returns.patience)
+        anchored = returns.anchored(late, self.books.steps[late.index])
+        return [part for part in (early, anchored) if len(part.index)]
 
     # Ends.
 
@@ -313,7 +313,7 @@ class Run:
             self.books.close(self._sized_flow_at(pool.index), pool, tokens, outcome)
 
     def _finish_resting(self) -> None:
-        """Attempt to finish everybody who waits for it, in one batch, and send back those who must go on."""
+        """Attempt to finish all that wait for it, in one batch, and send back those that must go on."""
         parts, self.resting = self.resting, []
         assert self.plan.finisher is not None
         index = torch.cat([part.index for part in parts])

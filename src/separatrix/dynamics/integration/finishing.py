@@ -79,7 +79,7 @@ class ClusterFinisher(AbstractFinisher):
             count = torch.full((len(x),), x.shape[1], device=x.device)
         else:
             clusters = find_clusters(x, (self.reach * ratio).clamp(1e-3, 0.2))
-            labels, count = clusters.labels, clusters.count
+            labels, count = clusters.labels, clusters.n_clusters
         for m, chosen in by_count(count):
             if m * (x.shape[-1] - 1) > LARGEST_SYSTEM:
                 continue

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import Result, ShapeError, require_integer, require_positive
+from separatrix.core.names import suggest_options
 
 from ..flows.base import AbstractSphereFlow
 from ..flows.sphere import check_tokens
@@ -23,6 +24,7 @@ from .variational import transport
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Layers:
     """Piecewise-constant weights: layer k acts for ``durations[k]``."""

@@ -12,7 +12,7 @@ from separatrix.core import InvalidInput, as_float64
 from ..flows.layers import LayerTrajectory
 from ..flows.linear_network import LinearNetworkFlow
 from .integrate import integrate
-from .methods import AbstractMethod
+from .methods import AbstractMethod, find_method
 from .tableau import Tableau
 
 
@@ -51,7 +51,13 @@ def integrate_layers(
     if not len(frames):
         frames = wanted.new_zeros(1)
     run = integrate(
-        own, own.pack(chain).double(), times=frames, method=method, rtol=rtol, atol=atol, max_steps=max_steps
+        own,
+        own.pack(chain).double(),
+        times=frames,
+        method=find_method(method),
+        rtol=rtol,
+        atol=atol,
+        max_steps=max_steps,
     )
     assert run.states is not None
     path = own.unpack(run.states.movedim(-3, 0)[place])

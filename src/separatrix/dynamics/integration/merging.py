@@ -38,7 +38,7 @@ class Merging:
             pool: trajectories in any precision.
         """
         found = find_clusters(_live_rows(pool), self.distance)
-        target = torch.tensor([_row_count(int(m)) for m in found.count.tolist()], device=pool.x.device)
+        target = torch.tensor([_row_count(int(m)) for m in found.n_clusters.tolist()], device=pool.x.device)
         ready = (target <= pool.x.shape[1] // 2) & (pool.threshold > 0)
         if not bool(ready.any()):
             return [pool]

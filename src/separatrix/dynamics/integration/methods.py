@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import resolve
+from separatrix.core.names import suggest_options
 
 from ..flows.base import AbstractFlow
 from .tableau import BS32, DP54, TSIT5, Tableau, dop853
@@ -74,6 +75,7 @@ def cubic(x: Tensor, attempt: Attempt, h: Tensor, theta: Tensor) -> Float[Tensor
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class RungeKutta(AbstractMethod):
     """An explicit pair. Stages are projected, so that a flow is only asked for velocities of admissible states.
@@ -144,6 +146,7 @@ class RungeKutta(AbstractMethod):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Rosenbrock(AbstractMethod):
     """The linearly implicit method RODAS: fourth order, stiffly accurate, third-order estimate.

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from ..flows.variational import VariationalFlow
-from .driver import follow
+from .driver import state_after
 from .floquet import Floquet
 
 TOGETHER = 0.05
@@ -113,7 +113,7 @@ def smallest_period(
     """The period itself, or the fraction of it after which the orbit closes already (up to a fifth)."""
     length = torch.linalg.vector_norm(flow.velocity(x).flatten(1), dim=-1) * period
     for share in (2, 3, 5):
-        gap = torch.linalg.vector_norm((follow(flow, x, period / share) - x).flatten(1), dim=-1)
+        gap = torch.linalg.vector_norm((state_after(flow, x, period / share) - x).flatten(1), dim=-1)
         period = torch.where(gap < 1e-6 * length, period / share, period)
     return period
 
@@ -129,7 +129,7 @@ def _around(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Tensor, Tens
     """The state one period later and its derivative, compressed to the directions at the start."""
     directions = _directions(flow, x)
     variational = VariationalFlow(flow, directions.shape[1])
-    end, moved = variational.unpack(follow(variational, variational.pack(x, directions), period))
+    end, moved = variational.unpack(state_after(variational, variational.pack(x, directions), period))
     return end, torch.einsum("bknd,blnd->bkl", directions, moved)
 
 
@@ -163,7 +163,7 @@ def transversal_multipliers(
     parting = basis.movedim(-1, 1)
     directions = torch.cat([parting, -parting], dim=-2)
     variational = VariationalFlow(halves, directions.shape[1])
-    end = follow(variational, variational.pack(torch.cat([w, w], dim=-2), directions), period)
+    end = state_after(variational, variational.pack(torch.cat([w, w], dim=-2), directions), period)
     _, moved = variational.unpack(end)
     blocks = torch.einsum("bmde,bfmd->bmef", basis, moved[..., : w.shape[1], :])
     bad = ~torch.isfinite(blocks).flatten(1).all(dim=-1)
@@ -187,7 +187,7 @@ def close_orbits(
         _close_all(flow, x, period, points, certificates)
         return points, certificates
     clusters = find_clusters(x, TOGETHER)
-    for m, chosen in by_count(clusters.count):
+    for m, chosen in by_count(clusters.n_clusters):
         if m * (x.shape[-1] - 1) > LARGEST_ORBIT:
             continue
         labels, own = clusters.labels[chosen], flow.select((len(x),), chosen)

@@ -8,6 +8,7 @@ from typing import final
 import torch
 
 from separatrix.core import InvalidInput, require_positive, resolve
+from separatrix.core.names import suggest_options
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from .control import AbstractControl, DisplacementControl, ScaledControl
@@ -16,6 +17,7 @@ from .tableau import Tableau
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
     """A method with its tolerances."""
@@ -24,8 +26,12 @@ class Accuracy:
     rtol: float
     atol: float | None = None
 
+    def __post_init__(self) -> None:
+        find_method(self.method)
+
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Preset:
     """Accuracy on the sphere, where errors are judged by displacements, and elsewhere, where they are judged by sizes.

@@ -11,8 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.names import suggest_options
+
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tableau:
     """Stage coefficients, nodes, error estimates and dense output; the last row of ``stages`` is the solution.

@@ -11,7 +11,7 @@ from separatrix.core import ShapeError, as_tensor, require_integer, require_posi
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from ..flows.sphere import check_tokens
 from ..flows.variational import VariationalFlow
-from .driver import follow
+from .driver import state_after
 
 
 def flow_map(
@@ -36,7 +36,7 @@ def transport(
     variational = VariationalFlow(flow, len(tangents))
     start = variational.pack(x, tangents).unsqueeze(0)
     span = torch.tensor([duration], dtype=torch.float64, device=x.device)
-    end = follow(variational, start, span, rtol=rtol, atol=1e-2 * rtol)
+    end = state_after(variational, start, span, rtol=rtol, atol=1e-2 * rtol)
     return variational.unpack(end.squeeze(0))
 
 
@@ -44,16 +44,16 @@ def lyapunov_exponents(
     flow: AbstractFlow,
     x: object,
     *,
-    count: int = 1,
+    n_exponents: int = 1,
     duration: float | None = None,
     interval: float | None = None,
-) -> Float[Tensor, " count"]:
+) -> Float[Tensor, " exponents"]:
     """The largest Lyapunov exponents of the motion from x, by re-orthogonalising tangent vectors at intervals.
 
     Args:
         flow: the flow; constant weights, one instance.
         x: state (n, d); the transient should be over.
-        count: how many exponents.
+        n_exponents: how many; no more than the state has dimensions are computed.
         duration: averaging time, by default 50 over the rate of the flow: the norm of V on the sphere, of the Jacobian
             at x elsewhere.
         interval: time between two orthogonalisations, by default 1 over the rate.
@@ -61,10 +61,11 @@ def lyapunov_exponents(
     point = check_state(flow, x)
     flow = flow.to(torch.float64)
     directions = torch.block_diag(*flow.basis(point)).mT
-    count = min(require_integer(count, "count", at_least=1), len(directions))
+    count = min(require_integer(n_exponents, "n_exponents", at_least=1), len(directions))
     if duration is None or interval is None:
         rate = rate_at(flow, point)
-        duration, interval = duration or 50 / rate, interval or 1 / rate
+        duration = 50 / rate if duration is None else duration
+        interval = 1 / rate if interval is None else interval
     require_positive(duration, "duration")
     require_positive(interval, "interval")
     tangents = directions[:count].reshape(count, *point.shape)

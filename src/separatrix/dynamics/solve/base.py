@@ -20,11 +20,11 @@ from separatrix.core.names import choose
 from .maps import CountedMap
 
 States: TypeAlias = Float[Tensor, "batch d"]
-History = TypeVar("History")
+SolverHistory = TypeVar("SolverHistory")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
+class AbstractEquilibriumSolver(abc.ABC, Generic[SolverHistory]):
     """A method for z = f(z), with its stopping rule.
 
     For implementers: a subclass is a ``dataclass(frozen=True, kw_only=True)`` whose own options have defaults, and
@@ -69,13 +69,13 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[History]):
         choose("stop", self.stop, ("abs", "rel"))
 
     @abc.abstractmethod
-    def begin(self, fixed_point_map: CountedMap, z: States) -> History:
+    def begin(self, fixed_point_map: CountedMap, z: States) -> SolverHistory:
         """An empty history for a batch of this shape."""
 
     @abc.abstractmethod
-    def propose(self, history: History, z: States, f: States, residual: States) -> States:
+    def propose(self, history: SolverHistory, z: States, f: States, residual: States) -> States:
         """The next point of every sample from the present z, f(z) and f(z) - z; may update the history in place."""
 
-    def residual_buffer(self, history: History) -> Tensor | None:
+    def residual_buffer(self, history: SolverHistory) -> Tensor | None:
         """Where the next residual is to be written, for methods that keep it; a new tensor by default."""
         return None

@@ -134,7 +134,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     """The figure: traces against the distance, on logarithmic axes."""
     from separatrix.report.figures import deq
 
-    return {"length-variance": deq.length_variance(summary.table("length variance"), summary.width)}
+    return {"length-variance": deq.length_variance_curves(summary.table("length variance"), summary.width)}
 
 
 _MEASURED = "normalised trace of ((1 - W)^T (1 - W))^-2 of one matrix per family"

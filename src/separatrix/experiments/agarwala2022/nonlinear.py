@@ -59,9 +59,9 @@ def measure(cell: Cell) -> Payload:
     """Per matrix: mean h.h / N, root mean square of the last change of h, spectral radii."""
     import torch
 
+    from separatrix.core.activations import find_activation
     from separatrix.dynamics.solve.random_networks import network_radius
     from separatrix.matrices.ensembles import find_ensemble
-    from separatrix.theory.equilibrium_networks.activations import find_activation
 
     args, phi = cell.args, find_activation("hardtanh")
     ensemble, width, k = find_ensemble(args["family"]), int(args["width"]), int(args["n_inputs"])

@@ -67,9 +67,9 @@ def run(cell: Cell) -> Payload:
     """Variance of the field and spectral radius at the equilibria of one matrix."""
     import torch
 
+    from separatrix.core.activations import find_activation
     from separatrix.dynamics.solve.random_networks import network_equilibria, network_radius
     from separatrix.matrices.ensembles import find_ensemble
-    from separatrix.theory.equilibrium_networks.activations import find_activation
 
     args, phi = cell.args, find_activation(cell.args["phi"])
     generator = spawn(cell.seed, "deq-cavity", args["family"], args["phi"], str(args["scale"]), int(args["matrix"]))

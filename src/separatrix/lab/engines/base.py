@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import final
 
 from separatrix.core.errors import SeparatrixError
+from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell
 from ..store.records import Store
@@ -27,6 +28,7 @@ class RunInterrupted(SeparatrixError):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Finished:
     """One cell has ended: its record is in the store, or ``error`` says why not."""

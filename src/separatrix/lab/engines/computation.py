@@ -20,7 +20,7 @@ ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
 """The environment of a process that computes cells. The order of a sum depends on the number of threads, so it is
-always one; only a process that starts with these variables is sure to obey."""
+always one; only a process that starts with these variables is sure to keep to it."""
 
 
 def compute_record(cell: Cell, data: Mapping[str, str]) -> Record:

@@ -15,6 +15,8 @@ import uuid
 from collections.abc import Sequence
 from typing import final
 
+from separatrix.core.names import suggest_options
+
 from ..experiment.cell import Cell
 from ..experiment.record import Record
 from ..store.records import Store
@@ -25,6 +27,7 @@ WORKER_LOST = "worker lost"
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Lease:
     """The right of one worker to compute and publish one cell, until it expires or is taken away."""
@@ -36,6 +39,7 @@ class Lease:
 
 
 @final
+@suggest_options
 class JobTable:
     """The jobs of a store.
 
@@ -52,7 +56,7 @@ class JobTable:
     def enqueue(self, session: str, cells: Sequence[Cell]) -> None:
         """Queue the cells that have no record, and note that the session waits for all of them.
 
-        Failed and cancelled jobs are tried again; jobs of workers that died on this machine are freed.
+        Failed and cancelled jobs are tried again; jobs of workers of this machine that have ended are freed.
         """
         with self._database.transaction() as connection:
             for position, cell in enumerate(cells):
@@ -135,7 +139,7 @@ class JobTable:
             )
 
     def release(self, worker: str) -> None:
-        """A worker is dead: its job returns to the queue with one attempt more, or fails after too many."""
+        """A worker has ended: its job returns to the queue with one attempt more, or fails after too many."""
         self._lose("worker = ?", worker)
 
     def expire(self) -> None:
@@ -214,7 +218,7 @@ def _machine() -> str:
 
 
 def _is_gone(name: str) -> bool:
-    """Whether the process was one of this machine and lives no more; of other machines nothing is known."""
+    """Whether the process was one of this machine and has ended; of other machines nothing is known."""
     where, pid, _ = name.rsplit("|", 2)
     if where != _machine() or os.name == "nt":
         return False

@@ -13,24 +13,26 @@ from pathlib import Path
 from typing import final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell
 from ..store.records import Store
 from .base import AbstractEngine, Finished, RunInterrupted
 from .computation import counted_interrupts
-from .crew import Crew
 from .jobs import LEASE_SECONDS, JobTable, process_name
+from .worker_pool import WorkerPool
 
 POLL_SECONDS = 0.05
 
 
 @final
+@suggest_options
 class LocalEngine(AbstractEngine):
     """Worker processes on this machine.
 
     Args:
         jobs: number of workers; the number of physical cores if not given.
-        lease_seconds: how long a silent worker keeps its cell; workers renew six times as often.
+        lease_seconds: how long a worker keeps its cell without renewing its lease; workers renew six times as often.
 
     The first interrupt (Ctrl-C) lets the workers finish their cells, the second ends them at once; both raise
     ``RunInterrupted``.
@@ -41,12 +43,12 @@ class LocalEngine(AbstractEngine):
             raise InvalidInput(f"jobs must be at least 1; got {jobs}.")
         self.jobs = jobs or physical_cores()
         self._lease_seconds = lease_seconds
-        self._crew: Crew | None = None
+        self._workers: WorkerPool | None = None
 
     @property
     def worker_pids(self) -> list[int]:
         """Process numbers of the present workers."""
-        return self._crew.pids if self._crew is not None else []
+        return self._workers.pids if self._workers is not None else []
 
     def run(self, cells: Sequence[Cell], store: Store, data: Mapping[str, str]) -> Iterator[Finished]:
         """See ``AbstractEngine.run``."""
@@ -56,28 +58,30 @@ class LocalEngine(AbstractEngine):
             _require_importable(cell)
         with counted_interrupts() as interrupts:
             table.enqueue(session, cells)
-            crew = self._crew = Crew(store, table, session, self.jobs, self._lease_seconds, data)
+            workers = self._workers = WorkerPool(store, table, session, self.jobs, self._lease_seconds, data)
             try:
-                yield from _follow(table, session, crew, len(cells), interrupts)
+                yield from _collect(table, session, workers, len(cells), interrupts)
             finally:
-                crew.dismiss()
+                workers.end()
                 table.leave(session)
-                self._crew = None
+                self._workers = None
 
 
-def _follow(table: JobTable, session: str, crew: Crew, n_cells: int, interrupts: list[int]) -> Iterator[Finished]:
-    """Report cells as they end, keep the crew at strength, and obey interrupts."""
+def _collect(
+    table: JobTable, session: str, workers: WorkerPool, n_cells: int, interrupts: list[int]
+) -> Iterator[Finished]:
+    """Report cells as they end, keep the workers at their number, and stop when interrupted."""
     n_done, asked = 0, False
     while n_done < n_cells:
-        crew.mend()
+        workers.refill()
         finished = table.collect(session)
         n_done += len(finished)
         for key, error in finished:
             yield Finished(key, error)
         if interrupts and not asked:
-            crew.ask_to_stop()
+            workers.ask_to_stop()
             asked = True
-        if asked and not finished and (len(interrupts) > 1 or not crew.pids):
+        if asked and not finished and (len(interrupts) > 1 or not workers.pids):
             raise RunInterrupted(n_done, n_cells)
         if not finished:
             time.sleep(POLL_SECONDS)

@@ -19,8 +19,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from separatrix.core.names import suggest_options
+
 
 @final
+@suggest_options
 class RunProgress:
     """Shows a bar while it is entered; nothing when standard error is no terminal or ``quiet`` is asked for."""
 

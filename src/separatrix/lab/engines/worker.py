@@ -2,7 +2,7 @@
 
 Started by an engine as ``python -m separatrix.lab.engines.worker``, its settings one line of JSON on standard input.
 That pipe stays open: the line ``stop`` asks the worker to finish its cell and leave; the end of the pipe means that the
-engine is gone, and the worker gives its job back and leaves at once.
+engine has ended, and the worker gives its job back and leaves at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Worker:
         self._lease: Lease | None = None
 
     def work(self) -> None:
-        """The whole life of a worker."""
+        """Compute jobs until none is left or a stop is asked for."""
         threading.Thread(target=self._renew, daemon=True).start()
         while not self._stopping.is_set():
             self._lease = self._jobs.take(self._settings["session"], self._settings["worker"])
@@ -87,7 +87,7 @@ class Worker:
                     self._jobs.renew(self._lease)
 
     def listen(self, control: Iterable[str]) -> None:
-        """Obey the engine: wait for the word to stop, or for its end."""
+        """Wait for the line that asks to stop, or for the end of the engine."""
         for line in control:
             if line.strip() == STOP:
                 self._stopping.set()
@@ -103,16 +103,16 @@ class Worker:
 
 def main() -> int:
     """Read settings, work, and leave with an exit code."""
-    said = sys.stdout
+    to_engine = sys.stdout
     sys.stdout = sys.stderr  # what a cell prints must not be taken for a message
     settings: WorkerSettings = json.loads(sys.stdin.readline())
     try:
         worker = Worker(settings)
-        print(READY, file=said, flush=True)
+        print(READY, file=to_engine, flush=True)
         threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
         worker.work()
     except StoreError as error:
-        print(error, file=said, flush=True)
+        print(error, file=to_engine, flush=True)
         return STORE_FAILED
     return 0
 

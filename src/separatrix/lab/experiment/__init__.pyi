@@ -1,7 +1,6 @@
 from .cell import Cell as Cell
 from .claim import Claim as Claim, Judgement as Judgement, Row as Row, Verdict as Verdict, judge as judge
 from .definition import (
-    SCALES as SCALES,
     Experiment as Experiment,
     Params as Params,
     Payload as Payload,
@@ -9,4 +8,5 @@ from .definition import (
 )
 from .provenance import code_fingerprint as code_fingerprint, machine as machine, provenance as provenance
 from .record import Record as Record
+from .scales import SCALES as SCALES
 from .summary import Summary as Summary, Table as Table

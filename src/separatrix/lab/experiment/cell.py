@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """What is computed: the experiment, its version, the arguments and the seed. Equal cells have equal keys."""

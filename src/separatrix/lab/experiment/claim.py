@@ -14,6 +14,8 @@ from typing import Any, final
 
 from separatrix.core.names import suggest_options
 
+from .scales import require_scale
+
 
 class Verdict(enum.Enum):
     """What the measurement says of a claim."""
@@ -32,6 +34,7 @@ class Verdict(enum.Enum):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One comparison: what was measured, what is expected, and how far they may differ.
@@ -60,6 +63,7 @@ class Row:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Judgement:
     """A verdict with the evidence in one sentence and the rows behind it."""
@@ -126,6 +130,9 @@ class Claim:
     place: str = ""
     erratum: str | None = None
     scale: str = "smoke"
+
+    def __post_init__(self) -> None:
+        require_scale(self.scale, f"scale of claim {self.id}")
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}: {self.statement})"

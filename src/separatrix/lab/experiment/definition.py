@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import pydantic
 
@@ -21,22 +21,21 @@ from separatrix.core.names import choose, resolve, suggest_options
 
 from .cell import Cell
 from .claim import Claim
+from .frozen_model import FrozenModel
+from .scales import SCALES, Scale
 from .summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Scale: TypeAlias = Literal["smoke", "laptop", "paper"]
-SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
-
 Payload: TypeAlias = dict[str, Any]
 """What a cell computes: numbers, strings, lists, dictionaries, tensors and numpy arrays."""
 
 
-class Params(pydantic.BaseModel):
+class Params(FrozenModel):
     """Base of an experiment's settings: one flat, frozen model with the document's own values where it gives them."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = pydantic.ConfigDict(allow_inf_nan=False)
 
     seeds: tuple[int, ...] = (0,)
 
@@ -86,8 +85,6 @@ class Experiment:
         repeated = {claim.id for claim in claims if sum(other.id == claim.id for other in claims) > 1}
         if repeated:
             raise InvalidInput(f"claims of experiment {self.name!r} repeat {', '.join(sorted(repeated))}.")
-        for claim in claims:
-            choose(f"scale of claim {claim.id}", claim.scale, SCALES)
 
     def __repr__(self) -> str:
         return f"Experiment({self.name!r}: {self.title})"
@@ -136,11 +133,20 @@ def params_to_args(expanded: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, 
 
 
 def load(entry: str) -> Experiment:
-    """The experiment behind ``module:name``, importing its module if need be."""
+    """The experiment behind ``module:name``, importing its module if need be.
+
+    Raises:
+        InvalidInput: not of that form, no such module, or no such experiment in it.
+    """
     import importlib
 
+    if not isinstance(entry, str) or ":" not in entry:
+        raise InvalidInput(f"entry must be module:name of an experiment; got {entry!r}.")
     module_name, _, name = entry.partition(":")
-    module = sys.modules.get(module_name) or importlib.import_module(module_name)
+    try:
+        module = sys.modules.get(module_name) or importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InvalidInput(f"no module for {entry!r}: {error}; set PYTHONPATH to its folder.") from None
     known = {value.name: value for value in vars(module).values() if isinstance(value, Experiment)}
     return resolve(f"experiment of module {module_name}", name, known)
 

@@ -18,6 +18,7 @@ from typing import Any, final
 import numpy
 
 from separatrix.core.errors import CorruptData, InvalidInput, StoreError
+from separatrix.core.names import suggest_options
 
 from .cell import Cell, canonical_json
 
@@ -25,6 +26,7 @@ FORMAT = 1
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Record:
     """What one cell computed, and how."""

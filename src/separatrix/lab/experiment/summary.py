@@ -15,6 +15,8 @@ from separatrix.core.errors import CorruptData
 from separatrix.core.names import resolve
 from separatrix.core.result import plain
 
+from .frozen_model import FrozenModel
+
 
 def _flat(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
@@ -27,7 +29,7 @@ Table: TypeAlias = list[dict[str, Entry]]
 """Flat rows, each a dictionary from column to a plain value; a column may be absent from a row."""
 
 
-class Summary(pydantic.BaseModel):
+class Summary(FrozenModel):
     """The tables of a run; a subclass adds a field for each quantity that claims or figures need beside them.
 
     Example:
@@ -39,9 +41,7 @@ class Summary(pydantic.BaseModel):
         separatrix.core.errors.InvalidInput: unknown table 'Loses'. Did you mean 'Losses'? Known: Losses.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
-
-    tables: dict[str, Table] = {}
+    tables: dict[str, Table] = pydantic.Field(default_factory=dict)
     """Rows by title, in the order in which pages print them."""
 
     def table(self, title: str) -> Table:
@@ -64,5 +64,5 @@ class Summary(pydantic.BaseModel):
             return cls.model_validate(dict(values))
         except pydantic.ValidationError as error:
             problem = error.errors()[0]
-            name = ".".join(str(part) for part in problem["loc"])
-            raise CorruptData(f"summary {cls.__name__}, {name}: {problem['msg']}.") from None
+            place = ", ".join((cls.__name__, ".".join(str(part) for part in problem["loc"]))).removesuffix(", ")
+            raise CorruptData(f"summary {place}: {problem['msg'].removesuffix('.')}.") from None

@@ -1,4 +1,4 @@
-"""Where records live: files and index, runs, publications."""
+"""Where records are kept: files and index, and runs."""
 
 from separatrix.core.rooms import open_room
 

@@ -1,10 +1,4 @@
 from .database import StoreWarning as StoreWarning
-from .publication import (
-    Publication as Publication,
-    publish as publish,
-    read_publication as read_publication,
-    read_publications as read_publications,
-)
 from .records import Store as Store, default_folder as default_folder
 from .runs import (
     StoredRun as StoredRun,

@@ -75,12 +75,12 @@ class Database:
 
     def _write_ahead(self) -> str:
         """Ask for the write-ahead log; SQLite does not wait for a lock here, so two first users must."""
-        patience = time.monotonic() + BUSY_SECONDS
+        deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
                 return str(self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
             except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > patience:
+                if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
 

@@ -23,6 +23,7 @@ from typing import final
 import platformdirs
 
 from separatrix.core.errors import CorruptData, StoreError
+from separatrix.core.names import suggest_options
 
 from ..experiment.record import Record
 from .database import Database, StoreWarning, no_space
@@ -34,6 +35,7 @@ def default_folder() -> Path:
 
 
 @final
+@suggest_options
 class Store:
     """Records on disk. Several processes may use one store at once.
 

@@ -14,13 +14,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell, canonical_json
-from ..experiment.definition import SCALES, Experiment, Params
+from ..experiment.definition import Experiment, Params
+from ..experiment.scales import SCALES, require_scale
 from .records import Store
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class StoredRun:
     """One remembered run."""
@@ -75,6 +78,8 @@ def best_run(experiment: Experiment, store: Store, scale: str | None = None) -> 
     Only runs with the parameters of their scale count (seeds may differ): a run made small with ``--set`` is not the
     scale it was derived from.
     """
+    if scale is not None:
+        require_scale(scale)
     stored = store.keys()
     candidates = [
         run

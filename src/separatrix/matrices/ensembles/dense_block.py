@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, require_integer
+from separatrix.core.names import suggest_options
 
 from .base import AbstractEnsemble, Scale
 from .catalogue import find_ensemble
@@ -20,6 +21,7 @@ Family: TypeAlias = AbstractEnsemble | AbstractRectangularEnsemble | str
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class DenseBlock:
     """The two matrices of a dense block, ``width -> hidden -> width`` (the document's 700-2800-700).

@@ -10,12 +10,14 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, as_float64, as_tensor
+from separatrix.core.names import suggest_options
 
 REAL = 1e-12
 """An imaginary part below this, for eigenvalues of unit mean square, counts as zero."""
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, eq=False)
 class Facts:
     """A family at unit scale, normalised trace of W^T W equal to 1, as the width grows.

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput
+from separatrix.core.names import suggest_options
 
 from .base import AbstractEnsemble, normal_entries
 from .facts import Facts
@@ -18,6 +19,7 @@ from .rectangular import RectangularGaussian
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Gaussian(AbstractEnsemble):
     """Independent entries N(0, weight_var / width); the spectrum fills a disc of radius sqrt(weight_var)."""
@@ -44,6 +46,7 @@ class Gaussian(AbstractEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class GOE(AbstractEnsemble):
     """Symmetric, variance weight_var / width off the diagonal and twice that on it; semicircle of radius 2 sqrt(V)."""
@@ -67,6 +70,7 @@ class GOE(AbstractEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Antisymmetric(AbstractEnsemble):
     """Antisymmetric with Gaussian entries; the spectrum lies on the imaginary axis up to 2 sqrt(weight_var)."""
@@ -89,6 +93,7 @@ class Antisymmetric(AbstractEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Elliptic(AbstractEnsemble):
     """Gaussian entries with E[W_ij W_ji] = tau weight_var / width: 1 is symmetric, 0 independent, -1 antisymmetric.

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, as_float64, as_tensor
+from separatrix.core.names import suggest_options
 
 from .base import AbstractEnsemble, haar_orthogonal
 from .facts import REAL, Facts
@@ -18,6 +19,7 @@ from .rectangular import RectangularOrthogonal
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Haar(AbstractEnsemble):
     """sqrt(weight_var) times a uniformly distributed orthogonal matrix; every |eigenvalue| is sqrt(weight_var)."""
@@ -44,6 +46,7 @@ class Haar(AbstractEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class SymmetricOrthogonal(AbstractEnsemble):
     """Symmetric and orthogonal up to scale: eigenvalues +sqrt(weight_var) and -sqrt(weight_var), half each."""
@@ -70,6 +73,7 @@ class SymmetricOrthogonal(AbstractEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, eq=False)
 class RotationInvariant(AbstractEnsemble):
     """Symmetric with a given law of eigenvalues and a uniform basis.
@@ -101,6 +105,7 @@ class RotationInvariant(AbstractEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, eq=False)
 class BiInvariant(AbstractEnsemble):
     """Given law of singular values, independent uniform left and right bases.
@@ -136,6 +141,7 @@ class BiInvariant(AbstractEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, eq=False)
 class Normal(AbstractEnsemble):
     """Real normal matrices with a given law of eigenvalues in the complex plane and a uniform basis.

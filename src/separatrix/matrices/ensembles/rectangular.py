@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, require_integer
+from separatrix.core.names import suggest_options
 
 from .base import Scale, haar_orthogonal, normal_entries, weight_scale
 
@@ -51,6 +52,7 @@ class AbstractRectangularEnsemble(abc.ABC):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class RectangularGaussian(AbstractRectangularEnsemble):
     """Independent entries N(0, weight_var / columns)."""
@@ -66,6 +68,7 @@ class RectangularGaussian(AbstractRectangularEnsemble):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class RectangularOrthogonal(AbstractRectangularEnsemble):
     """Orthonormal rows or columns, uniform.

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import skip_init
 
+from separatrix.core.activations import ACTIVATIONS, Activation, Pointwise
 from separatrix.core.arrays import require_integer
 from separatrix.core.names import resolve, suggest_options
 from separatrix.matrices.ensembles import AbstractEnsemble, AbstractRectangularEnsemble, DenseBlock, find_ensemble
-from separatrix.theory.equilibrium_networks.activations import ACTIVATIONS, Activation, Pointwise
 
 Family: TypeAlias = AbstractEnsemble | str
 DenseFamily: TypeAlias = AbstractEnsemble | AbstractRectangularEnsemble | str

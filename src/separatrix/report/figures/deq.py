@@ -27,7 +27,7 @@ def _column(rows: Rows, name: str) -> numpy.ndarray:
 
 
 @styled
-def length_variance(rows: Rows, width: int) -> Figure:
+def length_variance_curves(rows: Rows, width: int) -> Figure:
     """Measured traces and the infinite-width lines against the distance to criticality, on logarithmic axes."""
     figure, axes = single_axes()
     for family in _families(rows):

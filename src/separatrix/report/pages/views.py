@@ -46,7 +46,7 @@ class ClaimView:
 
 @final
 @dataclasses.dataclass(frozen=True)
-class Table:
+class TableView:
     """A table of a summary: columns in the order they first appear."""
 
     title: str
@@ -121,17 +121,17 @@ def counts(verdicts: Sequence[Verdict]) -> dict[Verdict, int]:
     return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
 
-def tables_of(run: RunReport) -> list[Table]:
+def tables_of(run: RunReport) -> list[TableView]:
     """The tables of a run's summary."""
     given = run.summary.tables if run.summary is not None else {}
     return [_table(title, rows) for title, rows in given.items() if rows]
 
 
-def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> TableView:
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
     body = tuple(tuple(row.get(name) for name in columns) for row in rows)
     present = [[value for value in column if value is not None] for column in zip(*body, strict=True)]
-    return Table(str(title), columns, body, tuple(all(map(is_number, column)) for column in present))
+    return TableView(str(title), columns, body, tuple(all(map(is_number, column)) for column in present))
 
 
 def failures_of(run: RunReport) -> list[dict[str, Any]]:

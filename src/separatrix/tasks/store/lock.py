@@ -1,4 +1,4 @@
-"""A lock between processes, held on a file: the operating system lets go of it when its owner dies."""
+"""A lock between processes, held on a file: the operating system lets go of it when its owner ends."""
 
 from __future__ import annotations
 

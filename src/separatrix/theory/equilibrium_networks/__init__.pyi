@@ -1,4 +1,3 @@
-from .activations import ACTIVATIONS as ACTIVATIONS, Activation as Activation, find_activation as find_activation
 from .kernels import (
     Kernels as Kernels,
     finite_width_tangent_kernel as finite_width_tangent_kernel,

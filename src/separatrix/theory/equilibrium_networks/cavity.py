@@ -18,14 +18,14 @@ import torch
 from torch import Tensor
 
 from separatrix.core import OutsideTheory
+from separatrix.core.activations import ACTIVATIONS, Activation
 from separatrix.matrices.ensembles import AbstractEnsemble
 
 from ..free_probability import AbstractLaw
-from .activations import ACTIVATIONS, Activation
 from .families import gaussian_correlation, is_bi_invariant, require_uniform_basis, symmetric_law, unknown_family
 from .field_averages import FieldAverages, hardtanh_averages, quadrature_averages
 
-Cell: TypeAlias = Literal["outside", "inside"]
+Injection: TypeAlias = Literal["outside", "inside"]
 """Where the input enters: z = phi(W z) + x, or z = phi(W z + x)."""
 
 _DAMPED_STEPS = 12
@@ -45,7 +45,7 @@ class CavityProblem:
     weight_var: Tensor
     input_var: Tensor
     input_mean: Tensor
-    cell: Cell
+    cell: Injection
 
     def reaction(self, chi: Tensor) -> tuple[Tensor, Tensor]:
         """a and the gain: tau V chi and V for Gaussian entries, R(chi) and R'(chi) for symmetric families."""

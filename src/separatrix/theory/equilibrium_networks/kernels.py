@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, Result, formula
+from separatrix.core.activations import Activation, Pointwise
 from separatrix.matrices.ensembles import find_ensemble
 
-from .activations import Activation, Pointwise
 from .cavity import CavityProblem
 from .families import gaussian_correlation, is_bi_invariant
 from .field_averages import field_nodes

@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Outcome, Result, as_float64, formula
+from separatrix.core.activations import Activation, Pointwise, find_activation
 from separatrix.matrices.ensembles import AbstractEnsemble, find_ensemble
 
 from ..free_probability import elliptic_radius, reflect, slopes_edge
-from .activations import Activation, Pointwise, find_activation
-from .cavity import CavityProblem, Cell, finite_or_nan, require_monotone, require_theory, solve_cavity
+from .cavity import CavityProblem, Injection, finite_or_nan, require_monotone, require_theory, solve_cavity
 from .families import gaussian_correlation, is_bi_invariant
 from .field_averages import FieldAverages
 from .linear import Family, linear_critical_weight_var
@@ -81,7 +81,7 @@ def mean_field(
     weight_var: Scalar,
     input_var: Scalar = 1.0,
     input_mean: Scalar = 0.0,
-    cell: Cell = "outside",
+    cell: Injection = "outside",
 ) -> MeanField:
     r"""Statistics and stability of the equilibrium of a wide network.
 
@@ -158,7 +158,7 @@ def critical_weight_var(
     *,
     input_var: float | int = 1.0,
     input_mean: float | int = 0.0,
-    cell: Cell = "outside",
+    cell: Injection = "outside",
 ) -> float:
     """The largest V below which theory predicts one stable equilibrium that plain iteration reaches.
 
@@ -218,7 +218,7 @@ def _problem(
     weight_var: Scalar,
     input_var: Scalar,
     input_mean: Scalar,
-    cell: Cell,
+    cell: Injection,
 ) -> tuple[CavityProblem, bool]:
     """Checked arguments broadcast to one shape, and whether all of them were plain numbers."""
     if cell not in ("outside", "inside"):

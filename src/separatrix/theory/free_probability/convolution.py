@@ -24,6 +24,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import formula
+from separatrix.core.names import suggest_options
 
 from .edges import product_edge
 from .law import AbstractLaw, Local, leading_atoms, require_positive_law
@@ -151,6 +152,7 @@ class _Subordinated(AbstractLaw):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class FreeSum(_Subordinated):
     """Free additive convolution of two laws; every transform costs one subordination solve per point."""
@@ -206,6 +208,7 @@ class FreeSum(_Subordinated):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class FreeProduct(_Subordinated):
     """Free multiplicative convolution of a positive law with any law, which may be centred and lack an S-transform."""

@@ -11,6 +11,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, formula, require_positive
+from separatrix.core.names import suggest_options
 
 from .law import AbstractLaw
 
@@ -21,6 +22,7 @@ def _two_roots(z: Tensor, low: float, high: float) -> Tensor:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Semicircle(AbstractLaw):
     """Wigner's semicircle of the given variance: spectrum of a wide symmetric Gaussian matrix. R(m) = variance m."""
@@ -60,6 +62,7 @@ class Semicircle(AbstractLaw):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class MarchenkoPastur(AbstractLaw):
     """Spectrum of X X^T / n for X of shape (ratio n, n) with unit variance, times ``scale``. R = scale / (1 - c m).
@@ -108,6 +111,7 @@ class MarchenkoPastur(AbstractLaw):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class TwoPoint(AbstractLaw):
     """Plus or minus the standard deviation, half each: a symmetric orthogonal matrix."""
@@ -148,6 +152,7 @@ class TwoPoint(AbstractLaw):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Bernoulli(AbstractLaw):
     """1 with probability p, else 0: a projection, or the slope of a hard-tanh."""
@@ -182,6 +187,7 @@ class Bernoulli(AbstractLaw):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class UniformLaw(AbstractLaw):
     """Uniform on an interval."""
@@ -214,6 +220,7 @@ class UniformLaw(AbstractLaw):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Arcsine(AbstractLaw):
     """Arcsine law on [-radius, radius]: the real part of a uniform orthogonal matrix, times the radius."""

@@ -9,6 +9,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import formula, not_a_formula
+from separatrix.core.names import suggest_options
 
 from .law import AbstractLaw
 
@@ -20,6 +21,7 @@ def reflect(law: AbstractLaw) -> AbstractLaw:
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Reflected(AbstractLaw):
     """The law of minus x."""

@@ -12,11 +12,13 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, as_float64, not_a_formula
+from separatrix.core.names import suggest_options
 
 from .law import AbstractLaw
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, eq=False)
 class Discrete(AbstractLaw):
     """Weighted atoms; a sample (eigenvalues of a matrix, slopes of a network) when no weights are given.
@@ -67,6 +69,7 @@ class Discrete(AbstractLaw):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True, eq=False)
 class AtomsAndDensity(AbstractLaw):
     """Exact atoms and a bounded density on [low, high].
@@ -75,7 +78,7 @@ class AtomsAndDensity(AbstractLaw):
     the nearest point, which is smooth, plus a logarithm; so the transform is right down to the real axis.
 
     Args:
-        density: function of points, vectorised; the remaining mass is 1 minus the sum of ``masses``.
+        continuous: the density, a function of points, vectorised; the remaining mass is 1 minus the sum of ``masses``.
         low: left end of the interval.
         high: right end of the interval.
         positions: of the atoms.

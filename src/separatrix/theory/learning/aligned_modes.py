@@ -67,7 +67,7 @@ def aligned_strength(t: Any, strength: Any, task_s: Any, balance: Any, tau: Any 
     return c * d
 
 
-@formula("anguita2024", "Sec. 2.2.3 (balance zero)")
+@formula("anguita2024", "Theorem 2.2.2, Eq. (2.28)")
 def zero_balanced_strength(t: Any, strength: Any, task_s: Any, tau: Any = 1.0) -> Float[Tensor, "*batch"]:
     r"""The limit of balance zero: :math:`a(t) = s / (1 + (s/a_0 - 1) e^{-2st/\tau})`.
 
@@ -149,7 +149,7 @@ def deep_time_to_reach(strength: float, goal: float, task_s: float, depth: int, 
     return tau / depth * (ends[1] - ends[0])
 
 
-@formula("anguita2024", "Sec. 2.2.2 (one layer)")
+@formula("anguita2024", "Theorem 2.2.3 (white inputs); any inputs ours")
 def shallow_product(
     t: Any, weight: Any, corr_yx: Any, corr_xx: Any | None = None, tau: float = 1.0
 ) -> Float[Tensor, "*lead o i"]:

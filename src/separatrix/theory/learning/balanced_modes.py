@@ -83,7 +83,7 @@ def decompose(
     return BalancedModes(u, v, s, mix_in, mix_out, outside, rates, _rate_gaps(rates, s_rows), lower, rotation)
 
 
-@formula("anguita2024", "Sec. 3.3.1, Eqs. (3.49)-(3.52)", erratum="anguita2024-3.49")
+@formula("anguita2024", "Theorem 3.3.1, item 2, Eqs. (3.49)-(3.53)", erratum="anguita2024-3.49")
 def mode_rates(
     task_s: Float[Tensor, "*batch r"], balance: Float[Tensor, "*batch"]
 ) -> tuple[Float[Tensor, "*batch r"], Float[Tensor, "*batch r"], Float[Tensor, "*batch r"]]:

@@ -91,7 +91,7 @@ def task_loss(product: Float[Tensor, "*lead o i"], task: Float[Tensor, "*task o 
     return (product - task).square().sum((-2, -1)) / 2
 
 
-@formula("anguita2024", "Eqs. (4.34)-(4.36)", erratum="anguita2024-4.34")
+@formula("anguita2024", "Theorem 4.4.1, Eqs. (4.35)-(4.36)", erratum="anguita2024-4.34")
 def loss_rate(
     product: Float[Tensor, "*#batch o i"],
     first: Float[Tensor, "*#batch i i"],

@@ -96,7 +96,7 @@ def representational_similarity(
     return x @ first @ x.mT, y @ torch.linalg.pinv(second, hermitian=True) @ y.mT
 
 
-@formula("anguita2024", "Sec. 4.1.1", erratum="anguita2024-4.1-extra-block")
+@formula("anguita2024", "Theorems 4.1.1 and 4.1.2", erratum="anguita2024-4.1-extra-block")
 def representation_spectra(
     product_s: Float[Tensor, "*batch r"], balance: Float[Tensor, "*batch"], n_in: int, n_hidden: int, n_out: int
 ) -> tuple[Float[Tensor, "*batch i"], Float[Tensor, "*batch o"]]:
@@ -152,7 +152,7 @@ def lazy_ntk_change(
     return two_layer_ntk(first, second, x)
 
 
-@formula("anguita2024", "Sec. 4.2.3 (task-specific score)", erratum="anguita2024-4.2.1")
+@formula("anguita2024", "Sec. 4.3, Eqs. (4.33)-(4.34)", erratum="anguita2024-4.34")
 def task_specific_score(
     first: Float[Tensor, "*batch i i"], second: Float[Tensor, "*batch o o"], corr_yx: Float[Tensor, "*batch o i"]
 ) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "*batch"]]:

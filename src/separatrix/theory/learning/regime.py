@@ -136,7 +136,7 @@ def plateau_loss(
     return (target - basis @ (basis.mT @ target)).square().sum((-2, -1)) / 2
 
 
-@formula("anguita2024", "Sec. 4.1.3", erratum="anguita2024-large-balance-lazy")
+@formula("anguita2024", "Theorem 4.2.3, Eq. (4.26)", erratum="anguita2024-large-balance-lazy")
 def lazy_product(
     t: Any, start: Float[Tensor, "*batch o i"], corr_yx: Float[Tensor, "*batch o i"], balance: float, tau: float = 1.0
 ) -> Float[Tensor, "*lead o i"]:

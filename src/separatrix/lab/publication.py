@@ -13,15 +13,18 @@ from typing import Any, final
 
 import separatrix
 from separatrix.core.errors import CorruptData, MissingData, StoreError
+from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
-from ..campaign import RunReport, best_report
-from ..experiment.claim import Judgement
-from ..experiment.definition import Experiment
-from .records import Store
+from .campaign import RunReport, best_report
+from .experiment.claim import Judgement
+from .experiment.definition import Experiment
+from .experiment.scales import require_scale
+from .store.records import Store
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Publication:
     """A published result."""
@@ -49,6 +52,7 @@ def publish(
     Returns:
         The files written, and the names of experiments left out because no such run is complete.
     """
+    require_scale(scale)
     written, left_out = [], []
     for experiment in experiments:
         report = best_report(experiment, store, scale)

@@ -13,13 +13,13 @@ from separatrix.core.arrays import require_positive
 from separatrix.core.names import choose
 from separatrix.core.result import Result
 
+from ..balance.exact_moves import unit_factors
+from ..balance.pairs.laws import Law, LayerPair
+from ..balance.pairs.search import Pairs, SkippedLayer, find_pairs
+from ..balance.profile import parameters_of
+from ..balance.rebalance import set_balance
 from ..model_call import Pick, prediction
-from ..regime.equal_loss import stable_lr
-from .exact_moves import unit_factors
-from .pairs.laws import Law, LayerPair
-from .pairs.search import Pairs, SkippedLayer, find_pairs
-from .profile import parameters_of
-from .rebalance import set_balance
+from .equal_loss import stable_lr
 
 REGIMES = ("rich", "lazy")
 

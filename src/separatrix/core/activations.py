@@ -1,4 +1,4 @@
-"""Activations as theory needs them: value, slope, where the slope jumps, how steep and how large they get."""
+"""Activations, the one table of the house: value, slope, where the slope jumps, how steep and how large they get."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, not_a_formula, resolve
+from .errors import InvalidInput
+from .names import resolve, suggest_options
 
 Pointwise: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -23,6 +24,7 @@ _JUMP = 0.02
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Activation:
     """An elementwise function with what is known of it.
@@ -51,7 +53,6 @@ class Activation:
         return self.min_slope >= 0
 
 
-@not_a_formula("a lookup of activations by name")
 def find_activation(phi: str | Activation | Pointwise) -> Activation:
     """An activation from its name, or from any function of tensors.
 
@@ -88,14 +89,11 @@ def _probe(phi: Pointwise) -> Activation:
 
 
 def _autodiff_slope(phi: Pointwise, h: Tensor) -> Tensor:
-    with torch.enable_grad():
-        point = h.detach().requires_grad_(True)
-        value = phi(point)
-        if value.shape != h.shape:
-            raise InvalidInput("phi must act elementwise: its value must have the shape of its argument.")
-        if not value.requires_grad:
-            return torch.zeros_like(h)
-        (slope,) = torch.autograd.grad(value.sum(), point)
+    derivative: Any = torch.func.vjp(phi, h)  # of torch.func, so that the slope can be differentiated in turn
+    value, pull = derivative
+    if value.shape != h.shape:
+        raise InvalidInput("phi must act elementwise: its value must have the shape of its argument.")
+    slope: Tensor = pull(torch.ones_like(value))[0]
     return slope
 
 

@@ -1,4 +1,4 @@
-"""A crew of worker processes that is kept at strength: the dead are noticed, their jobs freed, others started."""
+"""Worker processes, kept at their number: when one ends, its job is freed and another is started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .worker import READY, STOP, STORE_FAILED, WorkerSettings
 
 MAX_FALSE_STARTS = 3
 MAX_KILLED_STARTS = 20
-"""Killed from outside before it was ready: patience is longer, for the next may live."""
+"""More are allowed when the process was killed from outside before it was ready: the next may not be."""
 
 
 @final
@@ -45,30 +45,30 @@ class _Process:
         self._last_lines: collections.deque[str] = collections.deque(maxlen=20)
         self._reader = threading.Thread(target=self._drain, args=(self._process.stderr,), daemon=True)
         self._reader.start()
-        self._say(json.dumps(settings))
+        self._send(json.dumps(settings))
 
     def _drain(self, errors: Iterable[str]) -> None:
         self._last_lines.extend(errors)
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it is dead already, which poll() will tell
+        with contextlib.suppress(BrokenPipeError):  # it has ended already, which poll() will tell
             self._process.stdin.write(f"{line}\n")
             self._process.stdin.flush()
 
     def ask_to_stop(self) -> None:
-        self._say(STOP)
+        self._send(STOP)
 
     def exit_code(self) -> int | None:
         return self._process.poll()
 
     def remaining_output(self) -> tuple[list[str], str]:
-        """After its end: the lines it said to the engine, and the last line of its complaints."""
+        """After its end: the lines it wrote to the engine, and the last line of its standard error."""
         assert self._process.stdout is not None
-        said = self._process.stdout.read().splitlines()
+        written = self._process.stdout.read().splitlines()
         self._close()
-        complaints = [line.strip() for line in self._last_lines if line.strip()]
-        return said, complaints[-1] if complaints else "no message"
+        errors = [line.strip() for line in self._last_lines if line.strip()]
+        return written, errors[-1] if errors else "no message"
 
     def kill(self) -> None:
         self._process.kill()
@@ -84,7 +84,7 @@ class _Process:
 
 
 @final
-class Crew:
+class WorkerPool:
     """Worker processes for one session of a job table."""
 
     def __init__(
@@ -96,43 +96,43 @@ class Crew:
         self._size = size
         self._lease_seconds = lease_seconds
         self._data = dict(data)
-        self._alive: list[_Process] = []
+        self._running: list[_Process] = []
         self._stopping = False
         self._false_starts = 0
 
     @property
     def pids(self) -> list[int]:
-        """Process numbers of the workers believed alive."""
-        return [process.pid for process in self._alive]
+        """Process numbers of the workers that have not been seen to end."""
+        return [process.pid for process in self._running]
 
-    def mend(self) -> None:
+    def refill(self) -> None:
         """Note which workers have ended, and start as many as there is work for.
 
         Raises:
             StoreError: a worker could not write the store.
             EngineError: workers end as soon as they start.
         """
-        for process in list(self._alive):
+        for process in list(self._running):
             code = process.exit_code()
             if code is not None:
-                self._alive.remove(process)
+                self._running.remove(process)
                 self._note_exit(process, code)
         if not self._stopping:
             wanted = min(self._size, self._jobs.open_jobs(self._session))
-            while len(self._alive) < wanted:
-                self._alive.append(_Process(self._settings()))
+            while len(self._running) < wanted:
+                self._running.append(_Process(self._settings()))
 
     def _note_exit(self, process: _Process, code: int) -> None:
-        said, complaint = process.remaining_output()
+        written, message = process.remaining_output()
         self._jobs.release(process.name)
         if code == STORE_FAILED:
-            raise StoreError(said[-1] if said else complaint)
-        if READY in said:
+            raise StoreError(written[-1] if written else message)
+        if READY in written:
             self._false_starts = 0
             return
         self._false_starts += 1
         if self._false_starts > (MAX_KILLED_STARTS if code < 0 else MAX_FALSE_STARTS):
-            raise EngineError(f"worker processes end as soon as they start (exit code {code}): {complaint}")
+            raise EngineError(f"worker processes end as soon as they start (exit code {code}): {message}")
 
     def _settings(self) -> WorkerSettings:
         return {
@@ -146,12 +146,12 @@ class Crew:
     def ask_to_stop(self) -> None:
         """Let every worker finish its cell, and start no other."""
         self._stopping = True
-        for process in self._alive:
+        for process in self._running:
             process.ask_to_stop()
 
-    def dismiss(self) -> None:
+    def end(self) -> None:
         """End every worker at once and free its job."""
-        for process in self._alive:
+        for process in self._running:
             process.kill()
             self._jobs.release(process.name)
-        self._alive.clear()
+        self._running.clear()
