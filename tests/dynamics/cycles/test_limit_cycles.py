@@ -82,6 +82,14 @@ def test_closing_an_orbit_takes_few_derivatives(orbit: torch.Tensor, monkeypatch
     assert len(counts) <= 3  # the last one certifies; an exact Newton method takes five
 
 
+def test_nothing_closed_is_no_error(generator: torch.Generator) -> None:
+    flow = clustering_flow().with_sizes(torch.tensor([[1.0, 2.0]] * 3).double())  # sizes of each element
+    x = random_tokens(2, 3, 3, generator=generator)
+    closed = orbits.shoot(flow, x, torch.ones(3, dtype=torch.float64))
+    assert not bool(closed.found.any())
+    assert bool(closed.period.isnan().all())
+
+
 def test_equilibria_and_transients_are_not_cycles(generator: torch.Generator) -> None:
     x = random_tokens(4, 3, 2, generator=generator)
     assert bool(find_periods(clustering_flow(), x).isnan().all())

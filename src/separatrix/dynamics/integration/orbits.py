@@ -69,6 +69,8 @@ def shoot(
     """
     closed = _shoot(flow, x, period, max_steps, tol)
     some = closed.found.nonzero().squeeze(-1)
+    if not len(some):
+        return closed
     own = flow.select((len(x),), some)
     shorter = smallest_period(own, closed.point[some], closed.period[some])
     again = shorter < 0.9 * closed.period[some]
