@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from separatrix.dynamics import (
     lyapunov_exponents,
     random_tokens,
 )
+from separatrix.dynamics.integration import orbits
 
 ROTATING = torch.tensor([[1.0, 2.0, 0.3], [-2.0, 1.0, 0.1], [0.0, 0.0, -0.5]], dtype=torch.float64)
 
@@ -34,8 +36,8 @@ def orbit(generator: torch.Generator) -> torch.Tensor:
 def test_floquet_exponents_of_the_consensus_cycle_are_differences_of_eigenvalues(orbit: torch.Tensor) -> None:
     cycle = limit_cycle(rotating_flow(), orbit)
     assert cycle.outcome == Outcome.CYCLE
-    assert cycle.period == pytest.approx(math.pi, abs=1e-6)  # fourth-order steps
-    assert cycle.exponents.tolist() == pytest.approx([0.0, *[-1.0] * 6, -1.5], abs=1e-4)
+    assert cycle.period == pytest.approx(math.pi, abs=1e-8)
+    assert cycle.exponents.tolist() == pytest.approx([0.0, *[-1.0] * 6, -1.5], abs=1e-6)
     assert cycle.stable
 
 
@@ -61,6 +63,31 @@ def test_an_unstable_cycle_is_a_cycle_that_is_not_stable() -> None:
     assert (end.kind, end.stable) == ("cycle", False)
     assert end.index == 1
     assert end.quotient_abscissa == pytest.approx(1.0, abs=1e-6)
+
+
+def test_closing_an_orbit_takes_few_derivatives(orbit: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = list[int]()
+    once = orbits._around
+
+    def counted(*given: Any) -> torch.Tensor:
+        counts.append(1)
+        return once(*given)
+
+    monkeypatch.setattr(orbits, "_around", counted)
+    flow = rotating_flow()
+    beside = flow.project(orbit + 0.02 * torch.eye(4, 3, dtype=torch.float64)).unsqueeze(0)
+    closed = orbits.shoot(flow, beside, torch.tensor([3.0], dtype=torch.float64))
+    assert bool(closed.found)
+    assert float(closed.period) == pytest.approx(math.pi, abs=1e-8)
+    assert len(counts) <= 3  # the last one certifies; an exact Newton method takes five
+
+
+def test_nothing_closed_is_no_error(generator: torch.Generator) -> None:
+    flow = clustering_flow().with_sizes(torch.tensor([[1.0, 2.0]] * 3).double())  # sizes of each element
+    x = random_tokens(2, 3, 3, generator=generator)
+    closed = orbits.shoot(flow, x, torch.ones(3, dtype=torch.float64))
+    assert not bool(closed.found.any())
+    assert bool(closed.period.isnan().all())
 
 
 def test_equilibria_and_transients_are_not_cycles(generator: torch.Generator) -> None:

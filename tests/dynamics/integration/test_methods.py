@@ -38,15 +38,22 @@ def fixed_steps(flow: AbstractFlow, x: Tensor, time: float, count: int, name: st
 def test_methods_have_the_order_they_claim(name: str, space: str, generator: torch.Generator) -> None:
     if space == "sphere":
         flow: AbstractFlow = clustering_flow()
-        x, time = random_tokens(4, 3, generator=generator), 2.0
+        starts, time = random_tokens(4, 3, 6, generator=generator), 2.0
     else:
         flow, time = VanDerPol(torch.tensor(1.0).double()), 2.0
-        x = torch.tensor([[1.5, 0.4]], dtype=torch.float64)
-    target, order = solved(flow, x, time), find_method(name).order
+        starts = torch.tensor([[[1.5, 0.4]]], dtype=torch.float64)
+    targets, order = [solved(flow, x, time) for x in starts], find_method(name).order
     counts = torch.tensor([6, 8, 11, 16] if order == 8 else [12, 17, 24, 34, 48])
-    errors = [float((fixed_steps(flow, x, time, int(n), name) - target).abs().max()) for n in counts]
+    # The largest over some starts: at one of them the leading term of the error may happen to vanish.
+    errors = [
+        max(
+            float((fixed_steps(flow, x, time, int(n), name) - y).abs().max())
+            for x, y in zip(starts, targets, strict=True)
+        )
+        for n in counts
+    ]
     slope = numpy.polyfit(numpy.log(counts.numpy()), numpy.log(errors), 1)[0]
-    assert order - 0.9 < -slope < order + 1.6, errors
+    assert order - 0.5 < -slope < order + 1.6, errors
 
 
 @pytest.mark.parametrize(("tableau", "theirs"), [(BS32, RK23), (DP54, RK45)], ids=["bs32", "dp54"])

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from helpers import seeded
 from separatrix.core import InvalidInput, OutsideTheory
 from separatrix.matrices.ensembles import GOE, AbstractEnsemble, RotationInvariant
 from separatrix.theory import critical_weight_var, kernels, mean_field, mean_response, resolvent_moment
@@ -98,3 +99,18 @@ def test_laws_follow_from_facts() -> None:
     law = families.symmetric_law(ThreePoint())
     assert law is not None
     assert law.moments(4).tolist() == pytest.approx([0, 1, 0, 2])
+
+
+@pytest.mark.parametrize("values", [[2**0.5, 0.0], [1.6**0.5, 0.4**0.5], [-(2**0.5), 0.0]])
+def test_radius_of_a_symmetric_family_without_both_signs_matches_sampled_matrices(values: list[float]) -> None:
+    family = RotationInvariant(values)
+    found = mean_field(family, "tanh", weight_var=0.1, input_var=1.0)
+    generator = seeded(3)
+    matrix = family.sample(600, 0.1, generator=generator)
+    x = torch.randn(600, generator=generator, dtype=torch.float64)
+    z = x
+    for _ in range(200):
+        z = torch.tanh(matrix @ z) + x
+    slopes = 1 - torch.tanh(matrix @ z) ** 2
+    radius = torch.linalg.eigvals(slopes[:, None] * matrix).abs().max()
+    assert float(found.radius) == pytest.approx(float(radius), rel=0.03)  # the edge of one matrix of this width

@@ -39,8 +39,8 @@ SINGLE_PRECISION_FLOOR = 1e-3
 """Relative speed below which rounding in float32 would show."""
 
 MAX_SADDLES = 5
-BATCH = 32
-"""Attempts to finish, or to close an orbit, that are made together."""
+BATCH, ORBITS = 32, 512
+"""Attempts to finish, and to close an orbit, that are made together."""
 
 SMALL_STEP = 2e-2
 """Step size, in units of 1 / rate, below which it is asked what keeps the steps of a trajectory small."""
@@ -125,15 +125,15 @@ class Run:
         while self.waiting or self.resting or self.returned:
             if self._full(self.resting):
                 self._finish_resting()
-            elif self._full([pool for pool, _ in self.returned]):
+            elif self._full([pool for pool, _ in self.returned], ORBITS):
                 self._close_returned()
             elif self.waiting:
                 key = max(self.waiting, key=lambda kind: (kind[0], str(kind[1:])))
                 for part in self._advance(self._take(key)):
                     self._wait(part)
 
-    def _full(self, parts: list[Pool]) -> bool:
-        return bool(parts) and (not self.waiting or sum(len(part.index) for part in parts) >= BATCH)
+    def _full(self, parts: list[Pool], batch: int = BATCH) -> bool:
+        return bool(parts) and (not self.waiting or sum(len(part.index) for part in parts) >= batch)
 
     # Flows and pools.
 

@@ -25,7 +25,8 @@ from .tableau import Tableau
 from .trajectory import Trajectory
 
 MERGE_DISTANCE = 1e-3
-"""Tokens closer than this, and than the tolerance, become one row where only the end of a trajectory is asked for."""
+"""Tokens closer than this become one row where only the end of a trajectory is asked for; elsewhere the tolerance of
+what is shown is the limit."""
 
 PATIENCE, LONG_PATIENCE = 40, 160
 """Steps, longer than most transients, after which trajectories are watched for a return; exact presets take more."""
@@ -106,7 +107,9 @@ def integrate(
     double = flow.to(torch.float64)
     limit, given = _limit(double, t_max, frames, shape, flat)
     stop = _stop(flow, settings, tol, given=given, shown=frames is not None, finishing=finishing)
-    plan = _plan(flow, settings, stop, method, rtol, atol, max_steps, frames, merging=merging, finishing=finishing)
+    plan = _plan(
+        flow, settings, stop, method, rtol, atol, max_steps, frames, timed=given, merging=merging, finishing=finishing
+    )
     run = Run(double, shape, flat, plan, limit, frames)
     run.run()
     return run.books.result(shape)
@@ -153,6 +156,7 @@ def _plan(
     max_steps: int,
     frames: Tensor | None,
     *,
+    timed: bool,
     merging: bool,
     finishing: bool,
 ) -> Plan:
@@ -162,8 +166,9 @@ def _plan(
     transient, merge, stiff = torch.float64, None, None
     if isinstance(flow, AbstractSphereFlow) and isinstance(control, DisplacementControl):
         shown = frames is not None or not finishing
-        distance = min(control.rtol, MERGE_DISTANCE) * (1e-3 if shown else 1.0)
-        merge = Merging(distance) if merging and flow.reducible else None
+        # A mean stands for its cluster up to the square of the distance, and the differences inside decay.
+        distance = 1e-3 * control.rtol if shown else control.rtol if timed else control.rtol**0.5
+        merge = Merging(min(distance, MERGE_DISTANCE)) if merging and flow.reducible else None
         stiff = Rosenbrock() if method is None else None
         transient = preset.transient if control.rtol >= 1e-4 and atol is None else torch.float64
     return Plan(

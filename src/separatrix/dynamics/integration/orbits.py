@@ -25,6 +25,12 @@ TOGETHER = 0.05
 WANDER = 0.2
 """An orbit further from the state than this share of its length is another one."""
 
+ROUGH, CERTIFIED = 1e-6, 1e-8
+"""Relative tolerances of what corrects an orbit at first, and of the derivative that certifies it."""
+
+SLOW = 0.1
+"""A correction that leaves more than this share of the mismatch asks for a new derivative."""
+
 LARGEST_ORBIT = 200
 """Unknowns of a shooting problem that is attempted while a trajectory is followed."""
 
@@ -46,7 +52,7 @@ def shoot(
     x: Float[Tensor, "batch n d"],
     period: Float[Tensor, " batch"],
     *,
-    max_steps: int = 12,
+    max_steps: int = 16,
     tol: float = 1e-9,
 ) -> Closed:
     """The closed orbit near each state.
@@ -58,10 +64,13 @@ def shoot(
         max_steps: Newton steps.
         tol: length of the mismatch after one period, relative to the length of the state.
 
-    Cost: per Newton step one integration over a period with n e tangent vectors, e the dimension of a token's space.
+    Cost: usually two integrations over a period with n e tangent vectors, e the dimension of a token's space, the
+    first of them rough, and an integration without them per Newton step.
     """
     closed = _shoot(flow, x, period, max_steps, tol)
     some = closed.found.nonzero().squeeze(-1)
+    if not len(some):
+        return closed
     own = flow.select((len(x),), some)
     shorter = smallest_period(own, closed.point[some], closed.period[some])
     again = shorter < 0.9 * closed.period[some]
@@ -69,40 +78,47 @@ def shoot(
         return closed
     guess = closed.period.clone()
     guess[some] = shorter
-    return _shoot(flow, torch.where(closed.found[:, None, None], closed.point, x), guess.nan_to_num(nan=1.0), 2, tol)
+    return _shoot(flow, torch.where(closed.found[:, None, None], closed.point, x), guess.nan_to_num(nan=1.0), 4, tol)
 
 
 def _shoot(flow: AbstractFlow, x: Tensor, period: Tensor, max_steps: int, tol: float) -> Closed:
+    """Newton's method with a derivative that is kept while it serves: going around without tangents costs little."""
     count = x.shape[1] * flow.basis(x).shape[-1]
     monodromy = x.new_full((len(x), count, count), torch.nan)
-    residual = x.new_full((len(x),), torch.inf)
+    residual, before = x.new_full((len(x),), torch.inf), x.new_full((len(x),), torch.inf)
+    stale = torch.ones(len(x), dtype=torch.bool, device=x.device)
     point, period, going = x.clone(), period.clone(), torch.arange(len(x), device=x.device)
     first = torch.linalg.vector_norm(flow.velocity(x).flatten(1), dim=-1) * period
     scale = torch.linalg.vector_norm(x.flatten(1), dim=-1).clamp_min(1e-280)
-    for _ in range(max_steps):
+    for step in range(max_steps):
         own = flow.select((len(x),), going)
-        end, matrix = _around(own, point[going], period[going])
-        gap = end - point[going]
-        residual[going] = torch.linalg.vector_norm(gap.flatten(1), dim=-1) / scale[going]
-        monodromy[going] = matrix
-        wanted = torch.isfinite(residual[going]) & (residual[going] >= tol)
+        rtol = 1e-10 if step else ROUGH
+        end = state_after(own, point[going], period[going], rtol=rtol, atol=1e-2 * rtol)
+        residual[going] = torch.linalg.vector_norm((end - point[going]).flatten(1), dim=-1) / scale[going]
+        wanted = torch.isfinite(residual[going]) & ((residual[going] >= tol) | (step == 0))
+        slow = residual[going] > SLOW * before[going]
+        fresh = (wanted & (stale[going] | slow)).nonzero().squeeze(-1)
+        if len(fresh):
+            at = going[fresh]
+            monodromy[at] = _around(own.select((len(going),), fresh), point[at], period[at], ROUGH)
+            stale[at] = False
         if not bool(wanted.any()):
             break
-        point[going[wanted]], period[going[wanted]] = _corrected(
-            own.select((len(going),), wanted.nonzero().squeeze(-1)),
-            point[going[wanted]],
-            period[going[wanted]],
-            end[wanted],
-            matrix[wanted],
+        before[going] = residual[going]
+        at = going[wanted]
+        point[at], period[at] = _corrected(
+            own.select((len(going),), wanted.nonzero().squeeze(-1)), point[at], period[at], end[wanted], monodromy[at]
         )
-        going = going[wanted]
-        going = going[torch.isfinite(period[going]) & (period[going] > 0)]
+        going = at[torch.isfinite(period[at]) & (period[at] > 0)]
         if not len(going):
             break
     moving = torch.linalg.vector_norm(flow.velocity(point).flatten(1), dim=-1) * period
     wandered = torch.linalg.vector_norm((point - x).flatten(1), dim=-1) > WANDER * first
     # An equilibrium closes after any time.
     found = (residual < tol) & (period > 0) & (moving > 1e-3 * first) & ~wandered
+    some = found.nonzero().squeeze(-1)
+    if len(some):
+        monodromy[some] = _around(flow.select((len(x),), some), point[some], period[some], CERTIFIED)
     blank = torch.where(found[:, None, None], point, torch.nan)
     return Closed(blank, torch.where(found, period, torch.nan), monodromy, residual * scale, found)
 
@@ -111,11 +127,12 @@ def smallest_period(
     flow: AbstractFlow, x: Float[Tensor, "batch n d"], period: Float[Tensor, " batch"]
 ) -> Float[Tensor, " batch"]:
     """The period itself, or the fraction of it after which the orbit closes already (up to a fifth)."""
+    shares = torch.tensor([2.0, 3.0, 5.0], dtype=x.dtype, device=x.device).repeat_interleave(len(x))
+    every = torch.arange(len(x), device=x.device).repeat(3)
+    later = state_after(flow.select((len(x),), every), x[every], period[every] / shares, rtol=1e-8, atol=1e-10)
     length = torch.linalg.vector_norm(flow.velocity(x).flatten(1), dim=-1) * period
-    for share in (2, 3, 5):
-        gap = torch.linalg.vector_norm((state_after(flow, x, period / share) - x).flatten(1), dim=-1)
-        period = torch.where(gap < 1e-6 * length, period / share, period)
-    return period
+    closes = torch.linalg.vector_norm((later - x[every]).flatten(1), dim=-1) < 1e-6 * length[every]
+    return period / torch.where(closes, shares, 1.0).reshape(3, -1).prod(dim=0)
 
 
 def _directions(flow: AbstractFlow, x: Tensor) -> Float[Tensor, "batch k n d"]:
@@ -125,12 +142,12 @@ def _directions(flow: AbstractFlow, x: Tensor) -> Float[Tensor, "batch k n d"]:
     return torch.einsum("ij,biae->bieja", eye, basis).flatten(1, 2)
 
 
-def _around(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Tensor, Tensor]:
-    """The state one period later and its derivative, compressed to the directions at the start."""
+def _around(flow: AbstractFlow, x: Tensor, period: Tensor, rtol: float) -> Float[Tensor, "batch k k"]:
+    """Derivative of the state one period later, compressed to the directions at the start."""
     directions = _directions(flow, x)
     variational = VariationalFlow(flow, directions.shape[1])
-    end, moved = variational.unpack(state_after(variational, variational.pack(x, directions), period))
-    return end, torch.einsum("bknd,blnd->bkl", directions, moved)
+    end = state_after(variational, variational.pack(x, directions), period, rtol=rtol, atol=1e-2 * rtol)
+    return torch.einsum("bknd,blnd->bkl", directions, variational.unpack(end)[1])
 
 
 def _corrected(flow: AbstractFlow, x: Tensor, period: Tensor, end: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -157,13 +174,19 @@ def _corrected(flow: AbstractFlow, x: Tensor, period: Tensor, end: Tensor, matri
 def transversal_multipliers(
     flow: AbstractSphereFlow, w: Float[Tensor, "batch m d"], sizes: Float[Tensor, "batch m"], period: Tensor
 ) -> Complex[Tensor, "batch m e"]:
-    """What becomes of the halves of each cluster that part: to first order nobody else notices."""
+    """What becomes of the halves of each cluster that part: to first order nobody else notices.
+
+    Zero, at no cost, where every cluster is a single token, which has no halves.
+    """
+    if not bool((sizes > 1).any()):
+        return torch.zeros(*w.shape[:-1], w.shape[-1] - 1, dtype=torch.complex128, device=w.device)
     halves = flow.with_sizes(torch.cat([sizes, sizes], dim=-1) / 2)
     basis = flow.basis(w)
     parting = basis.movedim(-1, 1)
     directions = torch.cat([parting, -parting], dim=-2)
     variational = VariationalFlow(halves, directions.shape[1])
-    end = state_after(variational, variational.pack(torch.cat([w, w], dim=-2), directions), period)
+    start = variational.pack(torch.cat([w, w], dim=-2), directions)
+    end = state_after(variational, start, period, rtol=CERTIFIED, atol=1e-2 * CERTIFIED)
     _, moved = variational.unpack(end)
     blocks = torch.einsum("bmde,bfmd->bmef", basis, moved[..., : w.shape[1], :])
     bad = ~torch.isfinite(blocks).flatten(1).all(dim=-1)
@@ -187,7 +210,7 @@ def close_orbits(
         _close_all(flow, x, period, points, certificates)
         return points, certificates
     clusters = find_clusters(x, TOGETHER)
-    for m, chosen in by_count(clusters.n_clusters):
+    for m, chosen in by_count(clusters.count):
         if m * (x.shape[-1] - 1) > LARGEST_ORBIT:
             continue
         labels, own = clusters.labels[chosen], flow.select((len(x),), chosen)

@@ -68,8 +68,13 @@ def elliptic_radius(
 def slopes_edge(
     slopes: Float[Tensor, "*batch k"], weights: Float[Tensor, "*batch k"], law: AbstractLaw
 ) -> Float[Tensor, "*batch"]:
-    """The right edge of D W for symmetric W with the given law, D >= 0 given by weighted values."""
+    """The right edge of D W for symmetric W with the given law, D >= 0 given by weighted values.
+
+    Zero for a law without positive values: then D W, which has the spectrum of sqrt(D) W sqrt(D), has none either.
+    """
     top = slopes.amax(-1)
+    if law.edges()[1] <= 0:
+        return torch.zeros_like(top)
     scale = torch.where(top > 0, top, 1.0)
 
     def moment(kappa: Tensor) -> Tensor:
