@@ -210,7 +210,7 @@ def close_orbits(
         _close_all(flow, x, period, points, certificates)
         return points, certificates
     clusters = find_clusters(x, TOGETHER)
-    for m, chosen in by_count(clusters.count):
+    for m, chosen in by_count(clusters.n_clusters):
         if m * (x.shape[-1] - 1) > LARGEST_ORBIT:
             continue
         labels, own = clusters.labels[chosen], flow.select((len(x),), chosen)
