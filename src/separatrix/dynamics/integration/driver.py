@@ -117,6 +117,7 @@ class Run:
         self.waiting: dict[tuple[int, bool, torch.dtype, bool, bool], list[Pool]] = defaultdict(list)
         self.resting: list[Pool] = []
         self.returned: list[tuple[Pool, Tensor]] = []
+        self.watch_from = torch.full_like(self.books.steps, plan.returns.patience if plan.returns is not None else 0)
         for index in torch.arange(len(x0), device=x0.device).split(self._pool_size(*x0.shape[1:])):
             self._begin(self._start(x0[index], index, plan.stop.first_threshold))
 
@@ -286,7 +287,7 @@ class Run:
         returns = self.plan.returns
         if returns is None or pool.anchor is not None:
             return [pool]
-        early, late = _divided(pool, self.books.steps[pool.index] >= returns.patience)
+        early, late = _divided(pool, self.books.steps[pool.index] >= self.watch_from[pool.index])
         anchored = returns.anchored(late, self.books.steps[late.index])
         return [part for part in (early, anchored) if len(part.index)]
 
@@ -385,7 +386,9 @@ class Run:
                     self.books.cycles[element] = certificates[place]
             part = pool.keep(~done)
             if len(part.index):
-                self._wait(self.plan.returns.anchored(part, self.books.steps[part.index]))
+                # a neutral or slowly settling motion comes back again and again: each attempt waits twice as long
+                self.watch_from[part.index] = 2 * self.books.steps[part.index]
+                self._wait(dataclasses.replace(part, anchor=None))
             start += len(pool.index)
 
     def _ends_here(self, floquet: Floquet | None) -> bool:
