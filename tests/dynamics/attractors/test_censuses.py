@@ -38,11 +38,7 @@ def test_both_senses_of_multistable_are_reported() -> None:
     assert result.multistable()[0] == result.multistable("labels")[0] == 1.0
     low, high = instance.fraction("consensus v1")[1:]
     assert low < 197 / 400 < high  # an independent run of 400 starts
-<<<<<<< HEAD
     with pytest.raises(InvalidInput, match=r"unknown sense 'label'\. Did you mean 'labels'"):
-=======
-    with pytest.raises(InvalidInput, match=r"unknown sense 'label'. Did you mean 'labels'"):
->>>>>>> words
         result.multistable("label")
 
 
