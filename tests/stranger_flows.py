@@ -27,6 +27,25 @@ class Lorenz(AbstractFlow):
         return self
 
 
+class LotkaVolterra(AbstractFlow):
+    """Every orbit around (1, 1) is periodic, and neutral."""
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        a, b = x.unbind(-1)
+        return torch.stack([a * (1 - b), b * (a - 1)], dim=-1)
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        a, b = x.unbind(-1)
+        p, q = u.unbind(-1)
+        return torch.stack([p * (1 - b) - a * q, q * (a - 1) + b * p], dim=-1)
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> LotkaVolterra:
+        return self
+
+    def to(self, dtype: torch.dtype) -> LotkaVolterra:
+        return self
+
+
 class VanDerPol(AbstractFlow):
     """One oscillator per weight instance; ``jvp`` without the optional time."""
 

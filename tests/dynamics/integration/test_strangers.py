@@ -21,7 +21,7 @@ from separatrix.dynamics import (
     metastability_record,
     polish,
 )
-from stranger_flows import Lorenz, VanDerPol
+from stranger_flows import Lorenz, LotkaVolterra, VanDerPol
 
 WINGS = math.sqrt(8 / 3 * 27)
 
@@ -136,3 +136,12 @@ def test_what_needs_the_sphere_says_so(generator: torch.Generator) -> None:
             call()
     with pytest.raises(InvalidInput, match=r"off the sphere needs starts \(batch, n, d\)"):
         find_equilibria(Lorenz(), 3, generator=generator)
+
+
+def test_a_neutral_centre_is_no_stable_cycle() -> None:
+    start = torch.tensor([[1.5, 0.7]], dtype=torch.float64)
+    orbit = limit_cycle(LotkaVolterra(), start)
+    assert orbit.outcome == Outcome.CYCLE
+    assert not orbit.stable
+    run = integrate(LotkaVolterra(), start, max_steps=400)
+    assert int(run.outcome) == Outcome.OUT_OF_STEPS

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from separatrix.core import Result
 
-MARGINAL = 1e-6
-"""Multipliers within this of the unit circle decide nothing."""
+MARGINAL = 1e-3
+"""Multipliers within this of the unit circle decide nothing. The motion around the orbit is known to 1e-8; where a
+second multiplier falls on the one along the orbit (a neutral centre), the two part by the root of that error, 1e-4."""
 
 
 @final
