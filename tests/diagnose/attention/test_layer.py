@@ -194,3 +194,11 @@ def test_minilm_has_its_known_radii_and_symmetric_shares(data_dir: Path) -> None
     couplings = [layer.couplings.sum(dim=0) for layer in layers]
     shares = [float((m + m.mT).norm() / (2 * m.norm())) for m in couplings]
     assert shares == pytest.approx([0.8382, 0.9055, 0.8895, 0.8875, 0.8388, 0.7917], abs=1e-4)
+
+
+@pytest.mark.parametrize("content", [b"name:x:0:0:none\n" * 3, b"", b"\x80\x05garbage", b"PK\x03\x04", b"\xff" * 64])
+def test_a_file_that_holds_no_tensors_is_refused_in_one_sentence(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "weights.bin"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="is not a plain collection of tensors"):
+        attention_layers(path)
