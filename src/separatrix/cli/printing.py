@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 VERDICT_STYLES = {
     "confirmed": "green",
-    "confirmed with correction": "cyan",
-    "refined": "yellow",
+    "misprint": "cyan",
+    "holds under a condition": "yellow",
     "refuted": "bold red",
     "undecided": "magenta",
     "not run at this scale": "dim",
@@ -82,8 +82,8 @@ def print_runs(reports: Sequence[RunReport]) -> None:
     print_table(("experiment", "cells", "seconds", "verdicts"), rows)
 
 
-def print_verdict(claim: Claim, judgement: Judgement) -> None:
-    """One claim: the verdict and where it stands, what it says, what was measured."""
+def print_verdict(claim: Claim, judgement: Judgement, notes: Sequence[str] = ()) -> None:
+    """One claim: the verdict and where it stands, what it says, what was measured, what is true, and notes on that."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -94,6 +94,10 @@ def print_verdict(claim: Claim, judgement: Judgement) -> None:
     console.print(head, soft_wrap=True)
     console.print(Padding(Text(claim.statement), (0, 0, 0, 4)))
     console.print(Padding(Text(f"measured: {judgement.evidence}", style="dim"), (0, 0, 0, 4)))
+    if judgement.truth:
+        console.print(Padding(Text(f"true is: {judgement.truth}"), (0, 0, 0, 4)))
+    for note in notes:
+        console.print(Padding(Text(note, style="dim"), (0, 0, 0, 4)))
 
 
 def counted(verdicts: Mapping[str, int]) -> str:

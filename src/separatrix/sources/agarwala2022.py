@@ -7,6 +7,7 @@ is verified by a test of its own, by algebra, quadrature or sampled matrices.
 from __future__ import annotations
 
 from .document import Document, Erratum
+from .items.agarwala2022 import ITEMS
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
@@ -223,4 +224,5 @@ DOCUMENT = Document(
     year=2022,
     venue="International Conference on Machine Learning (ICML)",
     errata=ERRATA,
+    items=ITEMS,
 )

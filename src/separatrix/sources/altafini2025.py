@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .document import Document, Erratum
+from .items.altafini2025 import ITEMS
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
@@ -169,4 +170,5 @@ DOCUMENT = Document(
     year=2025,
     venue="Preprint, November 2025",
     errata=ERRATA,
+    items=ITEMS,
 )

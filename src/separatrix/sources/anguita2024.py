@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .document import Document, Erratum
+from .items.anguita2024 import ITEMS
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
@@ -199,4 +200,5 @@ DOCUMENT = Document(
     year=2024,
     venue="MEng thesis, Imperial College London",
     errata=ERRATA,
+    items=ITEMS,
 )

@@ -6,6 +6,7 @@ import dataclasses
 from typing import final
 
 from .document import Document, Erratum
+from .items.kerg2022 import ITEMS
 
 
 @final
@@ -107,4 +108,5 @@ DOCUMENT = Document(
     year=2022,
     venue="PhD thesis, Université de Montréal",
     errata=ERRATA,
+    items=ITEMS,
 )
