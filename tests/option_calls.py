@@ -120,7 +120,9 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("report_from_store", "scale"): lambda bad: lab.report_from_store(EXPERIMENT, lab.Params(), bad, None),
     ("best_run", "scale"): lambda bad: lab.best_run(EXPERIMENT, None, bad),
     ("publish", "scale"): lambda bad: lab.publish([], None, Path("nowhere"), bad),
-    ("Claim", "scale"): lambda bad: lab.Claim(id="c", statement="s", measures="m", test="t", judge=len, counterfeit=len, scale=bad),
+    ("Claim", "scale"): lambda bad: lab.Claim(
+        id="c", statement="s", measures="m", test="t", judge=len, counterfeit=len, scale=bad
+    ),
     ("load", "entry"): lab.load,
     ("attention_instance", "ensemble"): lambda bad: matrices.attention_instance(
         3, generator=spawn(0, "options"), ensemble=bad

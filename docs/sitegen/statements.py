@@ -23,9 +23,7 @@ def statements_page() -> str:
             continue
         judged = sum(bool(item.claims) for item in document.items)
         lines += ["", f"## {document.title}", "", f"{len(document.items)} items, {judged} of them with claims.", ""]
-        rows = [
-            (cell(item.name), cell(item.place), cell(item.says), _fate(item, entries)) for item in document.items
-        ]
+        rows = [(cell(item.name), cell(item.place), cell(item.says), _fate(item, entries)) for item in document.items]
         lines += table(("item", "place", "says", "claims and verdicts, or why none"), rows)
     return "\n".join(lines) + "\n"
 

@@ -39,5 +39,9 @@ def test_good_news_could_have_been_told(name: str, claim: Claim) -> None:
 
 
 def test_every_experiment_with_claims_is_published() -> None:
-    missing = [name for name, experiment in catalogue().items() if experiment.claims and not (RESULTS / f"{name}.json").exists()]
+    missing = [
+        name
+        for name, experiment in catalogue().items()
+        if experiment.claims and not (RESULTS / f"{name}.json").exists()
+    ]
     assert missing == []

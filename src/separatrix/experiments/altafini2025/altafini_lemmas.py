@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, condition, judge, with_entry
 
 from .statements import PAPER, SMOKE, Measured, Settings, draw_instances, statement_cells, summarise, two_groups
 
@@ -153,9 +153,11 @@ def judge_lemma4(summary: Measured) -> Judgement:
             agrees=found["equal groups"] > 1e-6,
         )
     ]
-    return judge(
-        "unequal groups are unstable; equal ones need not be linearly unstable", rows, counterexamples=exceptions
+    evidence = (
+        f"largest real part at least {found['unequal groups']:.3f} with unequal groups, "
+        f"{found['equal groups']:.1e} with equal ones"
     )
+    return judge(evidence, rows + exceptions, condition("with groups of unequal size", rows))
 
 
 def judge_lemma11(summary: Measured) -> Judgement:
@@ -165,9 +167,6 @@ def judge_lemma11(summary: Measured) -> Judgement:
     end = found["counterexample end"]
     rows = [
         Row("largest speed at a polygonal point", found["largest speed"], 0.0, 1e-10),
-        Row(
-            "polygonal points with a positive abscissa", found["unstable"], "most", agrees=marginal < found["unstable"]
-        ),
     ]
     exceptions = [
         Row("polygonal points of four tokens without a positive abscissa", marginal, 0),
@@ -176,8 +175,7 @@ def judge_lemma11(summary: Measured) -> Judgement:
     return judge(
         f"{found['unstable']} of {found['found']} points with four tokens are linearly unstable; a pair under "
         f"skew coupling returns to antipodes (cosine {end:.6f})",
-        rows,
-        counterexamples=exceptions,
+        rows + exceptions,
     )
 
 
@@ -202,6 +200,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="list to 1e-9; positive abscissas",
             judge=judge_lemma4,
+            counterfeit=with_entry("parts", "lemma 4", unequal_groups=-0.1),
             erratum="altafini2025-E4",
         ),
         Claim(
@@ -211,6 +210,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="1e-9",
             judge=judge_lists("lemma 9"),
+            counterfeit=with_entry("parts", "lemma 9", tangent=0.1),
         ),
         Claim(
             id="altafini2025-lemma10",
@@ -219,6 +219,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="1e-9",
             judge=judge_lists("lemma 10"),
+            counterfeit=with_entry("parts", "lemma 10", tangent=0.1),
             erratum="altafini2025-E6",
         ),
         Claim(
@@ -226,8 +227,10 @@ EXPERIMENT = Experiment(
             place="Lemma 11",
             statement="Polygonal equilibria of the attention flow are unstable.",
             measures=_MEASURED,
-            test="positive abscissa at most; exceptions listed",
+            test="positive abscissa at every point; a pair does not return to antipodes",
             judge=judge_lemma11,
+            counterfeit=with_entry("parts", "lemma 11", unstable=0),
+            genuine=with_entry("parts", "lemma 11", found=lambda n: n - 2, counterexample_end=0.5),
             erratum="altafini2025-E14",
         ),
     ),

@@ -6,7 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Payload,
+    Row,
+    condition,
+    instead,
+    judge,
+    misprint,
+    with_entry,
+)
 
 from .statements import PAPER, SMOKE, Measured, Settings, draw_instances, statement_cells, summarise, two_groups
 
@@ -126,7 +138,8 @@ def judge_lemma5(summary: Measured) -> Judgement:
             agrees=found["printed W at consensus"] >= 0,
         )
     ]
-    return judge("W = (lambda_1 - m'Vm)/2 falls at every state", rows, printed=printed)
+    evidence = f"the printed W is {found['printed W at consensus']:.2f} at consensus; m'Vm rises at every state"
+    return judge(evidence, printed, misprint("W = (lambda_1 - m'Vm)/2 with m the mean of the tokens", rows))
 
 
 def judge_lemma7(summary: Measured) -> Judgement:
@@ -149,7 +162,8 @@ def judge_lemma7(summary: Measured) -> Judgement:
     ]
     flat = found["rank without self-coupling"]
     exceptions = [Row("rank where v' M v = 0", str(flat), "[2]", agrees=flat == [2])]
-    return judge("ranks 1, 2 and m, except where the coupling vanishes", rows, counterexamples=exceptions)
+    evidence = f"ranks 1, 2 and m at random instances; {flat} where v' M v = 0"
+    return judge(evidence, rows + exceptions, condition("unless v' M v = 0", rows))
 
 
 def judge_proposition1(summary: Measured) -> Judgement:
@@ -167,7 +181,8 @@ def judge_proposition1(summary: Measured) -> Judgement:
             agrees=regular,
         )
     ]
-    return judge("the matrix is singular at every state, equilibrium or not", rows, counterexamples=exceptions)
+    evidence = f"smallest singular value {found['largest singular value of the last']:.1e} at states that move"
+    return judge(evidence, exceptions, instead("the matrix is singular at every state, equilibrium or not", rows))
 
 
 def judge_proposition2(summary: Measured) -> Judgement:
@@ -201,6 +216,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="rate never positive",
             judge=judge_lemma5,
+            counterfeit=with_entry("parts", "lemma 5", largest_rate=0.1),
             erratum="altafini2025-E7",
         ),
         Claim(
@@ -210,6 +226,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="numerical rank",
             judge=judge_lemma7,
+            counterfeit=with_entry("parts", "lemma 7", ranks_at_bipartite=[1]),
             erratum="altafini2025-E11",
         ),
         Claim(
@@ -219,6 +236,8 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="singular only at equilibria",
             judge=judge_proposition1,
+            counterfeit=with_entry("parts", "proposition 1", slowest_state=0.0),
+            genuine=with_entry("parts", "proposition 1", largest_singular_value_of_the_last=0.1),
             erratum="altafini2025-E9",
         ),
         Claim(
@@ -228,6 +247,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="gap proportional to beta",
             judge=judge_proposition2,
+            counterfeit=with_entry("parts", "proposition 2", gaps=[0.04, 0.03, 0.02]),
         ),
     ),
 )

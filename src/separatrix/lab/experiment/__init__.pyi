@@ -12,7 +12,12 @@ from .claim import (
     judge as judge,
     misprint as misprint,
 )
-from .counterfeit import in_turn as in_turn, with_column as with_column, with_fields as with_fields
+from .counterfeit import (
+    in_turn as in_turn,
+    with_column as with_column,
+    with_entry as with_entry,
+    with_fields as with_fields,
+)
 from .definition import (
     Experiment as Experiment,
     Params as Params,

@@ -84,7 +84,7 @@ def interval_row(
     above: float | None = None,
     below: float | None = None,
 ) -> Row:
-    """A row that agrees if the whole interval lies on the stated side, disagrees if it lies on the other, else cannot tell.
+    """A row that agrees if the interval lies on the stated side, disagrees if on the other, and else cannot tell.
 
     The same rule for good and bad news: swapping the sides swaps agreement and disagreement.
 

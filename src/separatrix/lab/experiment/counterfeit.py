@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from separatrix.core.errors import InvalidInput
-from separatrix.core.names import choose
+from separatrix.core.names import choose, resolve
 
 from .summary import Summary
 
@@ -33,6 +33,26 @@ def with_fields(**changes: Any) -> Callable[[AnySummary], AnySummary]:
             name: change(getattr(summary, name)) if callable(change) else change for name, change in changes.items()
         }
         return _rebuilt(summary, values)
+
+    return counterfeit
+
+
+def with_entry(field: str, entry: str, **changes: Any) -> Callable[[AnySummary], AnySummary]:
+    """Change values of one dictionary among several that a field holds by name.
+
+    Args:
+        field: which field.
+        entry: which of its dictionaries.
+        **changes: by key (blanks written as underscores), a value or a function of the value that was measured.
+    """
+
+    def counterfeit(summary: AnySummary) -> AnySummary:
+        before = getattr(summary, field)
+        values = dict(resolve(f"entry of {field}", entry, before))
+        for name, change in changes.items():
+            key = name if name in values else choose(f"value of {entry}", name.replace("_", " "), values)
+            values[key] = change(values[key]) if callable(change) else change
+        return _rebuilt(summary, {field: {**before, entry: values}})
 
     return counterfeit
 
