@@ -20,7 +20,7 @@ from .claim import Claim, judge
 
 
 def rule_digest(claim: Claim) -> str:
-    """SHA-256 of what decides a claim; equal rules have equal digests on every machine with one version of Python."""
+    """SHA-256 of what decides a claim; equal rules have equal digests on every machine."""
     parts = sorted(_reached(claim.judge))
     said = {"statement": claim.statement, "test": claim.test, "scale": claim.scale, "code": parts}
     return hashlib.sha256(canonical_json(said).encode()).hexdigest()
@@ -40,47 +40,60 @@ def _reached(rule: Any) -> Iterator[str]:
         if bare is not value:
             yield f"{name} = partial {value.args!r} {sorted(value.keywords.items())!r}"
         if isinstance(function, types.FunctionType):
-            yield _normal_source(function)
-            waiting += list(_dependencies(function))
+            tree = _syntax(function)
+            yield _written(tree) if tree is not None else _compiled(function)
+            waiting += list(_dependencies(function, tree))
         else:
             yield f"{name} = {_constant(function)}"
 
 
-def _dependencies(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Names a function reads: its closure, and globals that are constants or functions of its own package."""
+def _dependencies(function: types.FunctionType, tree: ast.AST | None) -> Iterator[tuple[str, Any]]:
+    """What the names in a function stand for: its closure, and globals that are values or code of its own package."""
     room = function.__module__.split(".")
     package = ".".join(room[:2] if room[0] == "separatrix" else room[:1])
-    variables = inspect.getclosurevars(function)
-    for name, value in variables.nonlocals.items():
-        yield name, value
-    for name, value in {**variables.globals, **_inner_globals(function)}.items():
-        foreign = getattr(value, "__module__", None)
-        if callable(value) and not str(foreign).startswith(package):
-            continue  # counts by its name, which stands in the source
-        yield name, value
+    closed = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for name in _names(function, tree):
+        if name in closed:
+            yield name, closed[name].cell_contents
+        elif name in function.__globals__:
+            value = function.__globals__[name]
+            # a function of another room counts by its name, which stands in the source
+            if not callable(value) or str(getattr(value, "__module__", None)).startswith(package):
+                yield name, value
 
 
-def _inner_globals(function: types.FunctionType) -> dict[str, Any]:
-    """Globals read only inside comprehensions, lambdas and nested functions, which ``inspect`` does not list."""
-    found, waiting = {}, [constant for constant in function.__code__.co_consts if isinstance(constant, types.CodeType)]
-    while waiting:
-        code = waiting.pop()
-        waiting += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-        found.update({name: function.__globals__[name] for name in code.co_names if name in function.__globals__})
-    return found
+def _names(function: types.FunctionType, tree: ast.AST | None) -> list[str]:
+    if tree is None:
+        return sorted({*function.__code__.co_names, *function.__code__.co_freevars})
+    return sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
 
 
-def _normal_source(function: types.FunctionType) -> str:
+def _syntax(function: types.FunctionType) -> ast.AST | None:
+    """The function as a syntax tree without docstrings; none if it was typed at a prompt or is a lambda in a call."""
     try:
-        source = textwrap.dedent(inspect.getsource(function))
-        tree = ast.parse(source)
-    except (OSError, SyntaxError, TypeError):  # typed at a prompt, or a lambda inside a call: its code must do
-        code = function.__code__
-        return f"{function.__qualname__} {code.co_code.hex()} {_constants(code)} {code.co_names!r}"
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        return None
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    return tree
+
+
+def _compiled(function: types.FunctionType) -> str:
+    code = function.__code__
+    return f"{function.__qualname__} {code.co_code.hex()} {_constants(code)} {code.co_names!r}"
+
+
+def _written(node: Any) -> str:
+    """A syntax tree as text that is the same in every version of Python: names and filled fields, no positions."""
+    if isinstance(node, ast.AST):
+        fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("kind", "type_comment"))
+        inner = ", ".join(f"{name}={_written(value)}" for name, value in fields if value is not None and value != [])
+        return f"{type(node).__name__}({inner})"
+    if isinstance(node, list):
+        return f"[{', '.join(_written(item) for item in node)}]"
+    return repr(node)
 
 
 def _constants(code: types.CodeType) -> str:
