@@ -122,8 +122,6 @@ class Truth:
     rows: tuple[Row, ...]
 
     def __post_init__(self) -> None:
-        if not self.rows:
-            raise InvalidInput(f"the truth {self.says!r} needs rows that were measured.")
         marked = tuple(dataclasses.replace(row, concerns="what is true") for row in self.rows)
         object.__setattr__(self, "rows", marked)
 
@@ -175,7 +173,7 @@ def judge(evidence: str, rows: Iterable[Row], truth: Truth | None = None) -> Jud
     if holds(rows) is not False:
         verdict = Verdict.CONFIRMED if holds(rows) else Verdict.UNDECIDED
         return Judgement(verdict, evidence, shown)
-    if truth is None or not holds(truth.rows):
+    if truth is None or not truth.rows or not holds(truth.rows):  # what was not measured softens nothing
         return Judgement(Verdict.REFUTED, evidence, shown)
     return Judgement(truth.verdict, evidence, shown, truth.says)
 
