@@ -182,6 +182,7 @@ def judgements_of(experiment: Experiment, scale: str, summary: Summary) -> dict[
     Raises:
         ExperimentError: a claim's ``judge`` failed.
     """
+    require_scale(scale)
     found = {}
     for claim in experiment.claims:
         if SCALES.index(claim.scale) <= SCALES.index(scale):

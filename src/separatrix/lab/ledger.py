@@ -43,7 +43,7 @@ class LedgerEntry:
     def standing(self) -> str:
         """How the rule stands to the run that was judged, in words; nothing if none was."""
         if self.run is not None:
-            rules = self.run.provenance["rules"].get(self.claim.id, [])
+            rules = self.run.provenance.get("rules", {}).get(self.claim.id, [])
             return rule_standing({"rule": rule_digest(self.claim), "rules_of_run": rules})
         return rule_standing(self.published.claims[self.claim.id]) if self.published is not None else ""
 

@@ -6,8 +6,7 @@ is verified by a test of its own, by algebra, quadrature or sampled matrices.
 
 from __future__ import annotations
 
-from .document import Document, Erratum
-from .items.agarwala2022 import ITEMS
+from .document import Document, Erratum, Item
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
@@ -216,6 +215,8 @@ ERRATA: tuple[Erratum, ...] = (
         evidence="numerical solution of the operator-valued equation",
     ),
 )
+
+ITEMS: tuple[Item, ...] = ()
 
 DOCUMENT = Document(
     key="agarwala2022",

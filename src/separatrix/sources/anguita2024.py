@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .document import Document, Erratum
-from .items.anguita2024 import ITEMS
+from .document import Document, Erratum, Item
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
@@ -192,6 +191,8 @@ ERRATA: tuple[Erratum, ...] = (
 
 PRINTED_STEPS_LAW = (730.0, 0.083)
 """Figure 4.4's fit: steps = 730 exp(-0.083 |balance|)."""
+
+ITEMS: tuple[Item, ...] = ()
 
 DOCUMENT = Document(
     key="anguita2024",

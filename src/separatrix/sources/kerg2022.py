@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import final
 
-from .document import Document, Erratum
-from .items.kerg2022 import ITEMS
+from .document import Document, Erratum, Item
 
 
 @final
@@ -100,6 +99,8 @@ ERRATA: tuple[Erratum, ...] = (
         evidence="random triangular matrices of 2 to 8 units: exponent 2 fails in 1361 of 14000, 2(N-1) never",
     ),
 )
+
+ITEMS: tuple[Item, ...] = ()
 
 DOCUMENT = Document(
     key="kerg2022",

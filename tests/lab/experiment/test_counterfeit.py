@@ -32,6 +32,8 @@ def test_several_changes_are_made_in_turn() -> None:
 
 def test_a_counterfeit_that_changes_nothing_or_misses_is_an_error() -> None:
     with pytest.raises(InvalidInput, match="changes nothing"):
+        with_column("rows", "x", 1.0, where=lambda row: row["x"] > 9)(REAL)
+    with pytest.raises(InvalidInput, match="unknown column of rows 'y'"):
         with_column("rows", "y", 1.0)(REAL)
     with pytest.raises(InvalidInput, match="unknown field of Measured 'slop'"):
         with_fields(slop=1.0)(REAL)

@@ -10,7 +10,7 @@ import typer
 
 from ..lookup import find_experiments, reading
 from ..options import AsJson, DocumentKey, Names, StoreFolder
-from ..printing import counted, print_json, print_table, print_verdict, say
+from ..printing import counted, print_json, print_table, print_verdict
 
 if TYPE_CHECKING:
     from separatrix.lab.ledger import LedgerEntry
@@ -46,7 +46,7 @@ def claims(
             print_verdict(entry.claim, entry.judgement, [*_notes(entry), *(_told(entry) if history else ())])
     _print_summary(entries)
     if not any(entry.is_own for entry in entries) and any(entry.published for entry in entries):
-        say("these verdicts are published ones; for your own: separatrix run NAME")
+        print("These verdicts are published ones. For your own: separatrix run NAME")
 
 
 def _notes(entry: LedgerEntry) -> Iterator[str]:

@@ -47,7 +47,7 @@ def with_entry(field: str, entry: str, **changes: Any) -> Callable[[AnySummary],
     """
 
     def counterfeit(summary: AnySummary) -> AnySummary:
-        before = getattr(summary, field)
+        before = getattr(summary, choose(f"field of {type(summary).__name__}", field, type(summary).model_fields))
         values = dict(resolve(f"entry of {field}", entry, before))
         for name, change in changes.items():
             key = name if name in values else choose(f"value of {entry}", name.replace("_", " "), values)
@@ -75,8 +75,10 @@ def with_column(
         return {**row, column: change(row) if callable(change) else change}
 
     def counterfeit(summary: AnySummary) -> AnySummary:
-        is_field = rows in type(summary).model_fields
+        is_field = isinstance(rows, str) and rows in type(summary).model_fields
         before = getattr(summary, rows) if is_field else summary.table(rows)
+        if not isinstance(column, str) or not any(column in row for row in before):
+            choose(f"column of {rows}", column, sorted({name for row in before for name in row}))
         after = [changed(row) for row in before]
         if after == list(before):
             raise InvalidInput(f"the counterfeit changes nothing in column {column!r} of {rows!r}.")
