@@ -362,7 +362,7 @@ ITEMS: tuple[Item, ...] = (
         "text",
         "section 5.1",
         "section 5",
-        "wide but shallow networks may need less care",
+        "traces of powers explain why symmetric weights differ and the other families agree at large width",
         (),
         "open: a claim is to be written",
     ),
