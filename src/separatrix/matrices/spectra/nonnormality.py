@@ -132,6 +132,6 @@ def _golden_section(function: Callable[[Tensor], Tensor], middle: Tensor, half: 
 
 
 def _square(matrix: Tensor) -> Tensor:
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
     return matrix

@@ -39,9 +39,9 @@ def pseudospectrum(matrix: Tensor, points: Tensor) -> Tensor:
         >>> float(pseudospectrum(line, torch.tensor([0.5]))) < 1e-2
         True
     """
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
-    points = as_tensor(points, "points").to(matrix.device, torch.complex128)
+    points = as_tensor(points, "points", allow_complex=True).to(matrix.device, torch.complex128)
     form = complex_schur_form(matrix.to(torch.complex128))
     flat = points.reshape(-1).expand(*matrix.shape[:-2], -1)
     return _smallest_singular_values(form, flat).reshape((*matrix.shape[:-2], *points.shape))
@@ -65,7 +65,7 @@ def kreiss_constant(matrix: Tensor, *, n_radii: int = 24, n_angles: int = 180) -
 
     Cost: ``n_radii * n_angles + 1000`` smallest singular values per matrix (see ``pseudospectrum``).
     """
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
     if n_radii < 2 or n_angles < 4:
         raise InvalidInput(f"n_radii must be at least 2 and n_angles at least 4; got {n_radii} and {n_angles}.")
