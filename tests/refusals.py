@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from option_calls import answer
-from separatrix import dynamics
+from separatrix import dynamics, matrices, theory
 from separatrix.core import spawn
 from stranger_flows import Lorenz, VanDerPol
 
@@ -134,7 +134,28 @@ DYNAMICS: dict[str, tuple[Callable[[], Any], str]] = {
     "census by a word": (lambda: census([FLOW], check="yes"), "check must be a function"),
 }
 
-REFUSALS = {**{f"dynamics: {what}": entry for what, entry in DYNAMICS.items()}}
+
+class Telling(matrices.AbstractEnsemble):
+    """Tells its facts as a dictionary."""
+
+    name, law = "telling", "none"
+
+    def unit(self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()) -> Tensor:
+        return torch.eye(width, dtype=torch.float64)
+
+    def facts(self) -> Any:
+        return {"excess": 1.0}
+
+
+FACTS = "facts of the family 'telling' must be a Facts object or None; got {'excess': 1.0}."
+THEORY: dict[str, tuple[Callable[[], Any], str]] = {
+    "facts in a dictionary, moments": (lambda: theory.resolvent_moment(Telling(), 0.5), FACTS),
+    "facts in a dictionary, mean field": (lambda: theory.mean_field(Telling(), weight_var=0.5), FACTS),
+    "facts in a dictionary, critical scale": (lambda: theory.critical_weight_var(Telling()), FACTS),
+}
+
+ROOMS = {"dynamics": DYNAMICS, "theory": THEORY}
+REFUSALS = {f"{room}: {what}": entry for room, entries in ROOMS.items() for what, entry in entries.items()}
 
 if __name__ == "__main__":
     print(json.dumps({what: answer(lambda _, call=call: call(), None) for what, (call, _) in REFUSALS.items()}))
