@@ -154,7 +154,40 @@ THEORY: dict[str, tuple[Callable[[], Any], str]] = {
     "facts in a dictionary, critical scale": (lambda: theory.critical_weight_var(Telling()), FACTS),
 }
 
-ROOMS = {"dynamics": DYNAMICS, "theory": THEORY}
+LAWS: dict[str, tuple[Callable[[], Any], str]] = {
+    "sum with a number": (lambda: theory.free_sum(theory.Semicircle(1.0), 3), "second must be a law, such as"),
+    "product with a word": (lambda: theory.free_product("mp", theory.Semicircle(1.0)), "positive must be a law"),
+    "probability in words": (lambda: theory.Bernoulli("half"), "p must be a finite number; got 'half'."),
+    "no lower end": (lambda: theory.UniformLaw(None, 1.0), "low must be a finite number; got None."),
+}
+
+MATRICES: dict[str, tuple[Callable[[], Any], str]] = {
+    "no correlation": (lambda: matrices.Elliptic(None), "tau must be a number that lies in [-1, 1]"),
+    "line of words": (lambda: matrices.delay_line(3, "x"), "sub must be a finite number; got 'x'."),
+    "uncountable": (lambda: matrices.goe_eigenvalues(10**30, generator=None), "width must be an integer of at most"),
+    "steps in words": (lambda: matrices.power_norms(VALUE, "x"), "n_steps must be an integer of at least 1; got 'x'."),
+    "half of a radius": (lambda: matrices.kreiss_constant(VALUE, n_radii=2.5), "n_radii must be an integer"),
+    "half precision": (lambda: matrices.numerical_abscissa(VALUE.half()), "matrix must be in float32 or float64"),
+    "bound of a number": (lambda: matrices.henrici_bound(3.0), "matrix must be a square matrix"),
+    "spectrum of NaN": (lambda: matrices.spectral_distance([float("nan")], [1.0]), "first must be finite"),
+    "spectra of other sizes": (lambda: matrices.spectral_distance([1.0], [1.0, 2.0]), "equally many eigenvalues"),
+}
+
+ENTRIES: dict[str, tuple[Callable[[], Any], str]] = {
+    "map of no flow": (lambda: dynamics.flow_map(None, TOKENS[0], 1.0), "flow must be a flow"),
+    "map of a batch": (lambda: dynamics.flow_map(FLOW, TOKENS, 1.0), "x must be one state (n, d)"),
+    "exponents of no flow": (lambda: dynamics.lyapunov_exponents(None, TOKENS[0]), "flow must be a flow"),
+    "branch of another flow": (lambda: dynamics.beta_branch(FLOW, TOKENS[0], [1.0], [1.0]), "an AttentionFlow"),
+    "momentum in words": (lambda: dynamics.Descent(0.1, momentum="x"), "momentum must be a finite number; got 'x'."),
+    "one of two averages": (lambda: dynamics.Descent(0.1, betas=0.9), "betas must be two numbers in [0, 1); got 0.9."),
+    "decay that is no number": (
+        lambda: dynamics.LinearNetworkFlow(VALUE, weight_decay=float("nan")),
+        "weight_decay must be a finite number that is not negative; got nan.",
+    ),
+    "accuracy in words": (lambda: dynamics.Accuracy("tsit5", "x"), "rtol must be a positive number; got 'x'."),
+}
+
+ROOMS = {"dynamics": DYNAMICS | ENTRIES, "theory": THEORY | LAWS, "matrices": MATRICES}
 REFUSALS = {f"{room}: {what}": entry for room, entries in ROOMS.items() for what, entry in entries.items()}
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ from typing import Any
 
 from .errors import InvalidInput
 
+LARGEST = 2**62
+"""No count is larger; an integer beyond 64 bits fails deep inside with other words."""
+
 
 def require_number(
     value: Any,
@@ -41,11 +44,13 @@ def require_positive(value: Any, name: str) -> float:
 
 
 def require_integer(value: Any, name: str, *, at_least: int) -> int:
-    """Refuse anything but an integer of at least the given size."""
+    """Refuse anything but an integer of at least the given size, and of a size that a machine can count to."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except (TypeError, ValueError, RuntimeError):  # a fraction, text, nothing, several numbers
         number = None
+    if number is not None and number > LARGEST:
+        raise InvalidInput(f"{name} must be an integer of at most 2**62; got {shown(value)}.")
     if number is None or number < at_least:
         raise InvalidInput(f"{name} must be an integer of at least {at_least}; got {shown(value)}.")
     return number

@@ -75,7 +75,7 @@ def test_elliptic_ends_are_symmetric_and_antisymmetric(generator: torch.Generato
 
 @pytest.mark.parametrize("tau", [1.1, -2.0, math.nan])
 def test_correlation_outside_its_range_is_refused(tau: float) -> None:
-    with pytest.raises(InvalidInput, match=r"tau must lie in \[-1, 1\]"):
+    with pytest.raises(InvalidInput, match=r"tau must be a number that lies in \[-1, 1\]"):
         Elliptic(tau)
 
 
@@ -169,9 +169,9 @@ def test_families_are_found_by_name() -> None:
     ("given", "message"),
     [
         ("har", r"unknown ensemble 'har'\. Did you mean 'haar'"),
-        ("elliptic:7", r"tau must lie in \[-1, 1\].*got 7"),
-        ("elliptic:1e3", r"tau must lie in \[-1, 1\].*got 1000"),
-        ("elliptic:nan", r"tau must lie in \[-1, 1\]"),
+        ("elliptic:7", r"tau must be a number that lies in \[-1, 1\].*got 7"),
+        ("elliptic:1e3", r"tau must be a number that lies in \[-1, 1\].*got 1000"),
+        ("elliptic:nan", r"tau must be a number that lies in \[-1, 1\]"),
         ("elliptic:x", "elliptic:TAU needs a number as tau; got 'x'"),
         ("elliptic", "unknown ensemble 'elliptic'. Did you mean 'elliptic:...'"),
         ("", "unknown ensemble ''"),

@@ -17,7 +17,15 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, as_float64, not_a_formula, require_integer, require_positive
+from separatrix.core import (
+    InvalidInput,
+    OutsideTheory,
+    as_float64,
+    not_a_formula,
+    require_integer,
+    require_kind,
+    require_positive,
+)
 
 from .search import root_of_decreasing
 
@@ -254,6 +262,11 @@ def _decreasing_root(function: Callable[[Tensor], Tensor], reach: Tensor, near: 
     exists = ~(function(low.exp()) < 0) & (function(high.exp()) <= 0)
     root = root_of_decreasing(lambda logarithm: function(logarithm.exp()), low, high).exp()
     return torch.where(exists, root, torch.nan)
+
+
+def require_law(law: object, name: str) -> None:
+    """Refuse what is no law."""
+    require_kind(law, name, AbstractLaw, "a law, such as Semicircle or MarchenkoPastur")
 
 
 def require_positive_law(law: AbstractLaw, name: str) -> None:
