@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from separatrix.core.errors import UnknownOption
+from separatrix.core.errors import InvalidInput, UnknownOption
 from separatrix.lab import Claim, Judgement, Row, Verdict, judge
 
 GOOD, BAD = Row("x", 1.0, 1.0), Row("x", 1.0, 2.0, 0.5)
@@ -17,7 +17,7 @@ def test_a_row_agrees_within_its_tolerance_only() -> None:
 
 
 def test_a_row_of_words_must_say_whether_it_agrees() -> None:
-    with pytest.raises(TypeError, match="agrees"):
+    with pytest.raises(InvalidInput, match="agrees"):
         Row("order", "a < b", "a < b")
 
 
@@ -35,6 +35,33 @@ def test_a_row_of_words_must_say_whether_it_agrees() -> None:
 )
 def test_the_verdict_follows_from_the_rows(rows: list, printed: list, counterexamples: list, verdict: Verdict) -> None:
     assert judge("measured", rows, printed=printed, counterexamples=counterexamples).verdict is verdict
+
+
+NAN = Row("slope", math.nan, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "printed", "counterexamples", "verdict"),
+    [
+        ([GOOD, NAN], [], [], Verdict.UNDECIDED),
+        ([GOOD, NAN, BAD], [], [], Verdict.REFUTED),  # what disagrees does so whatever else failed
+        ([GOOD], [NAN], [], Verdict.UNDECIDED),
+        ([GOOD], [NAN, BAD], [], Verdict.CORRECTED),
+        ([GOOD], [], [NAN], Verdict.UNDECIDED),
+        ([GOOD, Row("slope", math.nan, "falls", agrees=False)], [], [], Verdict.UNDECIDED),
+        ([GOOD, Row("slope", math.nan, "falls", agrees=True)], [], [], Verdict.UNDECIDED),
+        ([GOOD, Row("slope", 1.0, math.nan, 0.5)], [], [], Verdict.UNDECIDED),
+        ([GOOD, Row("slope", math.inf, 1.0, 0.5)], [], [], Verdict.REFUTED),  # infinity is a measurement
+    ],
+)
+def test_what_is_not_a_number_decides_nothing(
+    rows: list, printed: list, counterexamples: list, verdict: Verdict
+) -> None:
+    judged = judge("slope nan", rows, printed=printed, counterexamples=counterexamples)
+    assert judged.verdict is verdict
+    if verdict is Verdict.UNDECIDED:
+        assert judged.evidence == "undecided, because this is not a number: slope (slope nan)"
+    assert judged.rows == (*rows, *printed, *counterexamples)
 
 
 def claim(**changes: str) -> Claim:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, final
 
+from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
 from .scales import require_scale
@@ -40,7 +41,8 @@ class Row:
     """One comparison: what was measured, what is expected, and how far they may differ.
 
     ``expected`` is a number (printed in the document, or predicted by theory) or a sentence for a yes/no question.
-    ``agrees`` follows from the numbers unless it is given, which a yes/no question must do.
+    ``agrees`` follows from the numbers unless it is given, which a yes/no question must do. A measured or expected
+    value that is not a number (NaN) decides nothing, whatever ``agrees`` says.
     """
 
     quantity: str
@@ -57,9 +59,16 @@ class Row:
     def _within(self) -> bool:
         numbers = (self.measured, self.expected, self.tolerance)
         if not all(isinstance(number, int | float) for number in numbers):
-            raise TypeError(f"row {self.quantity!r} compares words; say agrees=True or False from what was measured.")
+            raise InvalidInput(
+                f"row {self.quantity!r} compares words; say agrees=True or False from what was measured."
+            )
         measured, expected, tolerance = (float(number) for number in numbers)
         return math.isfinite(measured) and abs(measured - expected) <= tolerance
+
+    @property
+    def is_number(self) -> bool:
+        """Whether neither side is NaN."""
+        return not any(isinstance(side, float) and math.isnan(side) for side in (self.measured, self.expected))
 
 
 @final
@@ -88,19 +97,23 @@ def judge(
         printed: the claim as printed; if one of these disagrees while all ``rows`` agree, the print has a misprint.
         counterexamples: the claim in its full generality; if one disagrees while all ``rows`` agree, the claim
             holds only under a condition and is refined.
+
+    A row that disagrees decides by itself; if none of its group does and one of them is not a number, the claim stays
+    undecided, and the evidence says which measurement failed.
     """
     rows, printed, counterexamples = tuple(rows), tuple(printed), tuple(counterexamples)
     if not rows:
         return Judgement(Verdict.NOT_RUN, "nothing was measured")
-    if not all(row.agrees for row in rows):
-        verdict = Verdict.REFUTED
-    elif not all(row.agrees for row in printed):
-        verdict = Verdict.CORRECTED
-    elif not all(row.agrees for row in counterexamples):
-        verdict = Verdict.REFINED
-    else:
-        verdict = Verdict.CONFIRMED
-    return Judgement(verdict, evidence, rows + printed + counterexamples)
+    everything = rows + printed + counterexamples
+    groups = ((rows, Verdict.REFUTED), (printed, Verdict.CORRECTED), (counterexamples, Verdict.REFINED))
+    for group, verdict in groups:
+        if any(row.is_number and not row.agrees for row in group):
+            return Judgement(verdict, evidence, everything)
+        missing = [row.quantity for row in group if not row.is_number]
+        if missing:
+            reason = f"undecided, because this is not a number: {', '.join(missing)}"
+            return Judgement(Verdict.UNDECIDED, f"{reason} ({evidence})", everything)
+    return Judgement(Verdict.CONFIRMED, evidence, everything)
 
 
 @final
