@@ -115,9 +115,25 @@ def return_an_object(cell: Cell) -> dict[str, Any]:
     return {"thing": object()}
 
 
+def return_a_number(cell: Cell) -> dict[str, Any]:
+    return 3  # type: ignore[return-value]
+
+
+def return_nan(cell: Cell) -> dict[str, Any]:
+    return {"mean": float("nan"), "number": cell.args["number"]}
+
+
+def summarise_with_words(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> Measured:
+    return Measured(mean="much", n=1)  # type: ignore[arg-type]
+
+
 SHORT = make("short", data=("mnist", "ptb"))
 BUGGY = make("buggy", summarise=summarise_badly)
 UNWRITABLE = make("unwritable", run=return_an_object)
+NUMBER = make("number", run=return_a_number)
+NAN = make("nan", run=return_nan)
+WORDS = make("words", summarise=summarise_with_words)
+EMPTY = make("empty", expand=lambda settings: [])
 
 
 class InlineEngine(AbstractEngine):

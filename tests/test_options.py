@@ -25,7 +25,7 @@ FREE_TEXT = {
     "reason", "rotation", "sentence", "sha256", "split", "start", "summary", "text", "title", "url", "venue", "version",
     "xlabel", "ylabel", "checkpoint", "model_file", "source", "theme_name", "meaning", "labels", "id", "statement",
     "measures", "test", "quantity", "measured", "expected", "tolerance", "folder", "truth", "concerns", "says",
-    "because", "number",
+    "because", "number", "wanted", "rule",
 }  # fmt: skip
 """Arguments that take any text, a file, or a name that only a later call can look up."""
 

@@ -104,7 +104,7 @@ def test_registered_families_are_compared_or_left_out_with_the_reason(monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ensemble": "elliptic:1e3"}, "tau must lie in"),
+        ({"ensemble": "elliptic:1e3"}, "tau must be a number that lies in"),
         ({"phi": "tahn"}, "unknown activation"),
         ({"ensemble": "wishart"}, "unknown ensemble"),
         ({"tol": 2.0}, r"tol must lie in \(0, 1\)"),

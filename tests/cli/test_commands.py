@@ -43,7 +43,30 @@ def test_claims_shows_each_verdict(cli: Cli, folder: Path) -> None:
 def test_claims_of_a_store_that_is_not_there_makes_none(cli: Cli, tmp_path: Path) -> None:
     answer = cli("claims", OWN, "--store", tmp_path / "none")
     assert "3 not run at this scale" in answer.out
+    assert answer.err == f"separatrix: there is no store in {tmp_path / 'none'} yet.\n"
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("command", ["claims", "show", "report", "publish"])
+def test_a_store_that_cannot_be_is_an_error(command: str, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    answer = cli(command, OWN, "--store", tmp_path / "file" / "store")
+    assert (answer.code, answer.out) == (2, "")
+    assert f"{tmp_path / 'file'} is no folder" in answer.err
+
+
+def test_an_experiment_without_cells_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
+    answer = cli("run", "short_experiments:empty", "--store", tmp_path)
+    assert (answer.code, answer.out) == (2, "")
+    assert "expand of experiment 'empty' yields no cell" in answer.err
+
+
+def test_a_cell_that_returns_a_number_is_not_stored(cli: Cli, tmp_path: Path) -> None:
+    answer = cli("run", "short_experiments:number", "--store", tmp_path, "-j", 1, "-q")
+    assert answer.code == 1
+    assert "run of experiment 'number' must return a dictionary; got 3." in answer.err
+    with Store(tmp_path) as store:
+        assert store.keys() == set()
 
 
 def test_a_bug_of_an_experiment_is_one_sentence_naming_it(cli: Cli, tmp_path: Path) -> None:

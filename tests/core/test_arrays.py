@@ -12,10 +12,8 @@ from separatrix.core import (
     as_tensor,
     relative_asymmetry,
     require_finite,
-    require_integer,
     require_last_dim,
     require_matrix,
-    require_positive,
     require_square,
 )
 
@@ -65,21 +63,13 @@ def test_matrix_and_last_axis_are_checked() -> None:
         require_last_dim(torch.zeros(2), "x", 3)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-def test_positive_means_positive_and_finite(value: float) -> None:
-    with pytest.raises(InvalidInput, match="tol must be a positive number"):
-        require_positive(value, "tol")
-
-
-@pytest.mark.parametrize("value", [1, True, 2.0, "3", None])
-def test_integer_means_an_integer_of_that_size(value: object) -> None:
-    with pytest.raises(InvalidInput, match="steps must be an integer of at least 2"):
-        require_integer(value, "steps", at_least=2)
-
-
-def test_integers_of_numpy_and_torch_pass_as_python_integers() -> None:
-    for value in (numpy.int64(3), torch.tensor(3), 3):
-        assert type(require_integer(value, "steps", at_least=2)) is int
+def test_complex_numbers_are_refused_where_real_ones_are_meant() -> None:
+    complex_one = torch.ones(2, dtype=torch.complex64)
+    for options in ({}, {"dtype": torch.float64}):
+        with pytest.raises(InvalidInput, match=r"w must be real; got complex numbers \(torch.complex64\)"):
+            as_tensor(complex_one, "w", **options)
+    assert as_tensor(complex_one, "w", allow_complex=True) is complex_one
+    assert as_tensor([1.0], "w", dtype=torch.complex128).is_complex()
 
 
 def test_asymmetry_is_relative_and_per_element_of_the_batch() -> None:

@@ -43,3 +43,10 @@ def test_at_most_three_names_are_offered() -> None:
     message = str(core.unknown_name("figure", "fig", ["fig1", "fig2", "fig3", "fig4"]))
     assert message.count(" or ") == 1
     assert len(core.nearest_names("fig", ["fig1", "fig2", "fig3", "fig4"])) == 3
+
+
+def test_capitals_do_not_hide_a_name() -> None:
+    assert str(core.unknown_name("ensemble", "GOE", ["goe", "haar"])).startswith(
+        "unknown ensemble 'GOE'. Did you mean 'goe'?"
+    )
+    assert core.nearest_names("Goe", ["GOE", "haar"]) == ["GOE"]

@@ -17,7 +17,7 @@ from separatrix.lab import (
     stored_runs,
     unfinished_runs,
 )
-from short_experiments import BUGGY, SHORT, InlineEngine, make, run_inline
+from short_experiments import BUGGY, NAN, SHORT, WORDS, InlineEngine, make, run_inline
 
 SMOKE = SHORT.params("smoke")
 
@@ -94,6 +94,18 @@ def test_a_bug_in_a_summary_names_the_experiment_and_spares_the_others(store: St
     assert reports[1].summary is not None
     with pytest.raises(ExperimentError, match="experiment buggy: its summary failed"):
         report_from_store(BUGGY, BUGGY.params("smoke"), "smoke", store)
+
+
+def test_a_measurement_that_is_not_a_number_refutes_nothing(store: Store) -> None:
+    (report,) = run_inline(store, (NAN, NAN.params("smoke"), "smoke"))
+    assert {judged.verdict for judged in report.judgements.values()} == {Verdict.UNDECIDED}
+    assert "this is not a number: mean" in report.judgements["short-one"].evidence
+
+
+def test_a_value_of_the_wrong_type_in_a_summary_is_one_sentence(store: Store) -> None:
+    (report,) = run_inline(store, (WORDS, WORDS.params("smoke"), "smoke"))
+    assert "mean of Measured: input should be a valid number" in report.failures["summarise"]
+    assert "pydantic" not in report.failures["summarise"]
 
 
 def test_the_command_repeats_exactly_this_run(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from separatrix.lab.experiment.scales import SCALES
 
+from .printing import say
+
 if TYPE_CHECKING:
     from separatrix.lab.experiment.definition import Experiment
     from separatrix.lab.store.records import Store
@@ -35,6 +37,8 @@ def reading(folder: Path | None) -> Iterator[Store | None]:
     from separatrix.lab.store.records import Store
 
     if not Store.exists(folder):
+        if folder is not None:
+            say(f"there is no store in {folder} yet.")
         yield None
         return
     with Store(folder) as store:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from separatrix.lab.campaign import RunReport
     from separatrix.lab.experiment.claim import Claim, Judgement
@@ -25,8 +30,37 @@ VERDICT_STYLES = {
 
 
 def say(line: str) -> None:
-    """One line for the person at the terminal, on standard error."""
-    print(f"separatrix: {line}", file=sys.stderr, flush=True)
+    """One sentence for the person at the terminal, on standard error."""
+    print(fitted(f"separatrix: {line}", sys.stderr), file=sys.stderr, flush=True)
+
+
+def tell(text: str) -> None:
+    """Lines of an answer, on standard output."""
+    print(fitted(text, sys.stdout))
+
+
+def fitted(text: str, stream: Any) -> str:
+    """The text wrapped to the width of the terminal, words left whole; as it is for a pipe, where programs read it.
+
+    What continues a line is indented by two more than the line. ``COLUMNS`` sets the width of a pipe too.
+    """
+    if not (stream.isatty() or os.environ.get("COLUMNS")):
+        return text
+    return "\n".join(_wrapped(line, shutil.get_terminal_size().columns) for line in text.splitlines())
+
+
+def _wrapped(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line.strip(),
+        max(width, 20),
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def print_json(value: Any) -> None:
@@ -35,24 +69,68 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-    """A table as wide as the terminal; the text of cells is never taken for markup."""
+    """A table as wide as the terminal, words left whole; where it has no room, one paragraph for each row.
+
+    The text of cells is never taken for markup.
+    """
     from rich.console import Console
 
-    Console().print(make_table(columns, rows, title))
+    console = Console()
+    cells = [[_shown(value) for value in row] for row in rows]
+    least = [
+        max([_longest(name, index), *(_longest(row[index], index) for row in cells)], default=0)
+        for index, name in enumerate(columns)
+    ]
+    if sum(least) + 3 * len(least) <= console.width:
+        console.print(_table(columns, cells, least, title))
+        return
+    if title is not None:
+        tell(title)
+    for row in cells:
+        _print_paragraph(console, columns, row)
 
 
-def make_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:
+def _longest(text: str, index: int) -> int:
+    """Columns that a cell needs: the first is a name, to be copied whole; others may be wrapped between words."""
+    from rich.cells import cell_len
+
+    parts = [text] if index == 0 else text.split()
+    return max((cell_len(part) for part in parts), default=0)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], title: str | None) -> Table:
     """A table in the house style; a verdict gets its colour."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=index == 0)  # the first is a name, to be copied whole
+        table.add_column(column, overflow="fold", no_wrap=index == 0, min_width=least[index])
     for row in rows:
-        table.add_row(*(Text(_shown(value), style=VERDICT_STYLES.get(str(value), "")) for value in row))
+        table.add_row(*(_styled(value) for value in row))
     return table
+
+
+def _print_paragraph(console: Console, columns: Sequence[str], row: Sequence[str]) -> None:
+    """The name of a row, and below it what the other columns say."""
+    print(row[0])
+    for name, value in zip(columns[1:], row[1:], strict=True):
+        if value:
+            _print_indented(console, f"{name}: {value}", VERDICT_STYLES.get(value, ""))
+
+
+def _print_indented(console: Console, text: str, style: str = "") -> None:
+    """A paragraph four columns in; a word that is longer than a line stays whole."""
+    from rich.text import Text
+
+    for line in _wrapped(" " * 4 + " ".join(text.split()), console.width).splitlines():
+        console.print(Text(line, style=style), soft_wrap=True)
+
+
+def _styled(value: str) -> Text:
+    from rich.text import Text
+
+    return Text(value, style=VERDICT_STYLES.get(value, ""))
 
 
 def _shown(value: Any) -> str:
@@ -63,7 +141,7 @@ def _shown(value: Any) -> str:
 
 def print_run(report: RunReport) -> None:
     """A run with its verdicts and the evidence for each."""
-    print(
+    tell(
         f"{report.experiment.name} ({report.scale}): {report.n_done} of {len(report.cells)} cells, "
         f"{report.seconds:.1f} s of computing"
     )
@@ -85,19 +163,20 @@ def print_runs(reports: Sequence[RunReport]) -> None:
 def print_verdict(claim: Claim, judgement: Judgement, notes: Sequence[str] = ()) -> None:
     """One claim: the verdict and where it stands, what it says, what was measured, what is true, and notes on that."""
     from rich.console import Console
-    from rich.padding import Padding
     from rich.text import Text
 
     console = Console()
     verdict = judgement.verdict.label
-    head = Text.assemble((verdict, VERDICT_STYLES[verdict]), f"  {claim.id} ", (f"({claim.place})", "dim"))
-    console.print(head, soft_wrap=True)
-    console.print(Padding(Text(claim.statement), (0, 0, 0, 4)))
-    console.print(Padding(Text(f"measured: {judgement.evidence}", style="dim"), (0, 0, 0, 4)))
+    for index, line in enumerate(_wrapped(f"{verdict}  {claim.id} ({claim.place})", console.width).splitlines()):
+        text = Text(line)
+        text.stylize(VERDICT_STYLES[verdict], 0, 0 if index else len(verdict))
+        console.print(text, soft_wrap=True)
+    _print_indented(console, claim.statement)
+    _print_indented(console, f"measured: {judgement.evidence}", "dim")
     if judgement.truth:
-        console.print(Padding(Text(f"true is: {judgement.truth}"), (0, 0, 0, 4)))
+        _print_indented(console, f"true is: {judgement.truth}")
     for note in notes:
-        console.print(Padding(Text(note, style="dim"), (0, 0, 0, 4)))
+        _print_indented(console, note, "dim")
 
 
 def counted(verdicts: Mapping[str, int]) -> str:

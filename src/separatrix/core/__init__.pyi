@@ -4,10 +4,8 @@ from .arrays import (
     as_tensor as as_tensor,
     relative_asymmetry as relative_asymmetry,
     require_finite as require_finite,
-    require_integer as require_integer,
     require_last_dim as require_last_dim,
     require_matrix as require_matrix,
-    require_positive as require_positive,
     require_square as require_square,
 )
 from .errors import (
@@ -37,3 +35,11 @@ from .names import choose as choose, resolve as resolve, suggest_options as sugg
 from .outcome import Outcome as Outcome
 from .random import spawn as spawn, spawn_numpy as spawn_numpy, stream_seed as stream_seed
 from .result import Result as Result, brief as brief, plain as plain
+from .scalars import (
+    require_flags as require_flags,
+    require_integer as require_integer,
+    require_kind as require_kind,
+    require_number as require_number,
+    require_positive as require_positive,
+    shown as shown,
+)

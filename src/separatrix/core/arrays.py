@@ -9,18 +9,32 @@ import torch
 from torch import Tensor
 
 from .errors import InvalidInput, ShapeError
+from .scalars import require_integer as require_integer, require_positive as require_positive, shown
 
 
-def as_tensor(value: Any, name: str, *, dtype: torch.dtype | None = None) -> Tensor:
+def as_tensor(
+    value: Any, name: str, *, dtype: torch.dtype | None = None, allow_complex: bool = False, half: bool = True
+) -> Tensor:
     """A tensor from a tensor, a numpy array, a nested list or a number; finite entries required.
 
     A floating tensor keeps its dtype unless ``dtype`` is given; integers become float64.
+
+    Args:
+        value: what was given.
+        name: the argument, as errors call it.
+        dtype: the precision to convert to.
+        allow_complex: whether numbers may be complex; otherwise they are refused, not stripped of a part.
+        half: whether numbers of 16 bits may be kept; linear algebra in torch has no room for them.
     """
     try:
         # through numpy: torch would round a list of Python floats to single precision
         tensor = value if isinstance(value, Tensor) else torch.as_tensor(numpy.asarray(value))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidInput(f"{name} must be an array of numbers; got {type(value).__name__}.") from error
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise InvalidInput(f"{name} must be an array of numbers; got {shown(value)}.") from error
+    if tensor.is_complex() and not (allow_complex or (dtype is not None and dtype.is_complex)):
+        raise InvalidInput(f"{name} must be real; got complex numbers ({tensor.dtype}).")
+    if dtype is None and not half and tensor.dtype in (torch.float16, torch.bfloat16):
+        raise InvalidInput(f"{name} must be in float32 or float64; got {tensor.dtype}: pass {name}.float().")
     if dtype is not None:
         tensor = tensor.to(dtype)
     elif not (tensor.is_floating_point() or tensor.is_complex()):
@@ -58,23 +72,6 @@ def require_last_dim(tensor: Tensor, name: str, size: int) -> None:
     """Refuse a tensor whose last axis does not have ``size`` entries."""
     if tensor.ndim < 1 or tensor.shape[-1] != size:
         raise ShapeError(f"{name} must have {size} entries on its last axis; got shape {tuple(tensor.shape)}.")
-
-
-def require_positive(value: float, name: str) -> None:
-    """Refuse a number that is not positive and finite."""
-    try:
-        positive = bool(value > 0 and value < float("inf"))
-    except (TypeError, ValueError, RuntimeError):  # None, text, a list, a tensor of several numbers
-        positive = False
-    if not positive:
-        raise InvalidInput(f"{name} must be a positive number; got {value!r}.")
-
-
-def require_integer(value: Any, name: str, *, at_least: int) -> int:
-    """Refuse anything but an integer of at least the given size."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < at_least:
-        raise InvalidInput(f"{name} must be an integer of at least {at_least}; got {value!r}.")
-    return int(value)
 
 
 def relative_asymmetry(matrix: Tensor) -> Tensor:

@@ -64,8 +64,16 @@ class ConvergenceWarning(UserWarning):
 
 
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """The known names that ``name`` may have been meant to be, best first; none if none is near."""
-    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.6)
+    """The known names that ``name`` may have been meant to be, best first; none if none is near. Capitals do not count.
+
+    Example:
+        >>> nearest_names("GOE", ["gaussian", "goe"])
+        ['goe']
+    """
+    by_small: dict[str, str] = {}
+    for option in known:
+        by_small.setdefault(option.lower(), option)
+    return [by_small[small] for small in difflib.get_close_matches(name.lower(), by_small, n=count, cutoff=0.6)]
 
 
 def unknown_name(

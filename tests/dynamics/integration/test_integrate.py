@@ -217,9 +217,10 @@ def test_no_frame_jumps_when_tokens_merge_or_the_end_is_found(generator: torch.G
 
 def test_frames_that_were_not_reached_hold_nan(generator: torch.Generator) -> None:
     x = random_tokens(4, 3, generator=generator)
-    run = integrate(clustering_flow(), x, times=[0.0, 0.5, 2.0], t_max=1.0)
+    run = integrate(clustering_flow(), x, times=[0.0, 1e-3, 50.0], max_steps=3)
     assert run.states is not None
     assert run.states.isnan().flatten(1).all(dim=1).tolist() == [False, False, True]
+    assert run.outcome.item() == Outcome.OUT_OF_STEPS
 
 
 @pytest.mark.parametrize("preset", ["fast", "default"])

@@ -203,7 +203,7 @@ def test_an_experiment_of_the_main_program_is_refused_with_advice(tmp_path: Path
 
 def test_the_number_of_workers_is_at_least_one() -> None:
     assert LocalEngine().jobs == physical_cores() >= 1
-    with pytest.raises(InvalidInput, match="jobs must be at least 1; got 0"):
+    with pytest.raises(InvalidInput, match="jobs must be an integer of at least 1; got 0"):
         LocalEngine(0)
 
 

@@ -29,7 +29,7 @@ def test_a_row_agrees_within_its_tolerance_only() -> None:
 
 
 def test_a_row_of_words_must_say_whether_it_agrees() -> None:
-    with pytest.raises(TypeError, match="agrees"):
+    with pytest.raises(InvalidInput, match="agrees"):
         Row("order", "a < b", "a < b")
 
 
@@ -75,6 +75,28 @@ def test_an_interval_row_states_one_side() -> None:
         interval_row("gap", 0.0, (0.0, 1.0))
     with pytest.raises(InvalidInput, match="must run upwards"):
         interval_row("gap", 0.0, (1.0, 0.0), above=0.0)
+
+
+NAN = Row("slope", math.nan, 1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "truth", "verdict"),
+    [
+        ([GOOD, NAN], None, Verdict.UNDECIDED),
+        ([GOOD, NAN, BAD], None, Verdict.REFUTED),  # what disagrees does so whatever else failed
+        ([BAD], misprint("right", [NAN]), Verdict.REFUTED),  # what was not measured softens nothing
+        ([GOOD, Row("slope", math.nan, "falls", agrees=False)], None, Verdict.UNDECIDED),
+        ([GOOD, Row("slope", math.nan, "falls", agrees=True)], None, Verdict.UNDECIDED),
+        ([GOOD, Row("slope", 1.0, math.nan, 0.5)], None, Verdict.UNDECIDED),
+        ([GOOD, Row("slope", math.inf, 1.0, 0.5)], None, Verdict.REFUTED),  # infinity is a measurement
+    ],
+)
+def test_what_is_not_a_number_decides_nothing(rows: list, truth: Truth | None, verdict: Verdict) -> None:
+    judged = judge("slope nan", rows, truth)
+    assert judged.verdict is verdict
+    if verdict is Verdict.UNDECIDED:
+        assert judged.evidence == "undecided, because this is not a number: slope (slope nan)"
 
 
 def claim(**changes: str) -> Claim:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,9 @@ def test_the_key_tells_version_arguments_and_seed_apart() -> None:
     assert cell.key == Cell("short", 1, {"width": 3}, 0, "elsewhere:short").key
 
 
-def test_repeated_cells_count_once() -> None:
-    assert len(SHORT.cells(SHORT.params("smoke", seeds=(1, 1, 2)))) == 8
+def test_a_repeated_seed_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"yields one cell twice \(.*, seed 1\)"):
+        SHORT.cells(SHORT.params("smoke", seeds=(1, 1, 2)))
 
 
 def test_an_unknown_parameter_gets_the_nearest() -> None:
@@ -83,3 +85,20 @@ def test_an_entry_with_an_unknown_name_gets_the_nearest() -> None:
 def test_cell_arguments_are_plain_finite_values(value: object) -> None:
     with pytest.raises(InvalidInput, match="cell's arguments must be finite"):
         _ = Cell("short", 1, {"x": value}, 0, "m:short").key
+
+
+@pytest.mark.parametrize(
+    ("expanded", "words"),
+    [
+        ([], r"expand of experiment 'short' yields no cell for these parameters"),
+        ([{"a": 1}, {"a": 1}], r"yields one cell twice \(\{'a': 1\}, seed 0\)"),
+        ([{"a": (1,)}, {"a": [1], "seed": 0}], "yields one cell twice"),
+        ([3], "must yield dictionaries; got 3"),
+        ([{"seed": "0"}], "must yield integers as seeds; got '0'"),
+        (3, r"expand of experiment 'short' fails on these parameters \(TypeError"),
+    ],
+)
+def test_cells_that_cannot_be_run_are_refused(expanded: Any, words: str) -> None:
+    experiment = make("short", expand=lambda settings: expanded)
+    with pytest.raises(InvalidInput, match=words):
+        experiment.cells(experiment.params("smoke"))

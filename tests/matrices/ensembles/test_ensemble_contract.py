@@ -225,7 +225,7 @@ def test_words_for_people_are_there(ensemble: AbstractEnsemble) -> None:
         (lambda: Facts.normal([2.0, -2.0]), "mean squared modulus of 1, the unit scale; got 4"),
         (lambda: Facts.normal([1.0, -1.0], [1.0]), "masses must be one number"),
         (lambda: Facts.normal([1.0, math.nan]), "eigenvalues must be finite"),
-        (lambda: Facts.two_sided(-0.5), "excess must be at least 0"),
+        (lambda: Facts.two_sided(-0.5), "excess must be a number of at least 0"),
     ],
 )
 def test_facts_that_cannot_be_are_refused(build: object, message: str) -> None:

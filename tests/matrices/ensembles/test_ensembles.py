@@ -11,10 +11,12 @@ from helpers import seeded
 from separatrix.core import InvalidInput
 from separatrix.matrices.ensembles import (
     GOE,
+    AbstractEnsemble,
     Antisymmetric,
     BiInvariant,
     DenseBlock,
     Elliptic,
+    Facts,
     Gaussian,
     Haar,
     Normal,
@@ -73,7 +75,7 @@ def test_elliptic_ends_are_symmetric_and_antisymmetric(generator: torch.Generato
 
 @pytest.mark.parametrize("tau", [1.1, -2.0, math.nan])
 def test_correlation_outside_its_range_is_refused(tau: float) -> None:
-    with pytest.raises(InvalidInput, match=r"tau must lie in \[-1, 1\]"):
+    with pytest.raises(InvalidInput, match=r"tau must be a number that lies in \[-1, 1\]"):
         Elliptic(tau)
 
 
@@ -167,9 +169,9 @@ def test_families_are_found_by_name() -> None:
     ("given", "message"),
     [
         ("har", r"unknown ensemble 'har'\. Did you mean 'haar'"),
-        ("elliptic:7", r"tau must lie in \[-1, 1\].*got 7"),
-        ("elliptic:1e3", r"tau must lie in \[-1, 1\].*got 1000"),
-        ("elliptic:nan", r"tau must lie in \[-1, 1\]"),
+        ("elliptic:7", r"tau must be a number that lies in \[-1, 1\].*got 7"),
+        ("elliptic:1e3", r"tau must be a number that lies in \[-1, 1\].*got 1000"),
+        ("elliptic:nan", r"tau must be a number that lies in \[-1, 1\]"),
         ("elliptic:x", "elliptic:TAU needs a number as tau; got 'x'"),
         ("elliptic", "unknown ensemble 'elliptic'. Did you mean 'elliptic:...'"),
         ("", "unknown ensemble ''"),
@@ -192,3 +194,24 @@ def test_registered_family_is_found_and_names_are_unique(monkeypatch: pytest.Mon
         register_ensemble(taken)
     with pytest.raises(InvalidInput, match="must be a family, an AbstractEnsemble object; got str"):
         inspect.unwrap(register_ensemble)("three-point")
+
+
+def test_a_family_without_a_name_bears_that_of_its_class() -> None:
+    class OwnFamily(AbstractEnsemble):
+        law = "none"
+
+        def unit(self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()) -> torch.Tensor:
+            return torch.eye(width + 1, dtype=torch.float64)
+
+    class ItsChild(OwnFamily):
+        pass
+
+    assert (OwnFamily.name, OwnFamily.label, ItsChild.name) == ("own-family", "own-family", "its-child")
+    with pytest.raises(InvalidInput, match=r"unit of the family 'own-family' must give matrices of shape \(3, 3\)"):
+        OwnFamily().sample(3, 1.0, generator=torch.Generator())
+
+
+@pytest.mark.parametrize("facts", [{"excess": -1.0}, {"excess": float("nan")}, {"excess": 1.0, "tau": 2.0}])
+def test_facts_that_no_family_can_have_are_refused(facts: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput, match=r"(excess|tau) must be a number"):
+        Facts(**facts)

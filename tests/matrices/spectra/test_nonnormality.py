@@ -100,7 +100,7 @@ def test_power_norms_start_at_one_and_follow_the_powers() -> None:
 
 
 def test_bad_counts_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="n_steps must be at least 1; got 0"):
+    with pytest.raises(InvalidInput, match="n_steps must be an integer of at least 1; got 0"):
         power_norms(torch.eye(2), 0)
-    with pytest.raises(InvalidInput, match="n_angles must be at least 4"):
+    with pytest.raises(InvalidInput, match="n_angles must be an integer of at least 4"):
         numerical_radius(torch.eye(2), n_angles=3)

@@ -51,5 +51,5 @@ def test_kreiss_constant_is_one_for_orthogonal_and_infinite_for_unstable_matrice
 
 
 def test_a_scan_needs_points() -> None:
-    with pytest.raises(InvalidInput, match="n_radii must be at least 2 and n_angles at least 4; got 1 and 180"):
+    with pytest.raises(InvalidInput, match="n_radii must be an integer of at least 2; got 1"):
         kreiss_constant(torch.eye(2), n_radii=1)

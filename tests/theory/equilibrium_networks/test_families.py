@@ -89,7 +89,7 @@ def test_names_and_objects_are_accepted_alike() -> None:
     assert mean_field("goe", "tanh", weight_var=0.1).q == mean_field(GOE(), "tanh", weight_var=0.1).q
     assert critical_weight_var("elliptic:1", "tanh") == pytest.approx(critical_weight_var(GOE(), "tanh"))
     assert kernels("haar", "tanh", weight_var=0.1).nngp > 0
-    with pytest.raises(InvalidInput, match="tau must lie in"):
+    with pytest.raises(InvalidInput, match="tau must be a number that lies in"):
         mean_field("elliptic:1e3", "tanh", weight_var=0.1)
 
 

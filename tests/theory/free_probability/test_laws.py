@@ -109,3 +109,25 @@ def test_density_near_the_axis_of_a_given_density_is_exact() -> None:
     law = AtomsAndDensity(lambda t: 2 / math.pi * (1 - t * t).clamp_min(0).sqrt(), -1.0, 1.0, panels=400)
     x = torch.linspace(-0.9, 0.9, 7, dtype=torch.float64)
     torch.testing.assert_close(law.density(x), Semicircle(0.25).density(x), atol=1e-6, rtol=0)
+
+
+def test_the_density_is_infinite_at_an_atom_and_that_of_the_rest_beside_it() -> None:
+    law = MarchenkoPastur(2.0)  # mass 1/2 at zero
+    places, masses = law.atoms()
+    assert places.tolist() == [0.0]
+    assert law.density(places).tolist() == [math.inf]
+    beside = torch.tensor([-1e-6, 1e-5, 1e-3], dtype=torch.float64)  # in the gap, under the flank of the peak
+    torch.testing.assert_close(law.density(beside), torch.zeros(3, dtype=torch.float64), atol=1e-6, rtol=0)
+    peak = float(masses[0]) / (math.pi * 1e-2)
+    assert float(law.density(places, eta=1e-2)) == pytest.approx(peak, rel=1e-2)  # smoothed, if smoothing is asked for
+
+
+def test_a_law_of_atoms_alone_has_no_density_between_them() -> None:
+    points = torch.tensor([-1.0, 0.3, 1.0], dtype=torch.float64)
+    assert TwoPoint(1.0).density(points).tolist() == [math.inf, 0.0, math.inf]
+
+
+@pytest.mark.parametrize("eta", [0.0, -1.0, math.nan])
+def test_densities_are_read_above_the_axis(eta: float) -> None:
+    with pytest.raises(InvalidInput, match="eta must be a positive number"):
+        Semicircle(1.0).density(torch.zeros(1), eta=eta)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from ..printing import print_table, tell
 
+if TYPE_CHECKING:
     from separatrix.advise import DeqAdvice
 
-_TABLE_WIDTH = 108
+_COLUMNS = ("family", "critical", "safe", "scale", "radius", "steps", "slowest", "E h²", "E z²", "gain")
 
 app = typer.Typer(help="Recommend a method, a matrix family or a scale, and say why.", no_args_is_help=True)
 
@@ -64,43 +64,31 @@ def deq_command(
 
 
 def _show(advice: DeqAdvice) -> None:
-    from rich.console import Console
-
-    console = Console(soft_wrap=True, width=max(Console().width, _TABLE_WIDTH))  # wrapped, not cut, when narrower
     form = "phi(W z) + x" if advice.cell == "outside" else "phi(W z + x)"
-    console.print(
-        f"z = {form}, phi = {advice.phi}, width {advice.width}, input std {advice.input_std:g}", highlight=False
-    )
-    console.print(_table(advice))
-    console.print(
+    tell(f"z = {form}, phi = {advice.phi}, width {advice.width}, input std {advice.input_std:g}")
+    print_table(_COLUMNS, _rows(advice))
+    tell(
         f"Recommended: {advice.ensemble} at sqrt(V) = {advice.weight_scale:.3g}: radius {advice.radius:.3f}, "
-        f"about {advice.iterations:.0f} iterations to {advice.tol:g}.",
-        highlight=False,
+        f"about {advice.iterations:.0f} iterations to {advice.tol:g}."
     )
     weak = ", ".join(f"{item['input_std']:.3g}: {_radius(item['radius'])}" for item in advice.injection)
-    console.print(f"Radius there for other input scales (std: radius): {weak}.", highlight=False)
+    tell(f"Radius there for other input scales (std: radius): {weak}.")
     for title, lines in (("Why", advice.reasons), ("Warning", advice.warnings), ("Limit", advice.limits)):
         for line in lines:
-            console.print(f"{title}: {line}", highlight=False)
+            tell(f"{title}: {line}")
 
 
 def _radius(number: float) -> str:
     return f"{number:.2f}" if number == number else "no stable equilibrium"
 
 
-def _table(advice: DeqAdvice) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE, padding=(0, 1))
-    columns = ("family", "critical", "safe", "scale", "radius", "steps", "slowest", "E h²", "E z²", "gain")
-    for name in columns:
-        table.add_column(name, justify="left" if name == "family" else "right", no_wrap=True)
-    for item in advice.forecasts:
-        table.add_row(
+def _rows(advice: DeqAdvice) -> list[tuple[str, ...]]:
+    return [
+        (
             item.ensemble,
             *(f"{value:.3g}" for value in (item.critical_scale, item.safe_scale, item.weight_scale, item.radius)),
             *(f"{value:.0f}" for value in (item.iterations, item.iterations_largest)),
             *(f"{value:.3g}" for value in (item.h_var, item.q, item.gradient_gain)),
         )
-    return table
+        for item in advice.forecasts
+    ]

@@ -9,7 +9,7 @@ import typer
 from separatrix.core.errors import InvalidInput
 
 from ..options import AsJson
-from ..printing import print_json
+from ..printing import print_json, tell
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -196,7 +196,7 @@ def _print(found: dict[str, Any], as_json: bool, lines: list[str]) -> None:
     if as_json:
         print_json(plain(found))
     else:
-        print("\n".join(lines))
+        tell("\n".join(lines))
 
 
 def _counted(per_eigenvector: list[int] | None, log2_count: float, warning: str | None) -> list[str]:

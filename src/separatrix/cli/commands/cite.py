@@ -11,7 +11,7 @@ import typer
 from separatrix.core.errors import InvalidInput
 
 from ..options import AsJson
-from ..printing import print_json, print_table
+from ..printing import print_json, print_table, tell
 
 
 def cite(
@@ -32,14 +32,14 @@ def cite(
     if as_json:
         print_json(found)
         return
-    print(found["citation"])
+    tell(found["citation"])
     if found["function"]:
-        print(f"Function: {found['function']}")
+        tell(f"Function: {found['function']}")
     if found["place"]:
-        print(f"Place: {found['place']}")
+        tell(f"Place: {found['place']}")
     if found["erratum"]:
-        print(f"Erratum: {found['erratum']} (separatrix errata --document {found['document']})")
-    print(found["bibtex"])
+        tell(f"Erratum: {found['erratum']} (separatrix errata --document {found['document']})")
+    tell(found["bibtex"])
 
 
 def _print_notation(as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..options import AsJson
-from ..printing import print_json, print_table, say
+from ..printing import print_json, print_table, say, tell
 
 if TYPE_CHECKING:
     from separatrix.tasks.store.registry import Dataset
@@ -48,8 +48,8 @@ def show(name: Name, as_json: AsJson = False) -> None:
     if as_json:
         print_json({**_facts(dataset), "looked_in": folders})
         return
-    print(dataset.summary())
-    print(f"looked in: {', '.join(folders)}")
+    tell(dataset.summary())
+    tell(f"looked in: {', '.join(folders)}")
     print(f"state: {_state(dataset)}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..options import AsJson
-from ..printing import print_json, print_table
+from ..printing import print_json, print_table, tell
 
 if TYPE_CHECKING:
     from separatrix.diagnose import AttentionDiagnosis
@@ -57,9 +57,9 @@ def attention(
             shown = [name for name in rows[0] if control or name != "control"]
             print_table(shown, [tuple(row[name] for name in shown) for row in rows], title=title)
     for name, reason in found.skipped.items():
-        print(f"skipped {name}: {reason}")
+        tell(f"skipped {name}: {reason}")
     for sentence in (*found.verdicts, *found.not_measured):
-        print(sentence)
+        tell(sentence)
 
 
 def _as_dict(found: AttentionDiagnosis) -> dict[str, Any]:

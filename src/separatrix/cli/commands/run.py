@@ -15,7 +15,7 @@ from separatrix.core.errors import InvalidInput
 from ..lookup import find_experiments
 from ..options import AsJson, Jobs, Names, Quiet, ScaleName, StoreFolder
 from ..parse import parse_seeds, parse_settings
-from ..printing import print_json, print_run, print_runs, say, say_failures
+from ..printing import print_json, print_run, print_runs, say, say_failures, tell
 
 if TYPE_CHECKING:
     from separatrix.lab.experiment.definition import Experiment, Params
@@ -59,7 +59,7 @@ def resume(
     with Store(store) as opened:
         requests = unfinished_runs(find_experiments(names), opened)
     if not requests and not as_json:
-        print("nothing to resume: every remembered run is complete.")
+        tell("nothing to resume: every remembered run is complete.")
         return
     compute(requests, store, jobs, quiet, as_json)
 

@@ -9,7 +9,7 @@ from separatrix.lab.experiment.scales import require_scale
 
 from ..lookup import find_experiment, reading
 from ..options import AnyScale, AsJson, Name, StoreFolder
-from ..printing import print_json, print_run, print_table
+from ..printing import print_json, print_run, print_table, tell
 
 if TYPE_CHECKING:
     from separatrix.lab.campaign import RunReport
@@ -49,8 +49,8 @@ def _facts(experiment: Experiment) -> dict[str, Any]:
 
 
 def _print_facts(experiment: Experiment) -> None:
-    print(f"{experiment.name}, version {experiment.version}: {experiment.title}")
-    print(f"{experiment.document}, {experiment.place}")
+    tell(f"{experiment.name}, version {experiment.version}: {experiment.title}")
+    tell(f"{experiment.document}, {experiment.place}")
     scales = {scale: params.model_dump() for scale, params in experiment.scales.items()}
     fields = scales["smoke"]
     rows = [(field, *(brief(values[field]) for values in scales.values())) for field in fields]
@@ -63,7 +63,7 @@ def _print_facts(experiment: Experiment) -> None:
 
 def _print_result(report: RunReport | None, name: str, scale: str | None) -> None:
     if report is None or report.summary is None:
-        print(f"not run yet; try: separatrix run {name} --scale {scale or 'smoke'}")
+        tell(f"not run yet; try: separatrix run {name} --scale {scale or 'smoke'}")
         return
     print_run(report)
     for title, rows in report.summary.tables.items():

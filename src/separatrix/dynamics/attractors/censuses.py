@@ -15,7 +15,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, SeparatrixError, choose, require_integer, spawn
+from separatrix.core import (
+    InvalidInput,
+    Result,
+    SeparatrixError,
+    choose,
+    require_integer,
+    require_positive,
+    shown,
+    spawn,
+)
 
 from ..equilibria.equilibrium import Equilibrium
 from ..flows.attention import AttentionFlow
@@ -184,7 +193,12 @@ def census(
         Contradiction: a simulated stable end point that ``check`` forbids.
     """
     chosen = _indices(ensemble, n_instances)
-    require_integer(n_starts, "n_starts", at_least=1)
+    for value, name in ((n_tokens, "n_tokens"), (n_starts, "n_starts"), (max_starts, "max_starts")):
+        require_integer(value, name, at_least=1)
+    if half_width is not None:
+        require_positive(half_width, "half_width")
+    if check is not None and not callable(check):
+        raise InvalidInput(f"check must be a function of instance, eigenvector and two sizes; got {shown(check)}.")
     results = []
     for i in chosen:
         drawn = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
@@ -271,10 +285,22 @@ def _confront(result: InstanceCensus, check: Check) -> None:
 
 
 def _indices(ensemble: Sampler | Flows, n_instances: int | Iterable[int] | None) -> list[int]:
+    if not (callable(ensemble) or isinstance(ensemble, Sequence | Mapping)) or isinstance(ensemble, str | bytes):
+        raise InvalidInput(
+            "ensemble must be a function that draws a flow from a generator, a list of flows, or flows by their "
+            f"number; got {shown(ensemble)}."
+        )
     if n_instances is None:
         if callable(ensemble):
             raise InvalidInput("n_instances must be given when ensemble draws its flows.")
         return list(ensemble) if isinstance(ensemble, Mapping) else list(range(len(ensemble)))
-    if isinstance(n_instances, int):
-        return list(range(require_integer(n_instances, "n_instances", at_least=1)))
-    return [require_integer(i, "n_instances", at_least=0) for i in n_instances]
+    if isinstance(n_instances, Iterable) and not isinstance(n_instances, str | bytes):
+        chosen = [require_integer(i, "n_instances", at_least=0) for i in n_instances]
+    else:
+        chosen = list(range(require_integer(n_instances, "n_instances", at_least=1)))
+    if not callable(ensemble):
+        known = ensemble if isinstance(ensemble, Mapping) else range(len(ensemble))
+        for i in chosen:
+            if i not in known:
+                raise InvalidInput(f"n_instances asks for flow {i}; ensemble has {len(ensemble)} flows.")
+    return chosen

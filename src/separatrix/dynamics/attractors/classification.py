@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_kind, require_number
 from separatrix.core.names import suggest_options
 
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
@@ -23,7 +23,7 @@ from ..equilibria.equilibrium import Equilibrium, Kind
 from ..equilibria.polishing import Polished, polish
 from ..equilibria.stability import ClusterStability, cluster_stability, token_stability
 from ..flows.attention import AttentionFlow
-from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
 from ..flows.sphere import check_tokens
 from ..integration.finishing import LARGEST_SYSTEM
 from ..integration.floquet import Floquet
@@ -43,6 +43,10 @@ class Tolerances:
     degenerate: float = 1e-8
     antipodal: float = 1e-8
     polygonal: float = 1e-9
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            require_number(getattr(self, field.name), field.name, at_least=0)
 
 
 def classify(
@@ -76,13 +80,16 @@ def classify(
         >>> [item.kind for item in classify(flow, torch.tensor([[[1.0, 0.0]] * 3]))]
         ['consensus']
     """
-    limits = tolerances or Tolerances()
+    require_flow(flow)
+    require_flags(cycles=cycles, normalise=normalise)
+    limits = Tolerances() if tolerances is None else tolerances
+    require_kind(limits, "tolerances", Tolerances, "a Tolerances object or None")
     if not isinstance(flow, AbstractSphereFlow):
         return _classify_elsewhere(flow, states, limits, cycles=cycles)
     tokens = check_tokens(states, "states", normalised=normalise).double()
     if tokens.shape[-1] != flow.dim:
         raise ShapeError(f"states must have tokens of dimension {flow.dim}; got shape {tuple(tokens.shape)}.")
-    shape = tuple(torch.broadcast_shapes(tokens.shape[:-2], flow.instances))
+    shape = common_axes(flow, tokens, "states")
     x = tokens.expand(*shape, *tokens.shape[-2:]).reshape(-1, *tokens.shape[-2:])
     whole, grouping = flow.to(torch.float64), find_clusters(x, limits.distance)
     sizes = None if whole.sizes is None else whole.sizes.expand(*(shape or (1,)), x.shape[1]).reshape(len(x), -1)
@@ -226,12 +233,15 @@ def as_cycle(record: Equilibrium, floquet: Floquet) -> Equilibrium:
 def _classify_elsewhere(flow: AbstractFlow, states: object, limits: Tolerances, *, cycles: bool) -> list[Equilibrium]:
     """Off the sphere: an equilibrium beside the state, within a share of its size, or a cycle through it."""
     x = as_tensor(states, "states").double()
-    if x.ndim < 2 or not flow.autonomous:
-        raise InvalidInput(
-            f"classify needs states (..., n, d) of a flow that is constant in time; got {tuple(x.shape)}."
-        )
-    shape = tuple(torch.broadcast_shapes(x.shape[:-2], flow.instances)) or (1,)
+    if x.ndim < 2 or not x.shape[-2] * x.shape[-1]:
+        raise ShapeError(f"states must have shape (..., n, d), with n = 1 for a plain vector; got {tuple(x.shape)}.")
+    if not flow.autonomous:
+        raise InvalidInput(f"classify needs a flow that is constant in time; {type(flow).__name__} is not.")
+    shape = common_axes(flow, x, "states") or (1,)
     flat, double = x.expand(*shape, *x.shape[-2:]).reshape(-1, *x.shape[-2:]), flow.to(torch.float64)
+    if len(flat):
+        first = double.select(shape, torch.zeros(1, dtype=torch.long, device=x.device))
+        check_motion(first, flat[:1], derivative=True)
     double = double.select(shape, torch.arange(len(flat), device=x.device))
     size = torch.linalg.vector_norm(flat, dim=-1).amax(dim=-1)
     polished = polish(double, flat, max_displacement=limits.displacement * size + limits.distance)

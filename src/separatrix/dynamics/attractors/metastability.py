@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.core import Result, require_integer
+from separatrix.core import Result, ShapeError, require_integer, require_positive
 from separatrix.core.names import suggest_options
 
 from ..equilibria.clusters import cluster_means, find_clusters
@@ -72,6 +72,9 @@ def metastability_record(
     """
     flow = require_sphere(flow, "metastability_record")
     start = check_tokens(x0, "x0").double()
+    if start.ndim != 2 or flow.instances:
+        raise ShapeError(f"metastability_record needs one state (n, d) and one flow; got x0 of {tuple(start.shape)}.")
+    t_max = require_positive(t_max, "t_max")
     require_integer(n_frames, "n_frames", at_least=3)
     flow = flow.to(torch.float64)
     top = float(torch.linalg.eigvals(flow.value_sum).real.max())

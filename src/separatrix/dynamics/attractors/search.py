@@ -16,7 +16,7 @@ from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
 
 from ..equilibria.equilibrium import Equilibrium
 from ..equilibria.polishing import STEP_LIMIT, polish
-from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_flow
 from ..flows.sphere import random_tokens
 from ..integration.integrate import integrate
 from .classification import classify
@@ -58,6 +58,9 @@ def find_equilibria(
 
     Cost: O(n_random m^3 d^3) per Newton step and division.
     """
+    require_flow(flow)
+    for value, name in ((max_clusters, "max_clusters"), (n_random, "n_random"), (rounds, "rounds")):
+        require_integer(value, name, at_least=1)
     if not isinstance(flow, AbstractSphereFlow):
         if starts is None or flow.instances:
             raise InvalidInput("find_equilibria off the sphere needs starts (batch, n, d) and one weight instance.")
@@ -93,13 +96,18 @@ def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[t
         >>> list(partitions(5, 2))
         [(4, 1), (3, 2)]
     """
-    largest = total if largest is None else largest
+    require_integer(total, "total", at_least=0)
+    require_integer(parts, "parts", at_least=1)
+    return _partitions(total, parts, total if largest is None else require_integer(largest, "largest", at_least=0))
+
+
+def _partitions(total: int, parts: int, largest: int) -> Iterator[tuple[int, ...]]:
     if parts == 1:
         if 1 <= total <= largest:
             yield (total,)
         return
     for first in range(min(largest, total - parts + 1), 0, -1):
-        for rest in partitions(total - first, parts - 1, first):
+        for rest in _partitions(total - first, parts - 1, first):
             yield (first, *rest)
 
 

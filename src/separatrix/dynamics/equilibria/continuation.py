@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, as_tensor
+from separatrix.core import InvalidInput, Result, as_tensor, require_kind, require_positive
 from separatrix.core.names import suggest_options
 
 from ..flows.attention import AttentionFlow
@@ -70,6 +70,8 @@ def follow(setting: Callable[[float], Setting], w: object, parameters: object) -
         InvalidInput: no equilibrium within 0.05 rad of ``w`` at the first parameter.
     """
     wanted = as_tensor(parameters, "parameters", dtype=torch.float64).reshape(-1)
+    if not len(wanted):
+        raise InvalidInput("parameters must hold at least one number.")
     first = _settle(setting, check_tokens(w, "w").double(), float(wanted[0]))
     if first is None:
         raise InvalidInput(
@@ -150,10 +152,11 @@ def beta_branch(flow: AttentionFlow, w: object, sizes: Sequence[int | float], be
 
     Steps are taken in log beta. The parameters of the branch and of its events are betas.
     """
+    require_kind(flow, "flow", AttentionFlow, "an AttentionFlow")
     values = as_tensor(betas, "betas", dtype=torch.float64).reshape(-1)
     if bool((values <= 0).any()):
         raise InvalidInput("betas must be positive: beta = 0 is the uniform flow, which has equilibria of its own.")
-    counts = torch.as_tensor(sizes, dtype=torch.float64)
+    counts = as_tensor(sizes, "sizes", dtype=torch.float64)
     branch = follow(lambda log_beta: (flow.with_beta(math.exp(log_beta)), counts), w, values.log())
     events = tuple(dataclasses.replace(event, parameter=math.exp(event.parameter)) for event in branch.events)
     return dataclasses.replace(branch, parameters=branch.parameters.exp(), events=events)
@@ -165,6 +168,7 @@ def fraction_branch(flow: AbstractSphereFlow, w: object, fractions: object, n_to
     Through the edge of its stable window a bipartite state hands over to a two-cluster state that is not antipodal,
     which the branch from the other side follows. Sizes are ``n_tokens`` times the shares, as real numbers.
     """
+    n_tokens = require_positive(n_tokens, "n_tokens")
     values = as_tensor(fractions, "fractions", dtype=torch.float64).reshape(-1)
     if bool(((values <= 0) | (values >= 1)).any()):
         raise InvalidInput("fractions must lie strictly between 0 and 1.")

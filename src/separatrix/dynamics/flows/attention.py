@@ -133,6 +133,7 @@ class AttentionFlow(AbstractSphereFlow):
         self._value_t = value_t.squeeze(-3) if self._single else value_t
         self._key_pull = pull if pull is None or not self._single else pull.squeeze(-2)
         self._log_sizes = None if weights.sizes is None else weights.sizes.log()
+        self._n_tokens = weights.n_tokens
         self._plain = isinstance(normalisation, Softmax) and not (
             weights.causal or weights.mask is not None or weights.bias is not None or pull is not None
         )
@@ -292,6 +293,10 @@ class AttentionFlow(AbstractSphereFlow):
     def _check_shape(self, x: Tensor) -> None:
         if x.ndim < 2 or x.shape[-1] != self._value_t.shape[-1]:
             raise ShapeError(f"tokens must have shape (..., n, {self.dim}); got {tuple(x.shape)}.")
+        if self._n_tokens is not None and x.shape[-2] != self._n_tokens:
+            raise ShapeError(
+                f"mask, bias and sizes of this flow are for {self._n_tokens} tokens; got tokens {tuple(x.shape)}."
+            )
 
 
 def _times(states: Tensor, weights: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_square
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_square, shown
 from separatrix.core.names import suggest_options
 
 from .base import select_leading
@@ -40,6 +40,14 @@ class AttentionMatrices:
         """Leading axes of the weights."""
         shapes = [tensor.shape[: tensor.ndim - TRAILING[name]] for name, tensor in self.tensors().items()]
         return tuple(torch.broadcast_shapes(*shapes))
+
+    @property
+    def n_tokens(self) -> int | None:
+        """Number of tokens, where mask, bias or sizes fix it."""
+        found = {tensor.shape[-1] for tensor in (self.mask, self.bias, self.sizes) if tensor is not None}
+        if len(found) > 1:
+            raise ShapeError(f"mask, bias and sizes must be for one number of tokens; got {sorted(found)}.")
+        return found.pop() if found else None
 
     def tensors(self) -> dict[str, Tensor]:
         """The fields that are present."""
@@ -90,6 +98,7 @@ def check_weights(
     sizes: object | None,
 ) -> AttentionMatrices:
     """Weights from what a user passes; anything that cannot be a self-attention flow is refused by name."""
+    require_flags(heads=heads)
     value = as_tensor(value, "value")
     require_square(value, "value")
     if value.shape[-1] < 2:
@@ -108,7 +117,7 @@ def check_weights(
         beta=check_beta(beta, value),
         mask=_check_mask(mask),
         causal=isinstance(mask, str),
-        bias=None if bias is None else as_tensor(bias, "bias", dtype=dtype),
+        bias=None if bias is None else _check_bias(bias, dtype),
         key_pull=key_pull,
         value_bias=None if value_bias is None else as_tensor(value_bias, "value_bias", dtype=dtype),
         sizes=None if sizes is None else check_sizes(as_tensor(sizes, "sizes", dtype=dtype)),
@@ -149,12 +158,21 @@ def _check_projections(query: Tensor, key: Tensor, value: Tensor, *, heads: bool
         )
 
 
+def _check_bias(bias: object, dtype: torch.dtype) -> Tensor:
+    tensor = as_tensor(bias, "bias", dtype=dtype)
+    require_square(tensor, "bias")
+    return tensor
+
+
 def _check_mask(mask: object | None) -> Tensor | None:
-    if mask is None or mask == "causal":
+    if mask is None or (isinstance(mask, str) and mask == "causal"):
         return None
     if isinstance(mask, str):
         raise InvalidInput(f"mask must be 'causal', a boolean matrix or None; got {mask!r}.")
-    tensor = torch.as_tensor(mask)
+    try:
+        tensor = torch.as_tensor(mask)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidInput(f"mask must be 'causal', a boolean matrix or None; got {shown(mask)}.") from None
     if tensor.dtype != torch.bool or tensor.ndim < 2 or tensor.shape[-1] != tensor.shape[-2]:
         raise ShapeError(
             f"mask must be a boolean matrix (..., n, n), True where a token may attend; got {tensor.dtype} "

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, choose
+from separatrix.core import InvalidInput, SeparatrixError, ShapeError, choose, require_flags, require_kind
 
 from .sphere import angles, normalise, tangent_basis, tangent_part
 
@@ -203,6 +203,59 @@ class AbstractSphereFlow(AbstractFlow):
         return angles(x, y)
 
 
+def require_flow(flow: object) -> AbstractFlow:
+    """The flow itself; anything else is refused in one sentence."""
+    found: AbstractFlow = require_kind(
+        flow, "flow", AbstractFlow, "a flow (AbstractFlow), such as AttentionFlow or OjaFlow"
+    )
+    return found
+
+
+def common_axes(flow: AbstractFlow, x: Tensor, name: str) -> tuple[int, ...]:
+    """Leading axes of states and weights together, refused by name where they do not broadcast."""
+    try:
+        return tuple(torch.broadcast_shapes(x.shape[:-2], flow.instances))
+    except RuntimeError:
+        raise ShapeError(
+            f"{name} must have leading axes that broadcast against those of the weights, {tuple(flow.instances)}; "
+            f"got shape {tuple(x.shape)}."
+        ) from None
+
+
+def check_motion(flow: AbstractFlow, x: Float[Tensor, "batch n d"], *, derivative: bool) -> None:
+    """Refuse a flow whose velocity does not fit its states: it would be broadcast or rounded without a word.
+
+    Args:
+        flow: in float64, its weights selected for the states.
+        x: float64 states; one is enough.
+        derivative: whether the Jacobian-vector product will be used too.
+
+    Cost: one velocity, and one product if ``derivative``.
+    """
+    time = None if flow.autonomous else torch.zeros(len(x), dtype=x.dtype, device=x.device)
+    try:
+        moves = flow.velocity_and_jvp(x, x, time) if derivative else (flow.velocity(x, time),)
+    except SeparatrixError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"the velocity of {type(flow).__name__} fails at a state of shape {tuple(x.shape)} "
+            f"({type(error).__name__}: {error})."
+        ) from error
+    for what, move in zip(("velocity", "jvp"), moves, strict=False):
+        if not isinstance(move, Tensor):
+            raise InvalidInput(f"{what} of {type(flow).__name__} must be a tensor; got {type(move).__name__}.")
+        if move.shape != x.shape:
+            raise ShapeError(
+                f"{what} of {type(flow).__name__} must have the shape of the state, {tuple(x.shape)}; "
+                f"got {tuple(move.shape)}."
+            )
+        if move.dtype != x.dtype:
+            raise InvalidInput(
+                f"{what} of {type(flow).__name__} must be in the precision of the state, {x.dtype}; got {move.dtype}."
+            )
+
+
 def require_sphere(flow: AbstractFlow, what: str) -> AbstractSphereFlow:
     """The flow itself if its tokens live on the sphere; otherwise one sentence that says who needs it."""
     if not isinstance(flow, AbstractSphereFlow):
@@ -212,6 +265,7 @@ def require_sphere(flow: AbstractFlow, what: str) -> AbstractSphereFlow:
 
 def check_dense(x: Tensor, space: str, *, force: bool) -> None:
     """Refuse an unknown space, and a dense matrix that would be too large unless forced."""
+    require_flags(force=force)
     choose("space", space, ("tangent", "ambient"))
     rows = x.shape[-2] * x.shape[-1]
     if rows > DENSE_LIMIT and not force:

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer, require_positive
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer, require_number, require_positive
 from separatrix.core.activations import ACTIVATIONS, Activation, Pointwise, find_activation
 from separatrix.core.names import suggest_options
 
@@ -67,8 +67,8 @@ class LinearNetworkFlow(AbstractFlow):
     def __post_init__(self) -> None:
         require_positive(self.tau, "tau")
         units = find_activation(self.activation)
-        if self.weight_decay < 0:
-            raise InvalidInput(f"weight_decay must not be negative; got {self.weight_decay}.")
+        rule = "a finite number that is not negative"
+        require_number(self.weight_decay, "weight_decay", at_least=0, rule=rule)
         for name in ("corr_yx", "corr_xx", "inputs", "targets"):
             value = getattr(self, name)
             if value is not None:

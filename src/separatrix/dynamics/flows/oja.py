@@ -66,8 +66,15 @@ class OjaFlow(AbstractSphereFlow):
             return OjaFlow(value, self._sizes)
         return OjaFlow(value, select_leading(self._sizes, batch_shape, index, 1))
 
+    def _check_shape(self, x: Tensor) -> None:
+        if x.ndim < 2 or x.shape[-1] != self.value.shape[-1]:
+            raise ShapeError(f"tokens must have shape (..., n, {self.dim}); got {tuple(x.shape)}.")
+        if self._sizes is not None and x.shape[-2] != self._sizes.shape[-1]:
+            raise ShapeError(f"sizes are for {self._sizes.shape[-1]} tokens; got tokens of shape {tuple(x.shape)}.")
+
     def mean(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 d"]:
         """Mean of the tokens, weighted by the sizes."""
+        self._check_shape(x)
         if self._sizes is None:
             return x.mean(dim=-2)
         fractions = self._sizes / self._sizes.sum(dim=-1, keepdim=True)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer, require_positive
+from separatrix.core import (
+    InvalidInput,
+    ShapeError,
+    as_tensor,
+    require_flags,
+    require_integer,
+    require_number,
+    require_positive,
+)
 
-from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
 from ..flows.sphere import check_tokens
 from .control import DisplacementControl
 from .driver import Plan, Run
@@ -73,8 +79,8 @@ def integrate(
             gap between the two largest real parts of the eigenvalues of V that are not of one complex pair (at least
             a thousandth of its norm).
         max_steps: attempted steps per trajectory.
-        times: increasing times at which states are kept. They are as accurate as the steps: by dense output of the
-            method, or because steps end there.
+        times: increasing times at which states are kept, none beyond ``t_max``. They are as accurate as the steps: by
+            dense output of the method, or because steps end there.
         merging: carry on tokens that contract to one place as one row.
         finishing: end a trajectory at the stable equilibrium that Newton's method finds beside it, or on the stable
             cycle that it follows, and perturb one that rests on a saddle. Without it trajectories stop at ``tol`` or
@@ -96,11 +102,11 @@ def integrate(
         True
     """
     settings = find_preset(preset)
-    states = _check_starts(flow, x0, normalised=normalise)
-    if not (tol >= 0 and math.isfinite(tol)):
-        raise InvalidInput(f"tol must be a number of at least 0; got {tol}.")
+    require_flags(merging=merging, finishing=finishing, normalise=normalise)
+    states = _check_starts(require_flow(flow), x0, normalised=normalise)
+    tol = require_number(tol, "tol", at_least=0)
     require_integer(max_steps, "max_steps", at_least=1)
-    shape = tuple(torch.broadcast_shapes(states.shape[:-2], flow.instances))
+    shape = common_axes(flow, states, "x0")
     states = states.expand(*shape, *states.shape[-2:]).double()
     flat = states.reshape(-1, *states.shape[-2:])
     frames = None if times is None else _check_times(times, flat)
@@ -110,6 +116,9 @@ def integrate(
     plan = _plan(
         flow, settings, stop, method, rtol, atol, max_steps, frames, timed=given, merging=merging, finishing=finishing
     )
+    if len(flat):
+        first = double.select(shape or (1,), torch.zeros(1, dtype=torch.long, device=flat.device))
+        check_motion(first, flat[:1], derivative=plan.finisher is not None)
     run = Run(double, shape, flat, plan, limit, frames)
     run.run()
     return run.books.result(shape)
@@ -192,16 +201,31 @@ def _limit(
     """Last time of each trajectory, and whether the caller gave it."""
     on_sphere = isinstance(flow, AbstractSphereFlow)
     if t_max is not None:
-        limit = as_tensor(t_max, "t_max", dtype=torch.float64)
-        for value in limit.reshape(-1).tolist():
-            require_positive(value, "t_max")
-        return limit.to(x.device).expand(shape).reshape(-1), True
+        limit = _given_limit(t_max, shape)
+        if frames is not None and limit.numel() and float(frames[-1]) > float(limit.min()):
+            raise InvalidInput(
+                f"times must not lie beyond t_max = {float(limit.min()):g}; the last is {float(frames[-1]):g}."
+            )
+        return limit.to(x.device).reshape(-1), True
     if on_sphere:
         assert isinstance(flow, AbstractSphereFlow)
         rate = flow.rate.expand(shape or (1,)).reshape(-1).clamp_min(1e-12)
-        return _time_limit(flow, rate, shape or (1,)), False
+        usual = _time_limit(flow, rate, shape or (1,))
+        return usual if frames is None else usual.clamp_min(float(frames[-1])), False
     last = torch.inf if frames is None else float(frames[-1])
     return torch.full((len(x),), last, dtype=torch.float64, device=x.device), frames is not None
+
+
+def _given_limit(t_max: object, shape: tuple[int, ...]) -> Tensor:
+    limit = as_tensor(t_max, "t_max", dtype=torch.float64)
+    for value in limit.reshape(-1).tolist():
+        require_positive(value, "t_max")
+    try:
+        return limit.expand(shape)
+    except RuntimeError:
+        raise ShapeError(
+            f"t_max must be one number or one for each element of the batch {shape}; got shape {tuple(limit.shape)}."
+        ) from None
 
 
 def _time_limit(flow: AbstractSphereFlow, rate: Tensor, shape: tuple[int, ...]) -> Tensor:

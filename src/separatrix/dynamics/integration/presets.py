@@ -28,6 +28,9 @@ class Accuracy:
 
     def __post_init__(self) -> None:
         find_method(self.method)
+        require_positive(self.rtol, "rtol")
+        if self.atol is not None:
+            require_positive(self.atol, "atol")
 
 
 @final

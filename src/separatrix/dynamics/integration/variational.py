@@ -8,7 +8,7 @@ from torch import Tensor
 
 from separatrix.core import ShapeError, as_tensor, require_integer, require_positive
 
-from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_flow
 from ..flows.sphere import check_tokens
 from ..flows.variational import VariationalFlow
 from .driver import state_after
@@ -22,7 +22,7 @@ def flow_map(
     Both are integrated together by DOP853, with the tangent vectors in their own coordinates; on the sphere,
     directions off it are not meaningful.
     """
-    require_positive(duration, "duration")
+    duration, x = require_positive(duration, "duration"), check_state(flow, x)
     n, d = x.shape
     tangents = torch.eye(n * d, dtype=torch.float64, device=x.device).reshape(n * d, n, d)
     end, moved = transport(flow.to(torch.float64), x.double(), tangents, duration)
@@ -81,6 +81,7 @@ def lyapunov_exponents(
 
 def check_state(flow: AbstractFlow, x: object) -> Float[Tensor, "n d"]:
     """One state of a flow in float64, refused by name if it is none."""
+    require_flow(flow)
     state = check_tokens(x, "x") if isinstance(flow, AbstractSphereFlow) else as_tensor(x, "x")
     if state.ndim != 2:
         raise ShapeError(f"x must be one state (n, d); got shape {tuple(state.shape)}.")

@@ -11,6 +11,9 @@ import traceback
 from collections.abc import Iterator, Mapping
 from types import FrameType
 
+from separatrix.core.errors import InvalidInput
+from separatrix.core.result import brief
+
 from ..experiment.cell import Cell
 from ..experiment.definition import load
 from ..experiment.provenance import provenance
@@ -40,6 +43,8 @@ def compute_record(cell: Cell, data: Mapping[str, str]) -> Record:
     begun = time.perf_counter()
     payload = experiment.run(cell)
     seconds = time.perf_counter() - begun
+    if not isinstance(payload, Mapping):
+        raise InvalidInput(f"run of experiment {cell.experiment!r} must return a dictionary; got {brief(payload)}.")
     record = Record(cell, payload, provenance(experiment, cell, seconds, data))
     record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
     return record

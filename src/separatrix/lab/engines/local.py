@@ -14,6 +14,7 @@ from typing import final
 
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
+from separatrix.core.scalars import require_integer, require_positive
 
 from ..experiment.cell import Cell
 from ..store.records import Store
@@ -39,10 +40,8 @@ class LocalEngine(AbstractEngine):
     """
 
     def __init__(self, jobs: int | None = None, lease_seconds: float = LEASE_SECONDS) -> None:
-        if jobs is not None and jobs < 1:
-            raise InvalidInput(f"jobs must be at least 1; got {jobs}.")
-        self.jobs = jobs or physical_cores()
-        self._lease_seconds = lease_seconds
+        self.jobs = physical_cores() if jobs is None else require_integer(jobs, "jobs", at_least=1)
+        self._lease_seconds = require_positive(lease_seconds, "lease_seconds")
         self._workers: WorkerPool | None = None
 
     @property

@@ -50,7 +50,7 @@ class Row:
 
     ``expected`` is a number (printed in the document, or predicted by theory) or a sentence for a yes/no question.
     ``agrees`` follows from the numbers unless it is given, which a yes/no question must do; ``None`` means that the
-    measurement cannot tell, as one that is not a number.
+    measurement cannot tell. A measured or expected value that is not a number (NaN) never can, whatever is given.
     """
 
     quantity: str
@@ -63,17 +63,24 @@ class Row:
     """The statement itself, or what is true in its place."""
 
     def __post_init__(self) -> None:
-        if self.agrees is _FOLLOWS:
+        if not self.is_number:
+            object.__setattr__(self, "agrees", None)
+        elif self.agrees is _FOLLOWS:
             object.__setattr__(self, "agrees", self._within())
 
-    def _within(self) -> bool | None:
+    def _within(self) -> bool:
         numbers = (self.measured, self.expected, self.tolerance)
         if not all(isinstance(number, int | float) for number in numbers):
-            raise TypeError(f"row {self.quantity!r} compares words; say agrees=True or False from what was measured.")
+            raise InvalidInput(
+                f"row {self.quantity!r} compares words; say agrees=True or False from what was measured."
+            )
         measured, expected, tolerance = (float(number) for number in numbers)
-        if math.isnan(measured):
-            return None
         return math.isfinite(measured) and abs(measured - expected) <= tolerance
+
+    @property
+    def is_number(self) -> bool:
+        """Whether neither side is NaN."""
+        return not any(isinstance(side, float) and math.isnan(side) for side in (self.measured, self.expected))
 
 
 def interval_row(
@@ -170,9 +177,12 @@ def judge(evidence: str, rows: Iterable[Row], truth: Truth | None = None) -> Jud
     if not rows:
         return Judgement(Verdict.NOT_RUN, "nothing was measured")
     shown = rows + (truth.rows if truth is not None else ())
-    if holds(rows) is not False:
-        verdict = Verdict.CONFIRMED if holds(rows) else Verdict.UNDECIDED
-        return Judgement(verdict, evidence, shown)
+    if holds(rows) is None:
+        missing = [row.quantity for row in rows if not row.is_number]
+        reason = f"undecided, because this is not a number: {', '.join(missing)} ({evidence})" if missing else evidence
+        return Judgement(Verdict.UNDECIDED, reason, shown)
+    if holds(rows):
+        return Judgement(Verdict.CONFIRMED, evidence, shown)
     if truth is None or not truth.rows or not holds(truth.rows):  # what was not measured softens nothing
         return Judgement(Verdict.REFUTED, evidence, shown)
     return Judgement(truth.verdict, evidence, shown, truth.says)

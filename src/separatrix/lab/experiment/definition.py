@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import pydantic
 
-from separatrix.core.errors import InvalidInput
+from separatrix.core.errors import InvalidInput, SeparatrixError
 from separatrix.core.names import choose, resolve, suggest_options
+from separatrix.core.result import brief
 
 from .cell import Cell
 from .claim import Claim
-from .frozen_model import FrozenModel
+from .frozen_model import FrozenModel, first_problem
 from .scales import SCALES, Scale
 from .summary import Summary
 
@@ -112,24 +113,50 @@ class Experiment:
         if seeds is not None:
             changes = {**changes, "seeds": tuple(seeds)}
         try:
-            return type(base).model_validate({**base.model_dump(), **changes})
-        except pydantic.ValidationError as error:
-            raise InvalidInput(_first_problem(self.name, error)) from None
+            return type(base)(**{**base.model_dump(), **changes})
+        except InvalidInput as error:
+            problem = error.__context__
+            if not isinstance(problem, pydantic.ValidationError):
+                raise
+            raise InvalidInput(first_problem(self.name, problem)) from None  # people know its name, not its class
 
     def cells(self, params: Params) -> list[Cell]:
-        """The cells of a run, in order, without repetition."""
+        """The cells of a run, in order.
+
+        Raises:
+            InvalidInput: ``expand`` fails, or yields nothing, something else than dictionaries, or a cell twice.
+        """
         cells: dict[str, Cell] = {}
-        for given in params_to_args(self.expand(params)):
-            seed = int(given.pop("seed", 0))
+        for given in self._expanded(params):
+            seed = given.pop("seed", 0)
+            if isinstance(seed, bool) or not isinstance(seed, int):
+                raise InvalidInput(f"expand of experiment {self.name!r} must yield integers as seeds; got {seed!r}.")
             cell = Cell(self.name, self.version, given, seed, self.entry)
-            cells.setdefault(cell.key, cell)
+            if cell.key in cells:
+                raise InvalidInput(
+                    f"expand of experiment {self.name!r} yields one cell twice ({brief(given)}, seed {seed}); "
+                    "what differs between repetitions must be an argument or the seed."
+                )
+            cells[cell.key] = cell
+        if not cells:
+            raise InvalidInput(
+                f"expand of experiment {self.name!r} yields no cell for these parameters: there is nothing to run."
+            )
         return list(cells.values())
 
-
-def params_to_args(expanded: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Cell arguments as plain dictionaries of JSON values (tuples become lists, so that keys survive a round trip)."""
-    for given in expanded:
-        yield {name: _listed(value) for name, value in given.items()}
+    def _expanded(self, params: Params) -> list[dict[str, Any]]:
+        """Cell arguments as plain dictionaries of JSON values (tuples become lists, so that keys survive a trip)."""
+        try:
+            expanded = list(self.expand(params))
+        except SeparatrixError:
+            raise
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InvalidInput(f"expand of experiment {self.name!r} fails on these parameters ({reason}).") from error
+        for given in expanded:
+            if not isinstance(given, Mapping):
+                raise InvalidInput(f"expand of experiment {self.name!r} must yield dictionaries; got {brief(given)}.")
+        return [{name: _listed(value) for name, value in given.items()} for given in expanded]
 
 
 def load(entry: str) -> Experiment:
@@ -153,9 +180,3 @@ def load(entry: str) -> Experiment:
 
 def _listed(value: Any) -> Any:
     return [_listed(item) for item in value] if isinstance(value, tuple | list) else value
-
-
-def _first_problem(name: str, error: pydantic.ValidationError) -> str:
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"]) or "parameters"
-    return f"{field} of {name}: {problem['msg'][0].lower()}{problem['msg'][1:]}; got {problem['input']!r}."

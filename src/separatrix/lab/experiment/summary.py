@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 import pydantic
 
-from separatrix.core.errors import CorruptData
+from separatrix.core.errors import CorruptData, InvalidInput
 from separatrix.core.names import resolve
 from separatrix.core.result import plain
 
@@ -21,7 +21,7 @@ from .frozen_model import FrozenModel
 def _flat(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise ValueError(f"a row of a table holds numbers, words, yes or no, or nothing; got {type(value).__name__}")
+    raise ValueError("a row of a table holds numbers, words, yes or no, or nothing")
 
 
 Entry: TypeAlias = Annotated[Any, pydantic.AfterValidator(_flat)]
@@ -61,8 +61,6 @@ class Summary(FrozenModel):
             CorruptData: a quantity is missing, unknown or of the wrong type.
         """
         try:
-            return cls.model_validate(dict(values))
-        except pydantic.ValidationError as error:
-            problem = error.errors()[0]
-            place = ", ".join((cls.__name__, ".".join(str(part) for part in problem["loc"]))).removesuffix(", ")
-            raise CorruptData(f"summary {place}: {problem['msg'].removesuffix('.')}.") from None
+            return cls(**dict(values))
+        except InvalidInput as error:
+            raise CorruptData(f"summary: {error}") from None

@@ -56,8 +56,21 @@ class Store:
 
     @staticmethod
     def exists(folder: str | Path | None = None) -> bool:
-        """Whether a store is already there, so that reading commands need not make one."""
-        return ((default_folder() if folder is None else Path(folder)) / "index.sqlite").is_file()
+        """Whether a store is already there, so that reading commands need not make one.
+
+        Raises:
+            StoreError: none can be there, because what the path leads through is no folder or is closed to us.
+        """
+        place = (default_folder() if folder is None else Path(folder)).absolute()
+        try:
+            if (place / "index.sqlite").is_file():
+                return True
+            found = next(path for path in (place, *place.parents) if path.exists())
+        except OSError as error:
+            raise _problem(place, error) from error
+        if not found.is_dir():
+            raise StoreError(f"there can be no store {place}: {found} is no folder; choose another with --store.")
+        return False
 
     def __enter__(self) -> Store:
         return self

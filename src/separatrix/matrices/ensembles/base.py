@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_float64, require_integer
+from separatrix.core import InvalidInput, ShapeError, as_float64, require_integer
+from separatrix.core.kinds import hyphenated
 
 from .facts import Facts
 
@@ -35,7 +36,7 @@ class AbstractEnsemble(abc.ABC):
     """
 
     name: ClassVar[str]
-    """As on the command line."""
+    """As on the command line; the name of the class, in small letters with hyphens, if left out."""
 
     law: ClassVar[str]
     """The distribution at unit scale, in one line."""
@@ -49,9 +50,18 @@ class AbstractEnsemble(abc.ABC):
     marker: ClassVar[str] = "x"
     """In figures: a marker of matplotlib."""
 
+    _derived_name: ClassVar[bool]
+    """Present in classes that were not given a name."""
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if not hasattr(cls, "label") and hasattr(cls, "name"):
+        given = vars(cls).get("name")
+        if given is not None and not isinstance(given, str | property):
+            raise InvalidInput(f"name of the family {cls.__name__} must be text; got {given!r}.")
+        if getattr(cls, "name", None) is None or (given is None and "_derived_name" in vars(cls.__base__ or object)):
+            cls.name = hyphenated(cls.__name__)
+            cls._derived_name = True
+        if not hasattr(cls, "label"):
             cls.label = cls.name
 
     @classmethod
@@ -107,6 +117,11 @@ class AbstractEnsemble(abc.ABC):
         width = require_integer(width, "width", at_least=1)
         scale = weight_scale(weight_var, tuple(batch)).to(generator.device)
         unit = self.unit(width, generator=generator, batch=tuple(batch))
+        if unit.shape != (*batch, width, width):
+            raise ShapeError(
+                f"unit of the family {self.name!r} must give matrices of shape {(*batch, width, width)}; "
+                f"got {tuple(unit.shape)}."
+            )
         return (unit * scale[..., None, None]).to(dtype)
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_float64, as_tensor
+from separatrix.core import InvalidInput, as_float64, as_tensor, require_flags, require_number
 from separatrix.core.names import suggest_options
 
 REAL = 1e-12
@@ -39,17 +39,26 @@ class Facts:
     uniform_basis: bool = True
     """Whether W is in general position to every fixed diagonal matrix; nonlinear networks need it."""
 
+    def __post_init__(self) -> None:
+        require_number(self.excess, "excess", at_least=-REAL)
+        if self.tau is not None:
+            require_number(self.tau, "tau", at_least=-1, at_most=1)
+        require_flags(bi_invariant=self.bi_invariant, uniform_basis=self.uniform_basis)
+        if (self.eigenvalues is None) != (self.masses is None):
+            raise InvalidInput("eigenvalues and masses must be given together; Facts.normal makes both.")
+
     @classmethod
     def gaussian(cls, tau: float) -> Facts:
         """Jointly Gaussian entries with E[W_ij W_ji] = tau / width: 1 is symmetric, 0 independent, -1 antisymmetric."""
-        return cls(excess=1.0, tau=float(tau), bi_invariant=tau == 0)
+        tau = require_number(tau, "tau", at_least=-1, at_most=1)
+        return cls(excess=1.0, tau=tau, bi_invariant=tau == 0)
 
     @classmethod
     def two_sided(cls, excess: float, *, uniform_basis: bool = True) -> Facts:
         """Independent left and right bases; ``excess`` is tr (W^T W)^2 - 1."""
-        if not excess >= 0:
-            raise InvalidInput(f"excess must be at least 0, the variance of the squared singular values; got {excess}.")
-        return cls(excess=float(excess), bi_invariant=True, uniform_basis=uniform_basis)
+        rule = "a number of at least 0, the variance of the squared singular values"
+        excess = require_number(excess, "excess", at_least=0, rule=rule)
+        return cls(excess=excess, bi_invariant=True, uniform_basis=uniform_basis)
 
     @classmethod
     def normal(cls, eigenvalues: Any, masses: Any = None, *, uniform_basis: bool = True) -> Facts:

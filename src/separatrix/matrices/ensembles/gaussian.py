@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput
+from separatrix.core import InvalidInput, require_number
 from separatrix.core.names import suggest_options
 
 from .base import AbstractEnsemble, normal_entries
@@ -109,8 +109,8 @@ class Elliptic(AbstractEnsemble):
     marker: ClassVar[str] = "P"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.tau) and abs(self.tau) <= 1):
-            raise InvalidInput(f"tau must lie in [-1, 1], the correlation of W_ij and W_ji; got {self.tau}.")
+        rule = "a number that lies in [-1, 1], the correlation of W_ij and W_ji"
+        require_number(self.tau, "tau", at_least=-1, at_most=1, rule=rule)
 
     def unit(
         self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()

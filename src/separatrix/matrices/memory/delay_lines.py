@@ -6,13 +6,11 @@ sub-diagonal, on the diagonal, or above it, the chain is no longer nilpotent or 
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, require_integer
+from separatrix.core import require_integer, require_number
 
 
 def delay_line(
@@ -71,5 +69,4 @@ def feedback_line(n_units: int, sub: float, sup: float, *, dtype: torch.dtype = 
 
 def _require_finite_numbers(**values: float) -> None:
     for name, value in values.items():
-        if not math.isfinite(value):
-            raise InvalidInput(f"{name} must be a finite number; got {value}.")
+        require_number(value, name)

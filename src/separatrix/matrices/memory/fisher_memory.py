@@ -209,8 +209,6 @@ def _checked(recurrent: Tensor, source: Tensor, noise_var: float) -> tuple[Tenso
     recurrent, source = as_tensor(recurrent, "recurrent"), as_tensor(source, "source")
     require_square(recurrent, "recurrent")
     require_positive(noise_var, "noise_var")
-    if recurrent.is_complex() or source.is_complex():
-        raise InvalidInput("recurrent and source must be real; got complex numbers.")
     if source.ndim < 1 or source.shape[-1] != recurrent.shape[-1]:
         raise ShapeError(
             f"source must have one entry per unit ({recurrent.shape[-1]}); got shape {tuple(source.shape)}."

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_tensor, require_square
+from separatrix.core import as_tensor, require_integer, require_square
 
 from .schur import complex_schur_form
 
@@ -56,6 +56,7 @@ def commutator_norm(matrix: Tensor) -> Float[Tensor, "*batch"]:
 
 def henrici_bound(matrix: Tensor) -> Float[Tensor, "*batch"]:
     r"""Upper bound of ``henrici`` from the commutator alone: :math:`d^2 \le \sqrt{(n^3-n)/12}\,\|V^*V - VV^*\|_F`."""
+    matrix = _square(matrix)
     size = matrix.shape[-1]
     return torch.sqrt(math.sqrt((size**3 - size) / 12) * commutator_norm(matrix))
 
@@ -84,8 +85,8 @@ def numerical_radius(matrix: Tensor, *, n_angles: int = 64, n_refine: int = 40) 
     Cost: ``n_angles + n_refine`` Hermitian eigenvalue problems per matrix.
     """
     matrix = _square(matrix)
-    if n_angles < 4 or n_refine < 0:
-        raise InvalidInput(f"n_angles must be at least 4 and n_refine at least 0; got {n_angles} and {n_refine}.")
+    require_integer(n_angles, "n_angles", at_least=4)
+    require_integer(n_refine, "n_refine", at_least=0)
     wide = matrix.to(matrix.dtype if matrix.is_complex() else matrix.dtype.to_complex())
 
     def support(angle: Tensor) -> Tensor:
@@ -108,8 +109,7 @@ def power_norms(matrix: Tensor, n_steps: int) -> Float[Tensor, "*batch k"]:
     Cost: one product and one spectral norm per step.
     """
     matrix = _square(matrix)
-    if n_steps < 1:
-        raise InvalidInput(f"n_steps must be at least 1; got {n_steps}.")
+    require_integer(n_steps, "n_steps", at_least=1)
     power = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
     norms = []
     for _ in range(n_steps):
@@ -132,6 +132,6 @@ def _golden_section(function: Callable[[Tensor], Tensor], middle: Tensor, half: 
 
 
 def _square(matrix: Tensor) -> Tensor:
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True, half=False)
     require_square(matrix, "matrix")
     return matrix

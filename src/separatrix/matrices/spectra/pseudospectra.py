@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_square
+from separatrix.core import ShapeError, as_tensor, require_integer, require_square
 
 from .schur import complex_schur_form
 
@@ -39,9 +39,9 @@ def pseudospectrum(matrix: Tensor, points: Tensor) -> Tensor:
         >>> float(pseudospectrum(line, torch.tensor([0.5]))) < 1e-2
         True
     """
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
-    points = as_tensor(points, "points").to(matrix.device, torch.complex128)
+    points = as_tensor(points, "points", allow_complex=True).to(matrix.device, torch.complex128)
     form = complex_schur_form(matrix.to(torch.complex128))
     flat = points.reshape(-1).expand(*matrix.shape[:-2], -1)
     return _smallest_singular_values(form, flat).reshape((*matrix.shape[:-2], *points.shape))
@@ -65,10 +65,10 @@ def kreiss_constant(matrix: Tensor, *, n_radii: int = 24, n_angles: int = 180) -
 
     Cost: ``n_radii * n_angles + 1000`` smallest singular values per matrix (see ``pseudospectrum``).
     """
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
-    if n_radii < 2 or n_angles < 4:
-        raise InvalidInput(f"n_radii must be at least 2 and n_angles at least 4; got {n_radii} and {n_angles}.")
+    require_integer(n_radii, "n_radii", at_least=2)
+    require_integer(n_angles, "n_angles", at_least=4)
     form = complex_schur_form(matrix.to(torch.complex128))
     batch = matrix.shape[:-2]
     spread = torch.linspace(math.log(1e-6), math.log(10.0), n_radii, dtype=torch.float64)

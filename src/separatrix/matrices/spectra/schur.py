@@ -82,7 +82,7 @@ def schur_parts(matrix: Float[Tensor, "*batch h h"]) -> SchurParts:
         >>> [round(float(value), 4) for value in (parts.gamma, parts.theta, parts.kappa)]
         [0.922, 0.9976, 0.9486]
     """
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
     if matrix.is_complex():
         raise InvalidInput(f"matrix must be real; got {matrix.dtype}. Use complex_schur_form for complex matrices.")
@@ -116,7 +116,7 @@ def complex_schur_form(matrix: Tensor) -> Complex[Tensor, "*batch h h"]:
 
     Works for real and complex matrices. Cost: about ``25 n^3`` operations per matrix, one after the other.
     """
-    matrix = as_tensor(matrix, "matrix")
+    matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
     size = matrix.shape[-1]
     wide = torch.complex128 if matrix.is_complex() else torch.float64

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from separatrix.core import ShapeError
+from separatrix.core import ShapeError, as_tensor
 
 
 def spectral_distance(first: Shaped[Tensor, " n"], second: Shaped[Tensor, " m"]) -> float:
@@ -23,8 +23,12 @@ def spectral_distance(first: Shaped[Tensor, " n"], second: Shaped[Tensor, " m"])
     """
     from scipy.optimize import linear_sum_assignment
 
-    if first.shape != second.shape:
-        raise ShapeError(f"spectra must hold equally many eigenvalues; got {len(first)} and {len(second)}.")
-    gaps = (first.to(torch.complex128)[:, None] - second.to(torch.complex128)[None, :]).abs()
+    first = as_tensor(first, "first", dtype=torch.complex128)
+    second = as_tensor(second, "second", dtype=torch.complex128)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ShapeError(
+            f"spectra must be lists of equally many eigenvalues; got {tuple(first.shape)} and {tuple(second.shape)}."
+        )
+    gaps = (first[:, None] - second[None, :]).abs()
     rows, columns = linear_sum_assignment(gaps.numpy())
     return float(gaps[rows, columns].max()) if len(rows) else 0.0

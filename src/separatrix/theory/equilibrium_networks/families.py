@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from separatrix.core import OutsideTheory
+from separatrix.core import OutsideTheory, require_kind
 from separatrix.matrices.ensembles import AbstractEnsemble, Facts
 
 from ..free_probability import AbstractLaw, Discrete, Semicircle, TwoPoint
@@ -23,6 +23,7 @@ def known_facts(ensemble: AbstractEnsemble) -> Facts:
     facts = ensemble.facts()
     if facts is None:
         raise unknown_family(ensemble)
+    require_kind(facts, f"facts of the family {ensemble.name!r}", Facts, "a Facts object or None")
     return facts
 
 

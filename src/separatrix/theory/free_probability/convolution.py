@@ -27,7 +27,7 @@ from separatrix.core import formula
 from separatrix.core.names import suggest_options
 
 from .edges import product_edge
-from .law import AbstractLaw, Local, leading_atoms, require_positive_law
+from .law import AbstractLaw, Local, leading_atoms, require_law, require_positive_law
 from .search import minimum
 
 _HEIGHTS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
@@ -52,6 +52,8 @@ def free_sum(first: AbstractLaw, second: AbstractLaw) -> FreeSum:
         >>> round(float(total.density(torch.tensor(0.5))), 6)
         0.157907
     """
+    require_law(first, "first")
+    require_law(second, "second")
     return FreeSum(first, second)
 
 
@@ -62,6 +64,8 @@ def free_product(positive: AbstractLaw, other: AbstractLaw) -> FreeProduct:
     Raises:
         InvalidInput: the first law has negative values.
     """
+    require_law(positive, "positive")
+    require_law(other, "other")
     return FreeProduct(positive, other)
 
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, formula, require_positive
+from separatrix.core import InvalidInput, formula, require_number, require_positive
 from separatrix.core.names import suggest_options
 
 from .law import AbstractLaw
@@ -160,7 +160,7 @@ class Bernoulli(AbstractLaw):
     p: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.p <= 1:
+        if not 0 < require_number(self.p, "p") <= 1:
             raise InvalidInput(f"p must lie in (0, 1]; got {self.p}.")
 
     @formula("agarwala2022", "Eq. (111)")
@@ -196,7 +196,7 @@ class UniformLaw(AbstractLaw):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
+        if not require_number(self.low, "low") < require_number(self.high, "high"):
             raise InvalidInput(f"low must be below high; got {self.low} and {self.high}.")
 
     @formula("separatrix", "Stieltjes transform of the uniform law (textbook)")

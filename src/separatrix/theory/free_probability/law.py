@@ -17,7 +17,15 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, OutsideTheory, as_float64, not_a_formula, require_integer
+from separatrix.core import (
+    InvalidInput,
+    OutsideTheory,
+    as_float64,
+    not_a_formula,
+    require_integer,
+    require_kind,
+    require_positive,
+)
 
 from .search import root_of_decreasing
 
@@ -73,13 +81,27 @@ class AbstractLaw(abc.ABC):
         return torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
 
     @not_a_formula("stieltjes read beside the real axis")
-    def density(self, x: Float[Tensor, "*batch"], eta: float = ETA) -> Float[Tensor, "*batch"]:
-        """The density at real points, read at height ``eta``; the error is of order ``eta`` away from edges.
+    def density(self, x: Float[Tensor, "*batch"], eta: float | None = None) -> Float[Tensor, "*batch"]:
+        """The density at real points, infinite at an atom, whose mass ``atoms`` reports.
 
-        For a law given by a sample choose ``eta`` above the spacing of the sample (2 / n and more).
+        Args:
+            x: real points.
+            eta: read the smoothed density at this height above the axis instead, atoms included: for a law given by a
+                sample, above the spacing of the sample (2 / n and more). By default the density is read 1e-9 above
+                the axis, without what known atoms elsewhere add there; the error is of that order away from edges.
         """
         points = as_float64(x, "x")
-        return self.stieltjes(torch.complex(points, torch.full_like(points, eta))).imag / -math.pi
+        height = ETA if eta is None else require_positive(eta, "eta")
+        smoothed = self.stieltjes(torch.complex(points, torch.full_like(points, height))).imag / -math.pi
+        if eta is not None:
+            return smoothed
+        for place, mass in zip(*(part.tolist() for part in leading_atoms(self)), strict=True):
+            if mass > 0:
+                peak = mass * height / (math.pi * ((points - place).square() + height**2))
+                # rounding of a peak must not leave a negative density beside it
+                rest = torch.where(peak > 1e-3 * smoothed, (smoothed - peak).clamp_min(0.0), smoothed - peak)
+                smoothed = torch.where(points == place, torch.inf, rest)
+        return smoothed
 
     @not_a_formula("a contour integral of stieltjes")
     def moments(self, order: int) -> Float[Tensor, " order"]:
@@ -240,6 +262,11 @@ def _decreasing_root(function: Callable[[Tensor], Tensor], reach: Tensor, near: 
     exists = ~(function(low.exp()) < 0) & (function(high.exp()) <= 0)
     root = root_of_decreasing(lambda logarithm: function(logarithm.exp()), low, high).exp()
     return torch.where(exists, root, torch.nan)
+
+
+def require_law(law: object, name: str) -> None:
+    """Refuse what is no law."""
+    require_kind(law, name, AbstractLaw, "a law, such as Semicircle or MarchenkoPastur")
 
 
 def require_positive_law(law: AbstractLaw, name: str) -> None:
