@@ -6,7 +6,7 @@ import pytest
 
 import short_experiments
 from separatrix.core.errors import InvalidInput
-from separatrix.lab import Cell, Claim, load
+from separatrix.lab import Cell, Claim, Summary, load
 from short_experiments import SHORT, make
 
 
@@ -82,3 +82,25 @@ def test_an_entry_with_an_unknown_name_gets_the_nearest() -> None:
 def test_cell_arguments_are_plain_finite_values(value: object) -> None:
     with pytest.raises(InvalidInput, match="cell's arguments must be finite"):
         _ = Cell("short", 1, {"x": value}, 0, "m:short").key
+
+
+class Counted(Summary):
+    n_cells: int
+
+
+def count_cells(results: object) -> Counted:
+    return Counted(n_cells=0)
+
+
+def no_summary(results: object) -> int:
+    return 0
+
+
+def test_the_class_of_the_summary_is_the_one_that_summarise_is_annotated_to_return() -> None:
+    assert dataclasses.replace(SHORT, summarise=count_cells, summary=None).summary is Counted
+    assert dataclasses.replace(SHORT, summarise=lambda results: Summary(), summary=None).summary is Summary
+    assert (
+        dataclasses.replace(SHORT, summarise=lambda results: count_cells(results), summary=Counted).summary is Counted
+    )
+    with pytest.raises(InvalidInput, match="'short' must return a Summary; its annotation is 'int'"):
+        dataclasses.replace(SHORT, summarise=no_summary, summary=None)
