@@ -196,7 +196,6 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-example2-multistable",

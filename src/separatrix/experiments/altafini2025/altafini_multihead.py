@@ -125,7 +125,6 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-multihead-consensus",

@@ -147,7 +147,6 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-lemma11-polygonal",

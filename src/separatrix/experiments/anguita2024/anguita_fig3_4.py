@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, judge
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
-
-from .accuracy import (
-    MEASURES,
-    SMALL,
-    Settings,
-    draw_against,
-    expand,
-    logspace,
-    measure,
-    rising,
-    rows_of,
-    sizes_of,
-    summarise,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .accuracy import MEASURES, SMALL, Settings, logspace, measure, rising, rows_of, sizes_of, sweep
 
 
 def run(cell: Cell) -> Payload:
@@ -64,25 +46,15 @@ def judge_size(summary: Summary) -> Judgement:
     return judge("at every learning rate up to 3e-3 the deviation rises with the size", rows)
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
-    """The deviation against the learning rate, a curve per size."""
-    return {"fig3-4": draw_against(summary, "lr", "learning rate")}
-
-
-EXPERIMENT = Experiment(
-    name="anguita-fig3-4",
-    title="Exact loss against descent over the learning rate",
-    document="anguita2024",
-    place="Figure 3.4",
-    version=1,
+EXPERIMENT = sweep(
+    "3.4",
+    "Exact loss against descent over the learning rate",
     scales={
         "smoke": Settings(lrs=(1e-4, 1e-3, 1e-2), balances=(3.0,), **SMALL),
         "laptop": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), n_trials=20),
         "paper": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), stride=1),
     },
-    expand=expand,
     run=run,
-    summarise=summarise,
     claims=(
         Claim(
             id="anguita2024-fig3.4-small",
@@ -106,5 +78,6 @@ EXPERIMENT = Experiment(
             judge=judge_size,
         ),
     ),
-    draw=draw,
+    axis="lr",
+    axis_label="learning rate",
 )

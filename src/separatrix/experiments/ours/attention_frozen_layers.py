@@ -250,7 +250,6 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    summary=Measured,
     draw=draw,
     data=(DATA,),
     claims=(

@@ -7,18 +7,18 @@ rows of measured and expected numbers, each with its tolerance.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.labelled import Labelled
 from separatrix.core.names import suggest_options
 
 from .scales import require_scale
 
 
-class Verdict(enum.Enum):
+class Verdict(Labelled):
     """What the measurement says of a claim."""
 
     CONFIRMED = "confirmed"
@@ -27,11 +27,6 @@ class Verdict(enum.Enum):
     REFUTED = "refuted"
     UNDECIDED = "undecided"
     NOT_RUN = "not run at this scale"
-
-    @property
-    def label(self) -> str:
-        """As shown to people."""
-        return self.value
 
 
 @final
