@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -58,6 +59,17 @@ def checked() -> set[str]:
 def seed(request: pytest.FixtureRequest) -> int:
     """The seed of this run of the tests: 0 unless ``--seed`` or SEPARATRIX_TEST_SEED says otherwise."""
     return int(request.config.getoption("seed"))
+
+
+@pytest.fixture
+def formulas_put_back() -> Iterator[None]:
+    """A test that registers closed forms does not leave them to the others."""
+    from separatrix.core import FORMULAS  # not before the checks of shapes are installed
+
+    before = dict(FORMULAS)
+    yield
+    FORMULAS.clear()
+    FORMULAS.update(before)
 
 
 @pytest.fixture

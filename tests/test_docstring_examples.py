@@ -7,13 +7,11 @@ import importlib
 import math
 import pkgutil
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import separatrix
-from separatrix.core import FORMULAS
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w])")
@@ -50,13 +48,7 @@ def examples() -> list[doctest.DocTest]:
 EXAMPLES = examples()
 
 
-@pytest.fixture(autouse=True)
-def registry_is_put_back() -> Iterator[None]:
-    """An example that registers a closed form must not leave it to the other tests."""
-    before = dict(FORMULAS)
-    yield
-    FORMULAS.clear()
-    FORMULAS.update(before)
+pytestmark = pytest.mark.usefixtures("formulas_put_back")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name.removeprefix("separatrix."))

@@ -1,19 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from separatrix.core import FORMULAS, InvalidInput, formula, not_a_formula
 from separatrix.core.formula import NOT_FORMULAS, find_by_name
 
-
-@pytest.fixture(autouse=True)
-def registry_is_put_back() -> Iterator[None]:
-    before = dict(FORMULAS)
-    yield
-    FORMULAS.clear()
-    FORMULAS.update(before)
+pytestmark = pytest.mark.usefixtures("formulas_put_back")
 
 
 def test_formula_is_registered_with_source_erratum_and_first_line() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import short_experiments
 from separatrix.core.errors import InvalidInput
-from separatrix.lab import Cell, Claim, load
+from separatrix.lab import Cell, Claim, Summary, load
 from short_experiments import SHORT, make
 
 
@@ -102,3 +102,25 @@ def test_cells_that_cannot_be_run_are_refused(expanded: Any, words: str) -> None
     experiment = make("short", expand=lambda settings: expanded)
     with pytest.raises(InvalidInput, match=words):
         experiment.cells(experiment.params("smoke"))
+
+
+class Counted(Summary):
+    n_cells: int
+
+
+def count_cells(results: object) -> Counted:
+    return Counted(n_cells=0)
+
+
+def no_summary(results: object) -> int:
+    return 0
+
+
+def test_the_class_of_the_summary_is_the_one_that_summarise_is_annotated_to_return() -> None:
+    assert dataclasses.replace(SHORT, summarise=count_cells, summary=None).summary is Counted
+    assert dataclasses.replace(SHORT, summarise=lambda results: Summary(), summary=None).summary is Summary
+    assert (
+        dataclasses.replace(SHORT, summarise=lambda results: count_cells(results), summary=Counted).summary is Counted
+    )
+    with pytest.raises(InvalidInput, match="'short' must return a Summary; its annotation is 'int'"):
+        dataclasses.replace(SHORT, summarise=no_summary, summary=None)

@@ -69,14 +69,15 @@ def test_exact_backward_agrees_with_the_iterative_one(cell: TanhCell, x: Tensor)
         gradients(DEQ(cell, backward=Exact(largest=3)), cell, x)
 
 
-def test_single_precision_gradient_is_within_3e_4_of_the_dense_solve(generator: torch.Generator) -> None:
+def test_a_gradient_in_single_precision_is_as_exact_as_its_two_solves(generator: torch.Generator) -> None:
     cell = TanhCell(64, ensemble="gaussian", weight_var=0.8, generator=generator)
     x = torch.randn(16, 64, generator=generator)
     rough = gradients(DEQ(cell, solver=Anderson(tol=1e-4), backward=Implicit(solver=Anderson(tol=1e-4))), cell, x)
     solver = Anderson(tol=1e-12, max_steps=300)
     exact = gradients(DEQ(cell.double(), solver=solver, backward=Exact()), cell, x.double())
     for a, b in zip(rough, exact, strict=True):
-        assert float((a - b).norm() / b.norm()) <= 3e-4
+        # residuals of 1e-4 forward and back, over 1 - r with the radius r of the Jacobian near 0.6
+        assert float((a - b).norm() / b.norm()) <= 5e-4
 
 
 def test_approximate_backwards_approach_the_implicit_one(cell: TanhCell, x: Tensor) -> None:

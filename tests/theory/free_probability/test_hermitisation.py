@@ -78,7 +78,9 @@ def test_a_dense_block_has_no_symmetric_matrix_effect(block: DenseBlock, generat
     up, down = block.sample(300, 0.8, generator=generator)
     slopes = torch.rand(up.shape[0], generator=generator, dtype=torch.float64)
     moduli = torch.linalg.eigvals(down @ (slopes[:, None] * up)).abs()
-    assert float(moduli.max()) == pytest.approx(0.8 * math.sqrt(1 / 3), rel=0.1)
+    radius = 0.8 * float(slopes.square().mean().sqrt())
+    assert float((moduli > 1.1 * radius).double().mean()) < 0.02  # single values stray, by a fifth at this width
+    assert float(moduli.max()) == pytest.approx(radius, rel=0.3)
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 from typing import final
 
 import torch
 
+from separatrix.core.labelled import Labelled
 from separatrix.core.names import resolve, suggest_options
 
 
-class Keeps(enum.Enum):
+class Keeps(Labelled):
     """How well an optimiser keeps what gradient flow conserves."""
 
     TO_SECOND_ORDER = "kept up to lr^2 per step"
     TO_FIRST_ORDER = "kept only to first order in lr"
     DECAYS = "decays with the weight decay"
     NOT_KEPT = "not kept at any lr"
-
-    @property
-    def label(self) -> str:
-        """As shown to people."""
-        return self.value
 
 
 @final

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import final
+from typing import TypeAlias, final
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,12 @@ from torch import Tensor
 
 from separatrix.core import NotConverged, resolve
 from separatrix.core.names import suggest_options
+
+Weights: TypeAlias = Float[Tensor, "*batch n n"]
+Change: TypeAlias = Float[Tensor, "*batch2 n n"]
+Sizes: TypeAlias = Float[Tensor, "*batch3 n"]
+Answer: TypeAlias = Float[Tensor, "*batch4 n n"]
+"""Batches may differ: each is broadcast with the others."""
 
 SINKHORN_TOLERANCE = 1e-10
 SINKHORN_STEPS = 20_000
@@ -32,18 +38,11 @@ class AbstractNormalisation(abc.ABC):
     follows_logits: bool = True
 
     @abc.abstractmethod
-    def weights(
-        self, logits: Float[Tensor, "*batch n n"], log_sizes: Float[Tensor, "*batch2 n"] | None
-    ) -> Float[Tensor, "*batch3 n n"]:
+    def weights(self, logits: Weights, log_sizes: Sizes | None) -> Answer:
         """Attention weights; rows sum to one over columns that stand for ``exp(log_sizes)`` tokens each."""
 
     @abc.abstractmethod
-    def tangent(
-        self,
-        attention: Float[Tensor, "*batch n n"],
-        dlogits: Float[Tensor, "*batch2 n n"],
-        log_sizes: Float[Tensor, "*batch3 n"] | None,
-    ) -> Float[Tensor, "*batch4 n n"]:
+    def tangent(self, attention: Weights, dlogits: Change, log_sizes: Sizes | None) -> Answer:
         """Change of the weights when the logits change by ``dlogits``."""
 
 
@@ -53,18 +52,11 @@ class AbstractNormalisation(abc.ABC):
 class Softmax(AbstractNormalisation):
     """Each row a softmax of its logits."""
 
-    def weights(
-        self, logits: Float[Tensor, "*batch n n"], log_sizes: Float[Tensor, "*batch2 n"] | None
-    ) -> Float[Tensor, "*batch3 n n"]:
+    def weights(self, logits: Weights, log_sizes: Sizes | None) -> Answer:
         """Row softmax, with the row maximum subtracted first."""
         return torch.softmax(_with_sizes(logits, log_sizes), dim=-1)
 
-    def tangent(
-        self,
-        attention: Float[Tensor, "*batch n n"],
-        dlogits: Float[Tensor, "*batch2 n n"],
-        log_sizes: Float[Tensor, "*batch3 n"] | None,
-    ) -> Float[Tensor, "*batch4 n n"]:
+    def tangent(self, attention: Weights, dlogits: Change, log_sizes: Sizes | None) -> Answer:
         """A (dz - row mean of dz under A)."""
         weighted = attention * dlogits
         return weighted - attention * weighted.sum(dim=-1, keepdim=True)
@@ -78,19 +70,12 @@ class Uniform(AbstractNormalisation):
 
     follows_logits: bool = False
 
-    def weights(
-        self, logits: Float[Tensor, "*batch n n"], log_sizes: Float[Tensor, "*batch2 n"] | None
-    ) -> Float[Tensor, "*batch3 n n"]:
+    def weights(self, logits: Weights, log_sizes: Sizes | None) -> Answer:
         """Weights in proportion to the sizes of the visible clusters."""
         visible = torch.where(torch.isneginf(logits), logits, torch.zeros_like(logits))
         return torch.softmax(_with_sizes(visible, log_sizes), dim=-1)
 
-    def tangent(
-        self,
-        attention: Float[Tensor, "*batch n n"],
-        dlogits: Float[Tensor, "*batch2 n n"],
-        log_sizes: Float[Tensor, "*batch3 n"] | None,
-    ) -> Float[Tensor, "*batch4 n n"]:
+    def tangent(self, attention: Weights, dlogits: Change, log_sizes: Sizes | None) -> Answer:
         """Zero."""
         return torch.zeros_like(attention * dlogits)
 
@@ -107,9 +92,7 @@ class Sinkhorn(AbstractNormalisation):
 
     tol: float = SINKHORN_TOLERANCE
 
-    def weights(
-        self, logits: Float[Tensor, "*batch n n"], log_sizes: Float[Tensor, "*batch2 n"] | None
-    ) -> Float[Tensor, "*batch3 n n"]:
+    def weights(self, logits: Weights, log_sizes: Sizes | None) -> Answer:
         """Alternate row and column normalisation in the log domain; each element of the batch stops on its own."""
         logits = _with_sizes(logits, log_sizes)
         mass = torch.zeros_like(logits[..., 0]) if log_sizes is None else log_sizes.expand(logits.shape[:-1])
@@ -128,12 +111,7 @@ class Sinkhorn(AbstractNormalisation):
             f"{SINKHORN_STEPS} sweeps. A doubly stochastic matrix may not exist under this mask; otherwise lower beta."
         )
 
-    def tangent(
-        self,
-        attention: Float[Tensor, "*batch n n"],
-        dlogits: Float[Tensor, "*batch2 n n"],
-        log_sizes: Float[Tensor, "*batch3 n"] | None,
-    ) -> Float[Tensor, "*batch4 n n"]:
+    def tangent(self, attention: Weights, dlogits: Change, log_sizes: Sizes | None) -> Answer:
         """Implicit derivative: the row and column scalings respond so that both sums stay fixed."""
         A = attention
         s = torch.ones_like(A[..., 0]) if log_sizes is None else log_sizes.exp().expand(A.shape[:-1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge, misprint, with_entry
 
-from .statements import PAPER, SMOKE, Settings, draw_instances, statement_cells, two_groups
+from .statements import Settings, draw_instances, statement_cells, two_groups
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -313,7 +313,11 @@ EXPERIMENT = Experiment(
     document="altafini2025",
     place="Lemmas 1, 2, 3, 6 and 8, Remarks 2, 5 and 6",
     version=1,
-    scales={"smoke": Settings(**SMOKE), "laptop": Settings(seeds=(0, 1, 2)), "paper": Settings(**PAPER)},
+    scales={
+        "smoke": Settings(n_instances=4),
+        "laptop": Settings(seeds=(0, 1, 2)),
+        "paper": Settings(n_instances=50, seeds=(0, 1, 2)),
+    },
     expand=expand,
     run=run,
     summarise=summarise,

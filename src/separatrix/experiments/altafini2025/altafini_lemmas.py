@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, condition, judge, with_entry
+from separatrix.lab import Cell, Judgement, Payload, Row, condition, judge, with_entry
 
-from .statements import PAPER, SMOKE, Measured, Settings, draw_instances, statement_cells, summarise, two_groups
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per statement and seed."""
-    return statement_cells(settings, _MEASURES)
+from .statements import Measured, draw_instances, statement, statements_experiment, two_groups
 
 
 def run(cell: Cell) -> Payload:
@@ -179,54 +174,43 @@ def judge_lemma11(summary: Measured) -> Judgement:
     )
 
 
-_MEASURED = "dense Jacobians and states at random instances"
-
-EXPERIMENT = Experiment(
+EXPERIMENT = statements_experiment(
     name="altafini-lemmas",
     title="Eigenvalues at consensus, bipartite and polygonal equilibria as the lemmas list them",
-    document="altafini2025",
     place="Lemmas 4, 9, 10 and 11",
-    version=1,
-    scales={"smoke": Settings(**SMOKE), "laptop": Settings(), "paper": Settings(**PAPER)},
-    expand=expand,
+    parts=_MEASURES,
     run=run,
-    summarise=summarise,
-    summary=Measured,
     claims=(
-        Claim(
+        statement(
             id="altafini2025-lemma4",
             place="Lemma 4",
             statement="Bipartite consensus of the multiagent Oja flow is unstable; consensus has the stated list.",
-            measures=_MEASURED,
             test="list to 1e-9; positive abscissas",
             judge=judge_lemma4,
             counterfeit=with_entry("parts", "lemma 4", unequal_groups=-0.1),
             erratum="altafini2025-E4",
         ),
-        Claim(
+        statement(
             id="altafini2025-lemma9",
             place="Lemma 9",
             statement="Eigenvalues at consensus of the attention flow.",
-            measures=_MEASURED,
             test="1e-9",
             judge=judge_lists("lemma 9"),
             counterfeit=with_entry("parts", "lemma 9", tangent=0.1),
         ),
-        Claim(
+        statement(
             id="altafini2025-lemma10",
             place="Lemma 10",
             statement="Eigenvalues at bipartite consensus of the attention flow.",
-            measures=_MEASURED,
             test="1e-9",
             judge=judge_lists("lemma 10"),
             counterfeit=with_entry("parts", "lemma 10", tangent=0.1),
             erratum="altafini2025-E6",
         ),
-        Claim(
+        statement(
             id="altafini2025-lemma11",
             place="Lemma 11",
             statement="Polygonal equilibria of the attention flow are unstable.",
-            measures=_MEASURED,
             test="positive abscissa at every point; a pair does not return to antipodes",
             judge=judge_lemma11,
             counterfeit=with_entry("parts", "lemma 11", unstable=0),

@@ -160,7 +160,6 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    summary=Measured,
     claims=(
         Claim(
             id="altafini2025-lemma11-polygonal",

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import (
-    Cell,
-    Claim,
-    Experiment,
-    Judgement,
-    Payload,
-    Row,
-    condition,
-    instead,
-    judge,
-    misprint,
-    with_entry,
-)
+from separatrix.lab import Cell, Judgement, Payload, Row, condition, instead, judge, misprint, with_entry
 
-from .statements import PAPER, SMOKE, Measured, Settings, draw_instances, statement_cells, summarise, two_groups
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per statement and seed."""
-    return statement_cells(settings, _MEASURES)
+from .statements import Measured, draw_instances, statement, statements_experiment, two_groups
 
 
 def run(cell: Cell) -> Payload:
@@ -195,56 +177,45 @@ def judge_proposition2(summary: Measured) -> Judgement:
     return judge(f"gaps {', '.join(f'{gap:.1e}' for gap in gaps)} at beta = 1e-2, 1e-4, 1e-6", rows)
 
 
-_MEASURED = "dense Jacobians and states at random instances"
-
-EXPERIMENT = Experiment(
+EXPERIMENT = statements_experiment(
     name="altafini-propositions",
     title="Lyapunov function of the Oja flow, ranks of attention, and the limit of small beta",
-    document="altafini2025",
     place="Lemmas 5 and 7; Propositions 1 and 2",
-    version=1,
-    scales={"smoke": Settings(**SMOKE), "laptop": Settings(), "paper": Settings(**PAPER)},
-    expand=expand,
+    parts=_MEASURES,
     run=run,
-    summarise=summarise,
-    summary=Measured,
     claims=(
-        Claim(
+        statement(
             id="altafini2025-lemma5",
             place="Lemma 5",
             statement="W is a Lyapunov function of the multiagent Oja flow.",
-            measures=_MEASURED,
             test="rate never positive",
             judge=judge_lemma5,
             counterfeit=with_entry("parts", "lemma 5", largest_rate=0.1),
             erratum="altafini2025-E7",
         ),
-        Claim(
+        statement(
             id="altafini2025-lemma7",
             place="Lemma 7",
             statement="Attention has rank 1, 2 and m at consensus, bipartite and m-clustering states.",
-            measures=_MEASURED,
             test="numerical rank",
             judge=judge_lemma7,
             counterfeit=with_entry("parts", "lemma 7", ranks_at_bipartite=[1]),
             erratum="altafini2025-E11",
         ),
-        Claim(
+        statement(
             id="altafini2025-proposition1",
             place="Proposition 1",
             statement="Clustering equilibria exist iff a scaled matrix is singular.",
-            measures=_MEASURED,
             test="singular only at equilibria",
             judge=judge_proposition1,
             counterfeit=with_entry("parts", "proposition 1", slowest_state=0.0),
             genuine=with_entry("parts", "proposition 1", largest_singular_value_of_the_last=0.1),
             erratum="altafini2025-E9",
         ),
-        Claim(
+        statement(
             id="altafini2025-proposition2",
             place="Proposition 2",
             statement="For beta to zero the flow becomes the multiagent Oja flow.",
-            measures=_MEASURED,
             test="gap proportional to beta",
             judge=judge_proposition2,
             counterfeit=with_entry("parts", "proposition 2", gaps=[0.04, 0.03, 0.02]),

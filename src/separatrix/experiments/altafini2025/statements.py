@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Params, Payload, Summary
 
 if TYPE_CHECKING:
     from separatrix.matrices import AttentionInstance
 
-SMOKE: dict[str, Any] = {"n_instances": 6}
-PAPER: dict[str, Any] = {"n_instances": 50, "seeds": (0, 1)}
+statement = functools.partial(Claim, measures="dense Jacobians and states at random instances")
+"""A claim about one statement."""
 
 
 class Settings(Params):
@@ -33,6 +34,34 @@ def statement_cells(settings: Settings, parts: Iterable[str]) -> Iterable[Mappin
     for seed in settings.seeds:
         for part in parts:
             yield {"part": part, "seed": seed, "dim": settings.dim, "n_instances": settings.n_instances}
+
+
+def statements_experiment(
+    *,
+    name: str,
+    title: str,
+    place: str,
+    parts: Iterable[str],
+    run: Callable[[Cell], Payload],
+    claims: tuple[Claim, ...],
+) -> Experiment:
+    """The experiment whose cells are statements; ``run`` stands in the module that is to be found by its name."""
+    return Experiment(
+        name=name,
+        title=title,
+        document="altafini2025",
+        place=place,
+        version=1,
+        scales={
+            "smoke": Settings(n_instances=6),
+            "laptop": Settings(),
+            "paper": Settings(n_instances=50, seeds=(0, 1)),
+        },
+        expand=functools.partial(statement_cells, parts=tuple(parts)),
+        run=run,
+        summarise=summarise,
+        claims=claims,
+    )
 
 
 def draw_instances(cell: Cell, experiment: str) -> AttentionInstance:

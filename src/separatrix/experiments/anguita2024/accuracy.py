@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Params, Payload, Row, Summary, Table
+from separatrix.lab import Cell, Claim, Experiment, Params, Payload, Row, Summary, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +30,33 @@ class Settings(Params):
     steps: int = 200
     stride: int = 5
     scale: float = 1.0
+
+
+def sweep(
+    figure: str,
+    title: str,
+    *,
+    scales: Mapping[Any, Settings],
+    run: Callable[[Cell], Payload],
+    claims: tuple[Claim, ...],
+    axis: str,
+    axis_label: str,
+) -> Experiment:
+    """The experiment of one figure, ``"3.4"``, which draws the deviation over the setting ``axis``."""
+    name = f"fig{figure.replace('.', '-')}"
+    return Experiment(
+        name=f"anguita-{name}",
+        title=title,
+        document="anguita2024",
+        place=f"Figure {figure}",
+        version=1,
+        scales=scales,
+        expand=expand,
+        run=run,
+        summarise=summarise,
+        claims=claims,
+        draw=lambda summary: {name: draw_against(summary, axis, axis_label)},
+    )
 
 
 def logspace(low: float, high: float, count: int) -> tuple[float, ...]:

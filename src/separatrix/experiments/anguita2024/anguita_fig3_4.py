@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, condition, judge, with_column
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, condition, judge, with_column
-
-from .accuracy import (
-    MEASURES,
-    SMALL,
-    Settings,
-    draw_against,
-    expand,
-    logspace,
-    measure,
-    rising,
-    rows_of,
-    sizes_of,
-    summarise,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .accuracy import MEASURES, SMALL, Settings, logspace, measure, rising, rows_of, sizes_of, sweep
 
 
 def run(cell: Cell) -> Payload:
@@ -68,25 +50,15 @@ def judge_size(summary: Summary) -> Judgement:
     return judge(evidence, rows, condition("for learning rates up to 3e-3", low))
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
-    """The deviation against the learning rate, a curve per size."""
-    return {"fig3-4": draw_against(summary, "lr", "learning rate")}
-
-
-EXPERIMENT = Experiment(
-    name="anguita-fig3-4",
-    title="Exact loss against descent over the learning rate",
-    document="anguita2024",
-    place="Figure 3.4",
-    version=1,
+EXPERIMENT = sweep(
+    "3.4",
+    "Exact loss against descent over the learning rate",
     scales={
         "smoke": Settings(lrs=(1e-4, 1e-3, 1e-2), balances=(3.0,), **SMALL),
         "laptop": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), n_trials=20),
         "paper": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), stride=1),
     },
-    expand=expand,
     run=run,
-    summarise=summarise,
     claims=(
         Claim(
             id="anguita2024-fig3.4-small",
@@ -113,5 +85,6 @@ EXPERIMENT = Experiment(
             counterfeit=with_column("deviation", "deviation", lambda row: 1 / row["size"]),
         ),
     ),
-    draw=draw,
+    axis="lr",
+    axis_label="learning rate",
 )

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, judge, with_column
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge, with_column
-
-from .accuracy import (
-    MEASURES,
-    SMALL,
-    Settings,
-    draw_against,
-    expand,
-    logspace,
-    measure,
-    rows_of,
-    sizes_of,
-    summarise,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .accuracy import MEASURES, SMALL, Settings, logspace, measure, rows_of, sizes_of, sweep
 
 
 def run(cell: Cell) -> Payload:
@@ -44,25 +27,15 @@ def judge_balance(summary: Summary) -> Judgement:
     return judge(f"the deviation at the largest balance is at least {least:.3g} times that at the smallest", rows)
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
-    """The deviation against the balance, a curve per size."""
-    return {"fig3-5": draw_against(summary, "balance", "balance")}
-
-
-EXPERIMENT = Experiment(
-    name="anguita-fig3-5",
-    title="Exact loss against descent over the balance",
-    document="anguita2024",
-    place="Figure 3.5",
-    version=1,
+EXPERIMENT = sweep(
+    "3.5",
+    "Exact loss against descent over the balance",
     scales={
         "smoke": Settings(lrs=(1e-4,), balances=(0.01, 1.0, 100.0), **SMALL),
         "laptop": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100.0, 20), n_trials=20),
         "paper": Settings(sizes=(3, 5, 10, 20), lrs=(1e-4,), balances=logspace(0.01, 100.0, 20), stride=1),
     },
-    expand=expand,
     run=run,
-    summarise=summarise,
     claims=(
         Claim(
             id="anguita2024-fig3.5",
@@ -73,5 +46,6 @@ EXPERIMENT = Experiment(
             counterfeit=with_column("deviation", "deviation", 0.01),
         ),
     ),
-    draw=draw,
+    axis="balance",
+    axis_label="balance",
 )

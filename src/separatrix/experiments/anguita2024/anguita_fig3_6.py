@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge, with_column
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, judge, with_column
 
-from .accuracy import (
-    MEASURES,
-    SMALL,
-    Settings,
-    draw_against,
-    expand,
-    measure,
-    rows_of,
-    sizes_of,
-    summarise,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .accuracy import MEASURES, SMALL, Settings, measure, rows_of, sizes_of, sweep
 
 BALANCES = tuple(50.0 + 150.0 * index / 9 for index in range(10))
 SWEEP: dict[str, Any] = {
@@ -46,25 +32,15 @@ def judge_constant(summary: Summary) -> Judgement:
     return judge(f"with lr * balance fixed the largest deviation is at most {most:.2f} times the smallest", rows)
 
 
-def draw(summary: Summary) -> Mapping[str, Figure]:
-    """The deviation against the balance, a curve per size."""
-    return {"fig3-6": draw_against(summary, "balance", "balance (learning rate 0.01 / balance)")}
-
-
-EXPERIMENT = Experiment(
-    name="anguita-fig3-6",
-    title="Exact loss against descent at a fixed product of learning rate and balance",
-    document="anguita2024",
-    place="Figure 3.6",
-    version=1,
+EXPERIMENT = sweep(
+    "3.6",
+    "Exact loss against descent at a fixed product of learning rate and balance",
     scales={
         "smoke": Settings(lrs=(2e-4, 1e-4, 5e-5), balances=(50.0, 100.0, 200.0), paired=True, **SMALL),
         "laptop": Settings(**SWEEP, n_trials=20),
         "paper": Settings(**SWEEP, stride=1),
     },
-    expand=expand,
     run=run,
-    summarise=summarise,
     claims=(
         Claim(
             id="anguita2024-fig3.6",
@@ -75,5 +51,6 @@ EXPERIMENT = Experiment(
             counterfeit=with_column("deviation", "deviation", lambda row: row["deviation"] * row["balance"]),
         ),
     ),
-    draw=draw,
+    axis="balance",
+    axis_label="balance (learning rate 0.01 / balance)",
 )

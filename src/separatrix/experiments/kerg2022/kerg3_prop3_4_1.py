@@ -277,7 +277,6 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    summary=Measured,
     claims=(
         Claim(
             id="kerg2022-ch3-prop3-4-1",

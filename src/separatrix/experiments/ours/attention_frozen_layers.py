@@ -266,7 +266,6 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    summary=Measured,
     draw=draw,
     data=(DATA,),
     claims=(

@@ -8,18 +8,18 @@ agrees, disagrees, or cannot tell.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.labelled import Labelled
 from separatrix.core.names import suggest_options
 
 from .scales import require_scale
 
 
-class Verdict(enum.Enum):
+class Verdict(Labelled):
     """What the measurement says of a claim."""
 
     CONFIRMED = "confirmed"
@@ -31,11 +31,6 @@ class Verdict(enum.Enum):
     """The statement as meant is false, whatever may be true instead."""
     UNDECIDED = "undecided"
     NOT_RUN = "not run at this scale"
-
-    @property
-    def label(self) -> str:
-        """As shown to people."""
-        return self.value
 
 
 _FOLLOWS: Any = object()

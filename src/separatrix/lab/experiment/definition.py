@@ -10,6 +10,7 @@ The dialect: a module has ``Settings(Params)``, the functions ``expand``, ``run`
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -58,7 +59,8 @@ class Experiment:
         run: a cell to its payload; pure, deterministic, no printing, no files. The module in which it stands is that
             of the experiment.
         summarise: all payloads with their cells, in the order of ``expand``, to the summary.
-        summary: the class of that summary, which reads it back from a published file.
+        summary: the class of that summary, which reads it back from a published file; the one that ``summarise`` is
+            annotated to return if not given.
         claims: statements judged from the summary; each takes over document and place unless it names its own.
         draw: the summary to named figures, or ``None``.
         data: names of the data sets it reads, whose digests go into each record.
@@ -73,7 +75,7 @@ class Experiment:
     expand: Callable[[Any], Iterable[Mapping[str, Any]]]
     run: Callable[[Cell], Payload]
     summarise: Callable[[Sequence[tuple[Cell, Payload]]], Summary]
-    summary: type[Summary] = Summary
+    summary: type[Summary] = None  # type: ignore[assignment]
     claims: tuple[Claim, ...] = ()
     draw: Callable[[Any], Mapping[str, Figure]] | None = None
     data: tuple[str, ...] = ()
@@ -81,6 +83,8 @@ class Experiment:
     def __post_init__(self) -> None:
         if set(self.scales) != set(SCALES):
             raise InvalidInput(f"scales of experiment {self.name!r} must be {SCALES}; got {tuple(self.scales)}.")
+        if self.summary is None:
+            object.__setattr__(self, "summary", _returned(self.summarise, self.name))
         claims = tuple(claim.within(self.document, self.place) for claim in self.claims)
         object.__setattr__(self, "claims", claims)
         repeated = {claim.id for claim in claims if sum(other.id == claim.id for other in claims) > 1}
@@ -180,3 +184,13 @@ def load(entry: str) -> Experiment:
 
 def _listed(value: Any) -> Any:
     return [_listed(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _returned(summarise: Callable[..., Summary], name: str) -> type[Summary]:
+    """The class of summary that a function is annotated to return; the plain one if it is not annotated."""
+    function = inspect.unwrap(summarise)
+    given = getattr(function, "__annotations__", {}).get("return", Summary)
+    found = getattr(function, "__globals__", {}).get(given) if isinstance(given, str) else given
+    if not (isinstance(found, type) and issubclass(found, Summary)):
+        raise InvalidInput(f"summarise of experiment {name!r} must return a Summary; its annotation is {given!r}.")
+    return found

@@ -85,8 +85,6 @@ class _Image(NamedTuple):
 Crossing: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """The partner's point, and its derivatives in the self-energy and in z."""
 
-Reading: TypeAlias = Callable[["_Chart", Tensor, Tensor], Tensor]
-
 
 @dataclasses.dataclass(frozen=True)
 class _Chart:
@@ -130,29 +128,31 @@ class _Subordinated(AbstractLaw):
     @formula("separatrix", "Stieltjes transform of free sums and products")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """G(z) by subordination; NaN where the solve failed."""
-        return self._read(z, lambda chart, upper, point: self._value(upper, point, chart.own.local(point)))
+        return self._with_slope(z)[0]
 
     def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """G'(z), from differentiating the fixed point."""
+        return self._with_slope(z)[1]
 
-        def derivative(chart: _Chart, upper: Tensor, point: Tensor) -> Tensor:
-            image = chart(upper, point)
-            return self._derivative(upper, point, chart.own.local(point), image.drift / (1 - image.slope))
-
-        return self._read(z, derivative)
-
-    def _read(self, z: Tensor, reading: Reading) -> Tensor:
-        """A function of the upper half-plane, continued to the lower by G(conj z) = conj G(z)."""
+    def _with_slope(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """G and G' from one solve in the upper half-plane, continued to the lower by G(conj z) = conj G(z)."""
         upper = torch.complex(z.real, z.imag.abs().clamp_min(1e-12))
         first, second = self._charts()
         point, reached = _descend(first, upper, _RUNAWAY)
-        value = torch.where(reached, reading(first, upper, point), torch.nan)
+        both = torch.where(reached, self._reading(first, upper, point), torch.nan)
         again = ~reached
         if bool(again.any()):
             rest = upper[again]
             point, reached = _descend(second, rest, torch.inf)
-            value[again] = torch.where(reached, reading(second, rest, point), value[again])
-        return torch.where(z.imag < 0, value.conj(), value)
+            both[:, again] = torch.where(reached, self._reading(second, rest, point), both[:, again])
+        value, slope = torch.where(z.imag < 0, both.conj(), both)
+        return value, slope
+
+    def _reading(self, chart: _Chart, z: Tensor, point: Tensor) -> Tensor:
+        """G(z) and G'(z), stacked, at the fixed point of a chart."""
+        image, local = chart(z, point), chart.own.local(point)
+        moved = image.drift / (1 - image.slope)
+        return torch.stack([self._value(z, point, local), self._derivative(z, point, local, moved)])
 
 
 @final

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import functools
 import math
-from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -27,7 +26,7 @@ from separatrix.core import (
     require_positive,
 )
 
-from .search import root_of_decreasing
+from .search import distance_at_level
 
 _FAR = 1e2
 """Beyond this many times the support, eight moments give M to rounding."""
@@ -123,11 +122,11 @@ class AbstractLaw(abc.ABC):
         edge = torch.where(m > 0, torch.full_like(m, high), torch.full_like(m, low))
         side = torch.sign(m)
 
-        def excess(distance: Tensor) -> Tensor:
-            z = torch.complex(edge + side * distance, torch.zeros_like(distance))
-            return self.stieltjes(z).real.abs() - m.abs()
+        def transform(distance: Tensor) -> tuple[Tensor, Tensor]:
+            g, slope = self._with_slope(_on_axis(edge + side * distance))
+            return side * g.real, slope.real
 
-        return edge + side * _decreasing_root(excess, beyond, near=edge)
+        return edge + side * distance_at_level(transform, m.abs(), _next_to(edge), beyond)
 
     @not_a_formula("a search, where a law has no closed form")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
@@ -137,24 +136,14 @@ class AbstractLaw(abc.ABC):
         NaN where there is none. The second and third branch need a law on the positive half-line.
         """
         low, high = self.edges()
-        z = torch.full_like(y, torch.nan)
         right, left, below = y > 0, (y < 0) & (y > -1), y < -1
-        if bool(right.any()):
-            start = max(high, 0.0)
-            reach = (max(abs(low), abs(high)) + 1) * (1 + 1 / y.abs())
-            distance = _decreasing_root(
-                lambda d: self._moment_function(start + d) - y, reach, near=torch.full_like(y, start)
-            )
-            z = torch.where(right, start + distance, z)
-        if low >= 0 and bool(left.any()):
-            inverse = _decreasing_root(
-                lambda d: self._moment_function(-1 / d) - y, torch.full_like(y, 1e300), near=torch.zeros_like(y)
-            )
-            z = torch.where(left, -1 / inverse, z)
-        if low > 0 and bool(below.any()):
-            edge = torch.full_like(y, low)
-            distance = _decreasing_root(lambda d: y - self._moment_function(low - d), edge, near=edge)
-            z = torch.where(below, low - distance, z)
+        z = torch.full_like(y, torch.nan)
+        reach = (max(abs(low), abs(high)) + 1) * (1 + 1 / y[right].abs())
+        z[right] = self._with_moment(y[right], max(high, 0.0), 1.0, reach)
+        if low >= 0 < high:
+            z[left] = self._with_moment(y[left], 0.0, -1.0, high / y[left].abs())  # because |M(-d)| <= high / d
+        if low > 0:
+            z[below] = self._with_moment(y[below], low, -1.0, torch.full_like(y[below], low))
         return z
 
     @not_a_formula("the definition, from inverse_stieltjes")
@@ -201,8 +190,8 @@ class AbstractLaw(abc.ABC):
         self, z: Complex[Tensor, "*batch"]
     ) -> tuple[Complex[Tensor, "*batch"], Complex[Tensor, "*batch"]]:
         """M(z) = z G(z) - 1 = E[x / (z - x)] and its derivative, by the moments where the difference would cancel."""
-        g, far = self.stieltjes(z), self._is_far(z)
-        value, slope = z * g - 1, g + z * self.stieltjes_prime(z)
+        (g, g_slope), far = self._with_slope(z), self._is_far(z)
+        value, slope = z * g - 1, g + z * g_slope
         if bool(far.any()):
             far_value, far_slope = self._far_moments(torch.where(far, z, 1.0))
             value, slope = torch.where(far, far_value, value), torch.where(far, far_slope, slope)
@@ -211,7 +200,7 @@ class AbstractLaw(abc.ABC):
     @not_a_formula("stieltjes and its derivative, with what subordination needs of them")
     def local(self, z: Complex[Tensor, "*batch"]) -> Local:
         """G, G', the self-energy K = z - 1/G and K' at points off the support, without cancellation at large z."""
-        g, slope, far = self.stieltjes(z), self.stieltjes_prime(z), self._is_far(z)
+        (g, slope), far = self._with_slope(z), self._is_far(z)
         inverse = 1 / torch.where(g == 0, _TINY, g)
         energy, energy_slope = z - inverse, 1 + slope * inverse * inverse
         if bool(far.any()):
@@ -242,8 +231,20 @@ class AbstractLaw(abc.ABC):
             slope = (slope - degree * moments[degree - 1]) * inverse
         return value, slope * inverse
 
-    def _moment_function(self, z: Tensor) -> Tensor:
-        return self.moment_transform(torch.complex(z, torch.zeros_like(z)))[0].real
+    def _with_slope(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """G and G', where one solve can serve for both."""
+        return self.stieltjes(z), self.stieltjes_prime(z)
+
+    def _with_moment(self, y: Tensor, start: float, side: float, reach: Tensor) -> Tensor:
+        """The z right (1) or left (-1) of ``start`` and at most ``reach`` away with M(z) = y; NaN if there is none."""
+
+        def transform(distance: Tensor) -> tuple[Tensor, Tensor]:
+            value, slope = self.moment_transform(_on_axis(start + side * distance))
+            return side * value.real, slope.real
+
+        if y.numel() == 0:
+            return y
+        return start + side * distance_at_level(transform, y.abs(), _next_to(torch.full_like(y, start)), reach)
 
 
 def leading_atoms(law: AbstractLaw) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
@@ -253,15 +254,13 @@ def leading_atoms(law: AbstractLaw) -> tuple[Float[Tensor, " k"], Float[Tensor, 
     return values, torch.zeros_like(values).index_add(0, place, masses)
 
 
-def _decreasing_root(function: Callable[[Tensor], Tensor], reach: Tensor, near: Tensor) -> Tensor:
-    """The root in (0, reach] of a decreasing function of the distance from ``near``; NaN where the sign is wrong.
+def _on_axis(x: Tensor) -> Tensor:
+    return torch.complex(x, torch.zeros_like(x))
 
-    By bisection of the logarithm, from the smallest distance that changes ``near`` in float64.
-    """
-    low, high = (1e-15 * near.abs()).clamp_min(1e-300).log(), reach.log()
-    exists = ~(function(low.exp()) < 0) & (function(high.exp()) <= 0)
-    root = root_of_decreasing(lambda logarithm: function(logarithm.exp()), low, high).exp()
-    return torch.where(exists, root, torch.nan)
+
+def _next_to(edge: Tensor) -> Tensor:
+    """The smallest distance from a point that changes it in float64."""
+    return (1e-15 * edge.abs()).clamp_min(1e-300)
 
 
 def require_law(law: object, name: str) -> None:

@@ -6,6 +6,8 @@ printed form, and an invertible B, and loses digits where B is badly conditioned
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,15 +15,13 @@ from torch import Tensor
 from separatrix.core import OutsideTheory, formula
 from separatrix.matrices import require_pair
 
+Square: TypeAlias = Float[Tensor, "n n"]
+"""All matrices have one size."""
+
 
 @formula("anguita2024", "Theorem 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
 def equal_size_gram(
-    w1: Float[Tensor, "n n"],
-    w2: Float[Tensor, "n n"],
-    corr_yx: Float[Tensor, "n n"],
-    t: float,
-    balance: float,
-    tau: float = 1.0,
+    w1: Square, w2: Square, corr_yx: Square, t: float, balance: float, tau: float = 1.0
 ) -> Float[Tensor, "m m"]:
     r"""``Q Q'`` at time t for equal sizes: :math:`Z [\ldots]^{-1} Z^\top`."""
     left, bracket = equal_size_parts(w1, w2, corr_yx, t, balance, tau)
@@ -30,13 +30,8 @@ def equal_size_gram(
 
 @formula("anguita2024", "Theorem 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
 def equal_size_parts(
-    w1: Float[Tensor, "n n"],
-    w2: Float[Tensor, "n n"],
-    corr_yx: Float[Tensor, "n n"],
-    t: float,
-    balance: float,
-    tau: float = 1.0,
-) -> tuple[Float[Tensor, "m n"], Float[Tensor, "n n"]]:
+    w1: Square, w2: Square, corr_yx: Square, t: float, balance: float, tau: float = 1.0
+) -> tuple[Float[Tensor, "m n"], Square]:
     """Z and the bracket of Theorem 3.3.1, item 3; the document prints the bracket without its inverse."""
     require_pair(w1, w2)
     if not w1.shape == w2.shape == corr_yx.shape or w1.shape[-1] != w1.shape[-2]:

@@ -6,17 +6,23 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import OutsideTheory, formula
 
+Inputs: TypeAlias = Float[Tensor, "*batch i i"]
+"""Input representations of a batch of networks."""
+
+Outputs: TypeAlias = Float[Tensor, "*batch o o"]
+"""Output representations of a batch of networks."""
+
 
 @formula("anguita2024", "Eq. (4.17)", erratum="anguita2024-4.17")
-def two_layer_ntk(
-    first: Float[Tensor, "*batch i i"], second: Float[Tensor, "*batch o o"], x: Float[Tensor, "p i"]
-) -> Float[Tensor, "*batch op op"]:
+def two_layer_ntk(first: Inputs, second: Outputs, x: Float[Tensor, "p i"]) -> Float[Tensor, "*batch op op"]:
     r"""Neural tangent kernel :math:`K = I \otimes X^\top W_1^\top W_1 X + W_2 W_2^\top \otimes X^\top X`.
 
     Memory: (n_out * samples)^2 numbers per element; ``ntk_inner`` needs none of it.
@@ -30,11 +36,7 @@ def two_layer_ntk(
 
 @formula("separatrix", "inner product of two kernels without forming them")
 def ntk_inner(
-    first: Float[Tensor, "*batch i i"],
-    second: Float[Tensor, "*batch o o"],
-    other_first: Float[Tensor, "*batch i i"],
-    other_second: Float[Tensor, "*batch o o"],
-    corr_xx: Float[Tensor, "i i"],
+    first: Inputs, second: Outputs, other_first: Inputs, other_second: Outputs, corr_xx: Float[Tensor, "i i"]
 ) -> Float[Tensor, "*batch"]:
     r"""Frobenius product of two kernels over the same inputs, divided by the square of the number of samples.
 
@@ -55,11 +57,7 @@ def ntk_inner(
 
 @formula("separatrix", "distance of two kernels without forming them")
 def ntk_distance(
-    first: Float[Tensor, "*batch i i"],
-    second: Float[Tensor, "*batch o o"],
-    other_first: Float[Tensor, "*batch i i"],
-    other_second: Float[Tensor, "*batch o o"],
-    corr_xx: Float[Tensor, "i i"],
+    first: Inputs, second: Outputs, other_first: Inputs, other_second: Outputs, corr_xx: Float[Tensor, "i i"]
 ) -> Float[Tensor, "*batch"]:
     """One minus the cosine of two tangent kernels: 0 if learning kept the kernel (lazy), towards 1 if it turned it."""
     cross = ntk_inner(first, second, other_first, other_second, corr_xx)
@@ -70,11 +68,7 @@ def ntk_distance(
 
 @formula("separatrix", "relative change of the kernel without forming it")
 def kernel_change(
-    first: Float[Tensor, "*batch i i"],
-    second: Float[Tensor, "*batch o o"],
-    other_first: Float[Tensor, "*batch i i"],
-    other_second: Float[Tensor, "*batch o o"],
-    corr_xx: Float[Tensor, "i i"],
+    first: Inputs, second: Outputs, other_first: Inputs, other_second: Outputs, corr_xx: Float[Tensor, "i i"]
 ) -> Float[Tensor, "*batch"]:
     """Norm of the difference of two tangent kernels relative to the first one."""
     gap = (other_first - first, other_second - second)
@@ -84,10 +78,7 @@ def kernel_change(
 
 @formula("anguita2024", "Sec. 2.3.2")
 def representational_similarity(
-    first: Float[Tensor, "*batch i i"],
-    second: Float[Tensor, "*batch o o"],
-    x: Float[Tensor, "p i"],
-    y: Float[Tensor, "p o"],
+    first: Inputs, second: Outputs, x: Float[Tensor, "p i"], y: Float[Tensor, "p o"]
 ) -> tuple[Float[Tensor, "*batch p p"], Float[Tensor, "*batch p p"]]:
     r"""Similarity of samples in the hidden layer, seen from the inputs and from the targets.
 
@@ -120,7 +111,7 @@ def representation_spectra(
 @formula("anguita2024", "Sec. 4.1, Eqs. (4.10)-(4.13)", erratum="anguita2024-4.13")
 def square_representations(
     product: Float[Tensor, "*batch o i"], balance: Float[Tensor, "*batch"]
-) -> tuple[Float[Tensor, "*batch i i"], Float[Tensor, "*batch o o"]]:
+) -> tuple[Inputs, Outputs]:
     r"""Both representations of a square balanced network from its product alone.
 
     .. math:: W_1^\top W_1 = \tfrac12(\sqrt{\lambda^2 + 4 W^\top W} - \lambda), \quad
@@ -154,7 +145,7 @@ def lazy_ntk_change(
 
 @formula("anguita2024", "Sec. 4.3, Eqs. (4.33)-(4.34)", erratum="anguita2024-4.34")
 def task_specific_score(
-    first: Float[Tensor, "*batch i i"], second: Float[Tensor, "*batch o o"], corr_yx: Float[Tensor, "*batch o i"]
+    first: Inputs, second: Outputs, corr_yx: Float[Tensor, "*batch o i"]
 ) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "*batch"]]:
     """How much the representations mirror the task: the larger cosine with ``V S V'`` or ``V S^2 V'`` (outputs: U).
 

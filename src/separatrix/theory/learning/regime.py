@@ -10,7 +10,6 @@ the smallest one is small.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 from typing import Any, final
 
@@ -19,24 +18,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, as_float64, formula, require_integer
+from separatrix.core.labelled import Labelled
 from separatrix.matrices import require_pair
 
 _LARGE = 10.0
 _SMALL = 0.1
 
 
-class Regime(enum.Enum):
+class Regime(Labelled):
     """How a network learns."""
 
     RICH = "rich"
     LAZY = "lazy"
     DELAYED_RICH = "delayed rich"
     INTERMEDIATE = "intermediate"
-
-    @property
-    def label(self) -> str:
-        """As shown to people."""
-        return self.value
 
 
 @final
