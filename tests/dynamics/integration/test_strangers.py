@@ -138,10 +138,20 @@ def test_what_needs_the_sphere_says_so(generator: torch.Generator) -> None:
         find_equilibria(Lorenz(), 3, generator=generator)
 
 
-def test_a_neutral_centre_is_no_stable_cycle() -> None:
-    start = torch.tensor([[1.5, 0.7]], dtype=torch.float64)
-    orbit = limit_cycle(LotkaVolterra(), start)
+def test_a_neutral_centre_is_a_cycle_that_is_not_stable_and_ends_early() -> None:
+    start = torch.tensor([[[1.5, 0.7]], [[3.0, 1.0]]], dtype=torch.float64)
+    orbit = limit_cycle(LotkaVolterra(), start[0])
     assert orbit.outcome == Outcome.CYCLE
     assert not orbit.stable
-    run = integrate(LotkaVolterra(), start, max_steps=400)
-    assert int(run.outcome) == Outcome.OUT_OF_STEPS
+    run = integrate(LotkaVolterra(), start)
+    assert run.outcome.tolist() == [Outcome.CYCLE] * 2
+    assert int(run.steps.max()) < 200  # it was the limit of 20000
+    energy = start - start.log()
+    for place, floquet in run.cycles.items():
+        assert floquet.marginal
+        assert not floquet.stable
+        assert floquet.index == 0
+        assert floquet.margin < 1e-5
+        # the orbit is the one of the start: what is conserved was conserved
+        kept = run.final[place] - run.final[place].log()
+        assert float(kept.sum()) == pytest.approx(float(energy[place].sum()), rel=1e-4)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import torch
 from jaxtyping import Float
@@ -22,12 +22,14 @@ from ..flows.base import AbstractFlow, AbstractSphereFlow
 from .bookkeeping import Bookkeeping
 from .control import AbstractControl, ScaledControl
 from .finishing import AbstractFinisher, Finish, nudge
-from .floquet import Floquet
 from .merging import Merging
 from .methods import AbstractMethod, Attempt, find_method, slope_matrix
+from .orbits.returns import Returns
 from .pool import Pool
-from .returns import Returns
 from .stopping import STALLED, AbstractStop, Until
+
+if TYPE_CHECKING:
+    from .orbits.closing import Orbits
 
 ROUND = 12
 """Steps between two sortings of the pools."""
@@ -51,8 +53,8 @@ STIFF, SMOOTH = 1.5, 0.7
 LARGEST_IMPLICIT = 600
 """Entries of a state up to which an implicit method is worth its dense systems."""
 
-Closer: TypeAlias = Callable[[AbstractFlow, Tensor, Tensor, Tensor | None], tuple[Tensor, dict[int, Floquet]]]
-"""Flow, states, guesses of their periods and sizes to states on closed orbits and the certificates of those found."""
+Closer: TypeAlias = "Callable[[AbstractFlow, Tensor, Tensor, Tensor | None], Orbits]"
+"""Flow, states, guesses of their periods and sizes to closed orbits with the certificates of those found."""
 
 
 @final
@@ -374,16 +376,17 @@ class Run:
         tokens = torch.cat([pool.tokens() for pool, _ in parts])
         sizes = None if self.sizes is None else self.sizes[index]
         period = torch.cat([guess for _, guess in parts])
-        points, certificates = self.plan.closer(self._flow_at(index), tokens, period, sizes)
+        orbits = self.plan.closer(self._flow_at(index), tokens, period, sizes)
+        self.books.evaluations[index] += orbits.evaluations
         start = 0
         for pool, _ in parts:
             places = range(start, start + len(pool.index))
-            closed = [self._ends_here(certificates.get(place)) for place in places]
+            closed = [self._ends_here(orbits, place) for place in places]
             done = torch.tensor(closed, dtype=torch.bool, device=pool.x.device)
-            self._close(pool.keep(done), Outcome.CYCLE, points[start : start + len(pool.index)][done])
+            self._close(pool.keep(done), Outcome.CYCLE, orbits.point[start : start + len(pool.index)][done])
             for place, element in zip(places, pool.index.tolist(), strict=True):
                 if closed[place - start]:
-                    self.books.cycles[element] = certificates[place]
+                    self.books.cycles[element] = orbits.certificates[place]
             part = pool.keep(~done)
             if len(part.index):
                 # a neutral or slowly settling motion comes back again and again: each attempt waits twice as long
@@ -391,8 +394,12 @@ class Run:
                 self._wait(dataclasses.replace(part, anchor=None))
             start += len(pool.index)
 
-    def _ends_here(self, floquet: Floquet | None) -> bool:
-        return floquet is not None and (self.plan.any_cycle or floquet.stable)
+    def _ends_here(self, orbits: Orbits, place: int) -> bool:
+        """On a stable orbit; on a neutral one if the trajectory was on it, and was not just passing by."""
+        floquet = orbits.certificates.get(place)
+        if floquet is None:
+            return False
+        return self.plan.any_cycle or floquet.stable or (floquet.marginal and place in orbits.stays)
 
 
 def advance(

@@ -17,9 +17,9 @@ from .driver import Plan, Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
 from .methods import AbstractMethod, Rosenbrock
-from .orbits import close_orbits
+from .orbits.closing import close_orbits
+from .orbits.returns import Returns
 from .presets import Preset, chosen_accuracy, find_preset
-from .returns import Returns
 from .stopping import AbstractStop, Rest, Until
 from .tableau import Tableau
 from .trajectory import Trajectory
