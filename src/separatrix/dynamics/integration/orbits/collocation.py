@@ -28,7 +28,7 @@ from separatrix.core import Outcome
 
 from ...flows.base import AbstractFlow
 from ..control import ScaledControl
-from ..driver import Plan, Run
+from ..driver import LARGEST_IMPLICIT, Plan, Run
 from ..methods import find_method, slope_matrix
 from ..stopping import Until
 from .closed import Closed, correction, directions, is_find, length
@@ -47,6 +47,9 @@ FRAMES = 48
 
 GUESS = 1e-4
 """Relative tolerance of the first guess."""
+
+EXPLICIT_STEPS, IMPLICIT_STEPS = 300, 1000
+"""Steps in which an explicit method, and then an implicit one, must come around."""
 
 NEARLY, SETTLED = 1e-6, 1e-8
 """Newton steps on the first mesh, and on the finer ones, end when the whole orbit moves by less than this share of its
@@ -103,8 +106,8 @@ class Rescaled(AbstractFlow):
         return self.period / self.size * self.flow.velocity(self.size * x)
 
     def jvp(
-        self, x: Float[Tensor, "batch n d"], u: Float[Tensor, "batch n d"], t: Tensor | None = None
-    ) -> Float[Tensor, "batch n d"]:
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch3 n d"]:
         """That of the flow in the new units."""
         return self.period * self.flow.jvp(self.size * x, u)
 
@@ -187,14 +190,17 @@ def _collocate(
 ) -> tuple[Closed, Tensor]:
     """Newton's method on the first mesh, then on finer ones until two of them agree."""
     count, first = len(x), length(flow, x, period)
-    mesh, mismatch, spent = _guess(flow, x, period)
+    tangent = flow.basis(x).shape[-1] * x.shape[1]
+    mesh, mismatch, evaluations = _guess(flow, x, period)
     size = torch.linalg.vector_norm(x.flatten(1), dim=-1).clamp_min(1e-280)
     found, unresolved = torch.zeros_like(period, dtype=torch.bool), torch.isfinite(mismatch)
-    evaluations = torch.full_like(found, spent, dtype=torch.int64)
     point, error, residual = torch.full_like(x, torch.nan), torch.full_like(period, torch.inf), mismatch.clone()
     ends, going = torch.full_like(period, torch.nan), torch.isfinite(mismatch).nonzero().squeeze(-1)
+    if not len(going):
+        empty = x.new_full((count, tangent, tangent), torch.nan)
+        split = x.new_zeros(count, 0 if blocks is None else x.shape[1], x.shape[-1], x.shape[-1])
+        return Closed(point, ends, empty, error, residual, mismatch, error, found, unresolved, evaluations), split
     coarse = _newton(flow.select((count,), going), mesh.keep(going), x.shape[1:], blocks, 0, max_steps)
-    tangent = flow.basis(x).shape[-1] * x.shape[1]
     monodromy = x.new_full((count, tangent, tangent), torch.nan)
     split = x.new_zeros(count, *coarse.split.shape[1:])
     evaluations[going] += coarse.evaluations
@@ -235,17 +241,12 @@ def _collocate(
     return closed, split
 
 
-def _guess(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Mesh, Tensor, int]:
+def _guess(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Mesh, Tensor, Tensor]:
     """The motion over the guessed period on a mesh that is fine where it is fast or curved, and its mismatch."""
     frames = torch.linspace(0, 1, FRAMES + 1, dtype=torch.float64, device=x.device)
     unit = x.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(1e-280)
-    plan = Plan(find_method("tsit5"), ScaledControl(GUESS, GUESS), Until(), 2000)
-    own = Rescaled(flow, period[:, None, None], unit)
-    run = Run(own, (len(x),), x / unit, plan, torch.ones_like(period), frames)
-    run.run()
-    assert run.books.states is not None
-    reached = run.books.outcome == Outcome.COMPLETED
-    states = torch.where(reached[:, None, None, None], unit.unsqueeze(1) * run.books.states, torch.nan).flatten(2)
+    states, spent = _followed(Rescaled(flow, period[:, None, None], unit), x / unit, frames)
+    states = unit * states.flatten(2)
     mismatch = torch.linalg.vector_norm(states[:, -1] - states[:, 0], dim=-1)
     size = _spacing(states.nan_to_num())
     places = _places(size)
@@ -257,7 +258,27 @@ def _guess(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Mesh, Tensor,
     between = flow.project(between.unflatten(-1, x.shape[1:]).transpose(0, 1)).transpose(0, 1).flatten(2)
     inner = between[:, : places[0].numel()].unflatten(1, places.shape[1:])
     mesh = Mesh(size, torch.cat([x.flatten(1).unsqueeze(1), between[:, places[0].numel() :]], dim=1), inner, period)
-    return mesh, mismatch, int(run.books.evaluations.max())
+    return mesh, mismatch, spent
+
+
+def _followed(flow: Rescaled, x: Tensor, frames: Tensor) -> tuple[Float[Tensor, "batch frames n d"], Tensor]:
+    """States at times up to one, NaN where they were not reached, and the cost; stiff motions by an implicit method."""
+    states = x.new_full((len(x), len(frames), *x.shape[1:]), torch.nan)
+    spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+    going = torch.arange(len(x), device=x.device)
+    for name, steps in (("tsit5", EXPLICIT_STEPS), ("rodas4", IMPLICIT_STEPS)):
+        plan = Plan(find_method(name), ScaledControl(GUESS, GUESS), Until(), steps)
+        own = flow.select((len(x),), going)
+        run = Run(own, (len(going),), x[going], plan, torch.ones(len(going), dtype=x.dtype, device=x.device), frames)
+        run.run()
+        assert run.books.states is not None
+        states[going], done = run.books.states, run.books.outcome == Outcome.COMPLETED
+        spent[going] += run.books.evaluations
+        going = going[~done]
+        if not len(going) or x.shape[1] * x.shape[2] > LARGEST_IMPLICIT:
+            break
+    states[going] = torch.nan
+    return states, spent
 
 
 def _spacing(states: Float[Tensor, "batch frames k"]) -> Float[Tensor, "batch intervals"]:
