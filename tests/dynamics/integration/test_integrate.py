@@ -16,7 +16,7 @@ from separatrix.dynamics import (
     normalise,
     random_tokens,
 )
-from separatrix.dynamics.integration.tableau import TSIT5
+from separatrix.dynamics.integration.methods.tableau import TSIT5
 
 
 def exact(flow: AttentionFlow, x: torch.Tensor, times: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from separatrix.core import Outcome
 
 from ..flows.base import AbstractFlow
-from .methods import AbstractMethod, Attempt
+from .methods.base import AbstractMethod, Attempt
 from .orbits.floquet import Floquet
 from .pool import Pool
 from .trajectory import Trajectory

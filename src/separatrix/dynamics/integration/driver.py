@@ -20,10 +20,12 @@ from separatrix.core import Outcome
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from .bookkeeping import Bookkeeping
-from .control import AbstractControl, ScaledControl
-from .finishing import AbstractFinisher, Finish, nudge
+from .finishing import AbstractFinisher, Arrivals, Finish, nudge
 from .merging import Merging
-from .methods import AbstractMethod, Attempt, find_method, slope_matrix
+from .methods.base import AbstractMethod, Attempt, Start
+from .methods.control import AbstractControl, ScaledControl
+from .methods.named import find_method
+from .methods.rosenbrock import slope_matrix
 from .orbits.returns import Returns
 from .pool import Pool
 from .stopping import STALLED, AbstractStop, Until
@@ -369,7 +371,7 @@ class Run:
         tokens = torch.cat([part.tokens() for part in parts])
         extent = torch.cat([self._extent(part) for part in parts])
         sizes = None if self.sizes is None else self.sizes[index]
-        found = self.plan.finisher.finish(self._flow_at(index), tokens, ratio, extent, sizes)
+        found = self.plan.finisher.finish(self._flow_at(index), Arrivals(tokens, ratio, extent, sizes))
         start = 0
         for part in parts:
             here = slice(start, start + len(part.index))
@@ -454,7 +456,7 @@ def advance(
     left = goal - pool.t
     last = pool.h >= left
     h = torch.where(last, left, pool.h)
-    attempt = method.attempt(flow, pool.x, pool.velocity, pool.t, h, pool.live)
+    attempt = method.attempt(flow, Start(pool.x, pool.velocity, pool.t, h, pool.live))
     error = control.error(attempt.errors, pool, attempt.state, h)
     accepted = (error <= 1) & torch.isfinite(error)
     size, pool.last_error = control.next_size(h, error, accepted, pool.last_error, method.order)

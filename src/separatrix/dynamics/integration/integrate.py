@@ -12,16 +12,17 @@ from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from ..flows.sphere import check_tokens
-from .control import DisplacementControl
 from .driver import Plan, Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
-from .methods import AbstractMethod, Rosenbrock
+from .methods.base import AbstractMethod
+from .methods.control import DisplacementControl
+from .methods.presets import Preset, chosen_accuracy, find_preset
+from .methods.rosenbrock import Rosenbrock
+from .methods.tableau import Tableau
 from .orbits.closing import close_orbits
 from .orbits.returns import Returns
-from .presets import Preset, chosen_accuracy, find_preset
 from .stopping import AbstractStop, Rest, Until
-from .tableau import Tableau
 from .trajectory import Trajectory
 
 MERGE_DISTANCE = 1e-3

@@ -27,9 +27,10 @@ from torch import Tensor
 from separatrix.core import Outcome
 
 from ...flows.base import AbstractFlow
-from ..control import ScaledControl
 from ..driver import LARGEST_IMPLICIT, Plan, Run
-from ..methods import find_method, slope_matrix
+from ..methods.control import ScaledControl
+from ..methods.named import find_method
+from ..methods.rosenbrock import slope_matrix
 from ..stopping import Until
 from .closed import Closed, correction, directions, is_find, length
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ..methods import Attempt, cubic
+from ..methods.base import Attempt, cubic
 from ..pool import Anchor, Pool
 
 REFINEMENTS = 3

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from separatrix.core.names import suggest_options
 
-from ..flows.base import AbstractFlow
-from .pool import Pool
+from ...flows.base import AbstractFlow
+from ..pool import Pool
 
 SAFETY, SHRINK = 0.9, 0.2
 ATOL = {torch.float32: 1e-6, torch.float64: 1e-10}
