@@ -26,8 +26,8 @@ from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
 from ..flows.sphere import check_tokens
 from ..integration.finishing import LARGEST_SYSTEM
-from ..integration.floquet import Floquet
 from ..integration.integrate import find_returns
+from ..integration.orbits.floquet import Floquet
 
 
 @final

@@ -18,9 +18,9 @@ from torch import Tensor
 from separatrix.core import Outcome, Result, require_integer, require_positive
 
 from ..flows.base import AbstractFlow
-from ..integration.floquet import MARGINAL
 from ..integration.integrate import find_returns
-from ..integration.orbits import shoot
+from ..integration.orbits.closing import certificate
+from ..integration.orbits.shooting import shoot
 from ..integration.variational import check_state, lyapunov_exponents
 
 
@@ -30,7 +30,8 @@ class LimitCycle(Result):
     """A periodic orbit through ``point``; Floquet exponents are logarithms of multipliers over the period.
 
     ``outcome`` is cycle, or out of steps where no orbit was closed; ``lyapunov`` is then the largest exponent of the
-    motion (zero within its error for quasi-periodic motion, positive for chaos) and the period is NaN.
+    motion (zero within its error for quasi-periodic motion, positive for chaos) and the period is NaN. The multiplier
+    along the orbit comes first; ``margin`` is the estimated error of the others.
     """
 
     point: Float[Tensor, "n d"]
@@ -39,6 +40,7 @@ class LimitCycle(Result):
     residual: float
     outcome: Outcome
     lyapunov: float
+    margin: float = 0.0
 
     @property
     def exponents(self) -> Float[Tensor, " directions"]:
@@ -47,12 +49,10 @@ class LimitCycle(Result):
 
     @property
     def stable(self) -> bool:
-        """Whether every multiplier but the one along the orbit lies inside the unit circle."""
+        """Whether every multiplier but the one along the orbit lies inside the unit circle, beyond doubt."""
         if self.outcome != Outcome.CYCLE:
             return False
-        along = int((self.multipliers - 1).abs().argmin())
-        across = torch.cat([self.multipliers[:along], self.multipliers[along + 1 :]]).abs()
-        return bool((across < 1 - MARGINAL).all())
+        return bool((self.multipliers[1:].abs() < 1 - self.margin).all())
 
 
 def find_periods(flow: AbstractFlow, x: Float[Tensor, "batch n d"]) -> Float[Tensor, " batch"]:
@@ -97,9 +97,9 @@ def limit_cycle(
     if bool(torch.isfinite(guess).all()):
         closed = shoot(flow, point, guess, max_steps=max_steps, tol=tol)
         if bool(closed.found[0]):
-            multipliers = torch.linalg.eigvals(closed.monodromy[0])
-            end, residual = float(closed.period[0]), float(closed.residual[0])
-            return LimitCycle(closed.point[0], end, multipliers, residual, Outcome.CYCLE, 0.0)
+            floquet = certificate(flow, closed)
+            end, residual = floquet.period, floquet.residual
+            return LimitCycle(closed.point[0], end, floquet.quotient, residual, Outcome.CYCLE, 0.0, floquet.margin)
     exponent = float(lyapunov_exponents(flow, point[0], n_exponents=1)[0])
     directions = point.shape[1] * flow.basis(point).shape[-1]
     nothing = torch.full((directions,), torch.nan, dtype=torch.complex128, device=point.device)
