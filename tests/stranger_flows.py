@@ -46,6 +46,28 @@ class LotkaVolterra(AbstractFlow):
         return self
 
 
+class Ring(AbstractFlow):
+    """Equilibria on the circle of radius ``radius`` and at its centre; with ``twist`` the circle turns."""
+
+    def __init__(self, radius: float = 1.0, twist: float = 0.0) -> None:
+        self.radius, self.twist = radius, twist
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        turned = torch.stack([-x[..., 1], x[..., 0]], dim=-1)
+        return x * (self.radius**2 - x.square().sum(dim=-1, keepdim=True)) + self.twist * turned
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        turned = torch.stack([-u[..., 1], u[..., 0]], dim=-1)
+        inner = (x * u).sum(dim=-1, keepdim=True)
+        return u * (self.radius**2 - x.square().sum(dim=-1, keepdim=True)) - 2 * x * inner + self.twist * turned
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Ring:
+        return self
+
+    def to(self, dtype: torch.dtype) -> Ring:
+        return self
+
+
 class VanDerPol(AbstractFlow):
     """One oscillator per weight instance; ``jvp`` without the optional time."""
 
