@@ -161,7 +161,9 @@ def test_newton_finds_the_equilibrium_beside_a_state() -> None:
 def test_chaos_has_the_known_exponents() -> None:
     point = integrate(Lorenz(), torch.tensor([[1.0, 1.0, 20.0]]).double(), t_max=10.0).final
     exponents = lyapunov_exponents(Lorenz(), point, n_exponents=3, duration=20.0, interval=0.5)
-    assert exponents.tolist() == pytest.approx([0.906, 0.0, -14.57], abs=0.4)  # averages over 20 time units
+    # Over 20 time units single exponents stray from the limit by a few tenths; their sum is the divergence, always.
+    assert exponents.tolist() == pytest.approx([0.906, 0.0, -14.57], abs=0.4)
+    assert float(exponents.sum()) == pytest.approx(-(10 + 1 + 8 / 3), abs=1e-3)
     assert float(exponents.sum()) == pytest.approx(-(10 + 1 + 8 / 3), rel=1e-4)  # the divergence is constant
 
 
