@@ -46,6 +46,28 @@ class LotkaVolterra(AbstractFlow):
         return self
 
 
+class Ring(AbstractFlow):
+    """Equilibria on the circle of radius ``radius`` and at its centre; with ``twist`` the circle turns."""
+
+    def __init__(self, radius: float = 1.0, twist: float = 0.0) -> None:
+        self.radius, self.twist = radius, twist
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        turned = torch.stack([-x[..., 1], x[..., 0]], dim=-1)
+        return x * (self.radius**2 - x.square().sum(dim=-1, keepdim=True)) + self.twist * turned
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        turned = torch.stack([-u[..., 1], u[..., 0]], dim=-1)
+        inner = (x * u).sum(dim=-1, keepdim=True)
+        return u * (self.radius**2 - x.square().sum(dim=-1, keepdim=True)) - 2 * x * inner + self.twist * turned
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Ring:
+        return self
+
+    def to(self, dtype: torch.dtype) -> Ring:
+        return self
+
+
 class VanDerPol(AbstractFlow):
     """One oscillator per weight instance; ``jvp`` without the optional time."""
 
@@ -149,3 +171,29 @@ class Tempered(AbstractNormalisation):
     def _soft(self, logits: Tensor, log_sizes: Tensor | None, mask: Tensor | None = None) -> Tensor:
         hidden = logits if mask is None else torch.where(torch.isneginf(mask), mask, logits)
         return torch.softmax(hidden if log_sizes is None else hidden + log_sizes.unsqueeze(-2), dim=-1)
+
+
+class Hopf(AbstractFlow):
+    """r' = r (mu - r^2), a turn in 2 pi / (1 + twist r^2): the cycle r^2 = mu has the multiplier exp(-4 pi mu / w)."""
+
+    def __init__(self, mu: float, twist: float = 0.0) -> None:
+        self.mu, self.twist = mu, twist
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        a, b = x.unbind(-1)
+        r = a * a + b * b
+        grow, turn = self.mu - r, 1 + self.twist * r
+        return torch.stack([grow * a - turn * b, turn * a + grow * b], dim=-1)
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        (a, b), (p, q) = x.unbind(-1), u.unbind(-1)
+        r, change = a * a + b * b, 2 * (a * p + b * q)
+        grow, turn = self.mu - r, 1 + self.twist * r
+        first = grow * p - change * a - turn * q - self.twist * change * b
+        return torch.stack([first, turn * p + self.twist * change * a + grow * q - change * b], dim=-1)
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Hopf:
+        return self
+
+    def to(self, dtype: torch.dtype) -> Hopf:
+        return self

@@ -11,7 +11,6 @@ from separatrix.diagnose import (
     compare_regimes,
     linearised_prediction,
     pick_at_loss,
-    recommend_init,
     rich_lazy,
     set_balance,
     train_to_loss,
@@ -163,25 +162,6 @@ def test_verdicts_need_two_of_three_measures() -> None:
     assert "rich > 0.5" in verdict_of(2.0, 0.4, 0.1).sentence
 
 
-def test_recommended_balances_make_the_function_lazy_or_rich(data: tuple[Tensor, Tensor]) -> None:
-    model = network()
-    lazy, rich = (recommend_init(model, target, data[0]) for target in ("lazy", "rich"))
-    assert rich.balances == {"0 -> 2": 0.0}
-    assert lazy.balances["0 -> 2"] < -1
-    assert lazy.pairs[0].alpha < 1
-    assert lazy.lr_factor < rich.lr_factor
-    assert "alpha" in repr(lazy)
-
-
-def test_a_linear_bottleneck_cannot_be_made_lazy_by_balance() -> None:
-    bottleneck = nn.Sequential(nn.Linear(6, 2, bias=False), nn.Linear(2, 5, bias=False))
-    advice = recommend_init(bottleneck, "lazy")
-    assert not advice.pairs
-    assert "delays" in advice.left[0].reason
-    wide_out = recommend_init(nn.Sequential(nn.Linear(6, 5, bias=False), nn.Linear(5, 5, bias=False)), "lazy")
-    assert wide_out.balances["0 -> 1"] > 0
-
-
 def test_bad_input_is_refused(data: tuple[Tensor, Tensor]) -> None:
     model = network()
     with pytest.raises(InvalidInput, match="exactly one of after="):
@@ -201,5 +181,3 @@ def test_bad_input_is_refused(data: tuple[Tensor, Tensor]) -> None:
         rich_lazy(model, data, after=broken)
     with pytest.raises(InvalidInput, match="shape of the predictions"):
         rich_lazy(model, (data[0], data[1][:, :1]), after=model)
-    with pytest.raises(InvalidInput, match="unknown regime 'wealthy'"):
-        recommend_init(model, "wealthy")

@@ -9,6 +9,7 @@ import torch
 from attention_cases import clustering_flow, gaussian_flow
 from separatrix.core import InvalidInput, ShapeError
 from separatrix.dynamics import AttentionFlow, OjaFlow, Tolerances, classify, integrate, normalise, random_tokens
+from stranger_flows import Lorenz, LotkaVolterra, Ring
 
 
 def diagonal(*values: float) -> torch.Tensor:
@@ -117,3 +118,29 @@ def test_bad_states_are_refused() -> None:
         classify(clustering_flow(), torch.eye(2))
     with pytest.raises(InvalidInput, match="states must be unit vectors"):
         classify(clustering_flow(), 2 * torch.eye(3))
+
+
+def test_an_arbitrary_state_of_a_chaotic_flow_is_on_no_cycle(generator: torch.Generator) -> None:
+    # Unstable orbits are dense in the attractor: one of them always passes somewhere near.
+    starts = torch.randn(2, 1, 3, generator=generator, dtype=torch.float64) * 8 + torch.tensor([0.0, 0.0, 25.0])
+    on_attractor = integrate(Lorenz(), starts, t_max=20.0).final
+    assert {end.kind for end in classify(Lorenz(), torch.cat([starts, on_attractor]))} == {"not converged"}
+
+
+def test_a_state_on_an_unstable_orbit_is_on_its_cycle() -> None:
+    # The shortest orbit of the Lorenz flow, x y after Viswanath (2003), z = 27; period 1.5586.
+    x = torch.tensor([[-13.763610682134201, -19.578751942451796, 27.0]], dtype=torch.float64)
+    end = classify(Lorenz(), x)[0]
+    assert (end.kind, end.stable, end.index) == ("cycle", False, 1)
+    assert end.period == pytest.approx(1.5586522107162, rel=1e-6)
+
+
+def test_neutral_orbits_and_states_beside_a_stable_cycle_are_cycles() -> None:
+    neutral = classify(LotkaVolterra(), torch.tensor([[1.0, 1.7]]).double())[0]
+    assert (neutral.kind, neutral.stable, neutral.marginal) == ("cycle", False, True)
+    # The period of the orbit through this point by scipy's DOP853 at 1e-13 (crossings of x = 1 upwards).
+    assert neutral.period == pytest.approx(6.461778163, rel=1e-6)
+    near, far = classify(Ring(twist=1.0), torch.tensor([[[1.02, 0.0]], [[2.5, 0.0]]]).double())
+    assert (near.kind, near.stable) == ("cycle", True)
+    assert near.period == pytest.approx(2 * math.pi, rel=1e-8)
+    assert far.kind == "not converged"

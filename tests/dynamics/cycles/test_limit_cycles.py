@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -18,7 +17,6 @@ from separatrix.dynamics import (
     lyapunov_exponents,
     random_tokens,
 )
-from separatrix.dynamics.integration import orbits
 
 ROTATING = torch.tensor([[1.0, 2.0, 0.3], [-2.0, 1.0, 0.1], [0.0, 0.0, -0.5]], dtype=torch.float64)
 
@@ -63,31 +61,6 @@ def test_an_unstable_cycle_is_a_cycle_that_is_not_stable() -> None:
     assert (end.kind, end.stable) == ("cycle", False)
     assert end.index == 1
     assert end.quotient_abscissa == pytest.approx(1.0, abs=1e-6)
-
-
-def test_closing_an_orbit_takes_few_derivatives(orbit: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = list[int]()
-    once = orbits._around
-
-    def counted(*given: Any) -> torch.Tensor:
-        counts.append(1)
-        return once(*given)
-
-    monkeypatch.setattr(orbits, "_around", counted)
-    flow = rotating_flow()
-    beside = flow.project(orbit + 0.02 * torch.eye(4, 3, dtype=torch.float64)).unsqueeze(0)
-    closed = orbits.shoot(flow, beside, torch.tensor([3.0], dtype=torch.float64))
-    assert bool(closed.found)
-    assert float(closed.period) == pytest.approx(math.pi, abs=1e-8)
-    assert len(counts) <= 3  # the last one certifies; an exact Newton method takes five
-
-
-def test_nothing_closed_is_no_error(generator: torch.Generator) -> None:
-    flow = clustering_flow().with_sizes(torch.tensor([[1.0, 2.0]] * 3).double())  # sizes of each element
-    x = random_tokens(2, 3, 3, generator=generator)
-    closed = orbits.shoot(flow, x, torch.ones(3, dtype=torch.float64))
-    assert not bool(closed.found.any())
-    assert bool(closed.period.isnan().all())
 
 
 def test_equilibria_and_transients_are_not_cycles(generator: torch.Generator) -> None:

@@ -16,7 +16,7 @@ from separatrix.dynamics import (
     normalise,
     random_tokens,
 )
-from separatrix.dynamics.integration.tableau import TSIT5
+from separatrix.dynamics.integration.methods.tableau import TSIT5
 
 
 def exact(flow: AttentionFlow, x: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
@@ -192,6 +192,44 @@ def test_rotation_ends_as_a_cycle_at_the_cost_of_an_ordinary_start(preset: str, 
         expected = torch.cat([torch.zeros(1), -torch.ones(10), torch.tensor([-1.5])]).double()
         torch.testing.assert_close(floquet.exponents, expected, rtol=0, atol=1e-5)
         assert flow.residual(run.final[place]) > 0.1
+
+
+@pytest.mark.parametrize("speed", [1e-3, 1e-5])
+def test_a_slow_rotation_ends_as_a_cycle(speed: float, generator: torch.Generator) -> None:
+    # One turn takes 2 pi / speed, during which everything else has long decayed: small explicit steps, and a time
+    # limit that knew nothing of turns, ended it out of steps.
+    value = torch.tensor([[1.0, speed, 0.0], [-speed, 1.0, 0.0], [0.0, 0.0, -1.0]], dtype=torch.float64)
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), value)
+    run = integrate(flow, random_tokens(6, 3, 4, generator=generator))
+    assert run.outcome.tolist() == [Outcome.CYCLE] * 4
+    assert int(run.steps.max()) < 300
+    torch.testing.assert_close(run.period, torch.full((4,), 2 * torch.pi / speed).double(), rtol=1e-6, atol=0)
+    assert all(floquet.stable for floquet in run.cycles.values())
+
+
+def test_tokens_that_rotate_apart_from_each_other_are_a_neutral_cycle(generator: torch.Generator) -> None:
+    # With beta = 1e6 and the identity as coupling every token attends to itself alone: six turn with phases of their
+    # own, which nothing brings together nor drives apart.
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), ROTATING, 1e6)
+    run = integrate(flow, random_tokens(6, 3, 4, generator=generator))
+    assert run.outcome.tolist() == [Outcome.CYCLE] * 4
+    assert int(run.steps.max()) < 300
+    for floquet in run.cycles.values():
+        assert floquet.marginal
+        assert not floquet.stable
+        phases = len(floquet.sizes)  # tokens that start beside each other turn as one
+        assert int((floquet.multipliers.abs() > 1 - floquet.margin).sum()) == phases >= 4
+    for place in range(4):
+        later = exact(flow, run.final[place], torch.tensor([0.0, float(run.period[place])]).double())[-1]
+        assert (later - run.final[place]).abs().max() < 1e-6
+
+
+def test_the_cost_of_closing_an_orbit_is_counted(generator: torch.Generator) -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), ROTATING)
+    run = integrate(flow, random_tokens(6, 3, 4, generator=generator))
+    spent = run.evaluations - 6 * run.steps
+    assert int(spent.min()) > 0
+    assert int(spent.max()) < 1500  # velocities and derivatives together; a dozen integrations took 4000
 
 
 def test_a_cycle_in_the_plane_has_no_second_eigenvalue_to_wait_for(generator: torch.Generator) -> None:

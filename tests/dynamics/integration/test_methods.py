@@ -9,9 +9,11 @@ from torch import Tensor
 from attention_cases import clustering_flow
 from separatrix.dynamics import AbstractFlow, ScaledControl, integrate, random_tokens
 from separatrix.dynamics.integration.driver import Plan, Run
-from separatrix.dynamics.integration.methods import METHODS, RungeKutta, find_method
+from separatrix.dynamics.integration.methods.base import Start
+from separatrix.dynamics.integration.methods.named import METHODS, find_method
+from separatrix.dynamics.integration.methods.runge_kutta import RungeKutta
+from separatrix.dynamics.integration.methods.tableau import BS32, DP54, TSIT5
 from separatrix.dynamics.integration.stopping import Until
-from separatrix.dynamics.integration.tableau import BS32, DP54, TSIT5
 from stranger_flows import Lorenz, VanDerPol
 
 
@@ -28,7 +30,7 @@ def fixed_steps(flow: AbstractFlow, x: Tensor, time: float, count: int, name: st
     method, h = find_method(name), torch.tensor([time / count], dtype=torch.float64)
     state, velocity, t = x.unsqueeze(0), flow.velocity(x.unsqueeze(0)), torch.zeros(1, dtype=torch.float64)
     for _ in range(count):
-        attempt = method.attempt(flow, state, velocity, t, h, None)
+        attempt = method.attempt(flow, Start(state, velocity, t, h))
         state, velocity, t = attempt.state, attempt.velocity, t + h
     return state[0]
 
@@ -68,7 +70,7 @@ def test_dense_output_has_its_order_inside_a_step(tableau: object, order: int) -
     sizes, errors = (0.04, 0.02, 0.01), []
     for size in sizes:
         h = torch.tensor([size], dtype=torch.float64)
-        attempt = method.attempt(flow, x, flow.velocity(x), 0 * h, h, None)
+        attempt = method.attempt(flow, Start(x, flow.velocity(x), 0 * h, h))
         inside = [(share, method.between(x, attempt, h, 0 * h + share)) for share in (0.3, 0.7)]
         errors.append(max(float((y[0] - solved(flow, x[0], share * size)).abs().max()) for share, y in inside))
     slope = numpy.polyfit(numpy.log(sizes), numpy.log(errors), 1)[0]

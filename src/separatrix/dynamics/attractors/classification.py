@@ -18,6 +18,7 @@ from torch import Tensor
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_kind, require_number
 from separatrix.core.names import suggest_options
 
+from ..cycles.limit_cycles import cycles_through
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..equilibria.equilibrium import Equilibrium, Kind
 from ..equilibria.polishing import Polished, polish
@@ -26,8 +27,7 @@ from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
 from ..flows.sphere import check_tokens
 from ..integration.finishing import LARGEST_SYSTEM
-from ..integration.floquet import Floquet
-from ..integration.integrate import find_returns
+from ..integration.orbits.floquet import Floquet
 
 
 @final
@@ -291,5 +291,5 @@ def _cycles(
     own = flow.select(shape, index)
     if sizes is not None and isinstance(own, AbstractSphereFlow):
         own = own.with_sizes(sizes[index])
-    found = find_returns(own, x[index]).cycles
+    found = cycles_through(own, x[index])
     return {moving[place]: as_cycle(records[moving[place]], floquet) for place, floquet in found.items()}

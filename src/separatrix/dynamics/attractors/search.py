@@ -6,6 +6,7 @@ method finds another one from the same start. The step of the deflated problem i
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
 
+from ..equilibria.continua import find_continua
 from ..equilibria.equilibrium import Equilibrium
 from ..equilibria.polishing import STEP_LIMIT, polish
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_flow
@@ -45,6 +47,9 @@ def find_equilibria(
     complete only with a probability that grows with ``n_random`` and ``rounds``. Elsewhere the same is done with the
     ``starts``.
 
+    Equilibria that form a connected set, such as a circle, are reported once, by one of them, whose ``dimension`` is
+    that of the set (for fixed clusters); it is 0 for an equilibrium that is alone.
+
     Args:
         flow: one weight instance; on the sphere, without mask and bias.
         n_tokens: number of tokens; on the sphere.
@@ -56,7 +61,7 @@ def find_equilibria(
         rounds: deflated searches per division; a round that finds nothing new is the last.
         known: equilibria found otherwise, such as the ends of a census; they are not reported again.
 
-    Cost: O(n_random m^3 d^3) per Newton step and division.
+    Cost: O(n_random m^3 d^3) per Newton step and division; connected sets cost as much again.
     """
     require_flow(flow)
     for value, name in ((max_clusters, "max_clusters"), (n_random, "n_random"), (rounds, "rounds")):
@@ -75,7 +80,8 @@ def find_equilibria(
         list(sizes) if sizes is not None else [p for m in range(1, max_clusters + 1) for p in partitions(n_tokens, m)]
     )
     found: list[Equilibrium] = []
-    seen = [_tokens(item) for item in known if sum(item.sizes) == n_tokens]
+    before = [item for item in known if sum(item.sizes) == n_tokens]
+    seen = [_tokens(item) for item in before]
     for division in chosen:
         if sum(division) != n_tokens:
             raise InvalidInput(f"sizes must sum to n_tokens = {n_tokens}; got {tuple(division)}.")
@@ -86,7 +92,7 @@ def find_equilibria(
                 if record.is_equilibrium and not any(_same(state, other) for other in seen):
                     seen.append(state)
                     found.append(record)
-    return found
+    return _one_of_each(flow, before, found, 1.0)
 
 
 def partitions(total: int, parts: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:
@@ -119,7 +125,8 @@ def _search_elsewhere(
     if x.ndim < 3:
         raise ShapeError(f"starts must have shape (batch, n, d); got {tuple(x.shape)}.")
     x = x.reshape(-1, *x.shape[-2:])
-    seen = [_tokens(item) for item in known]
+    before = list(known)
+    seen = [_tokens(item) for item in before]
     run = integrate(flow, x, max_steps=RELAX_STEPS)
     points = _distinct(run.final[run.converged], seen, antipodes=False)
     for _ in range(rounds):
@@ -129,7 +136,34 @@ def _search_elsewhere(
         if not len(new):
             break
         points = torch.cat([points, new])
-    return classify(flow, points, cycles=False) if len(points) else []
+    found = classify(flow, points, cycles=False) if len(points) else []
+    return _one_of_each(flow, before, [item for item in found if item.is_equilibrium], _span(x))
+
+
+def _one_of_each(
+    flow: AbstractFlow, before: list[Equilibrium], found: list[Equilibrium], scale: float
+) -> list[Equilibrium]:
+    """The first of each connected set, with its dimension; sets of which one was known before are left out.
+
+    Equilibria are compared where the same tokens stand together, and moved with their clusters.
+    """
+    on_sphere, groups = isinstance(flow, AbstractSphereFlow), dict[tuple[int, ...], list[int]]()
+    every, kept = [*before, *found], dict[int, Equilibrium]()
+    for place, item in enumerate(every):
+        groups.setdefault(tuple(item.labels.tolist()), []).append(place)
+    for places in groups.values():
+        points = torch.stack([every[place].clusters for place in places])
+        sizes = torch.tensor(every[places[0]].sizes, dtype=points.dtype)
+        reduced = flow.with_sizes(sizes) if isinstance(flow, AbstractSphereFlow) else flow
+        continua = find_continua(reduced, points, scale, antipodes=on_sphere)
+        for row in continua.first.unique().tolist():
+            kept[places[row]] = dataclasses.replace(every[places[row]], dimension=int(continua.dimension[row]))
+    return [kept[place] for place in sorted(kept) if place >= len(before)]
+
+
+def _span(x: Float[Tensor, "batch n d"]) -> float:
+    """How far the starts lie apart."""
+    return float(torch.linalg.vector_norm(x - x.mean(dim=0), dim=-1).max()) or 1.0
 
 
 def _search(
@@ -159,15 +193,14 @@ def deflated_newton(
     """Newton steps towards equilibria other than the known points (and, on the sphere, their antipodes)."""
     on_sphere = isinstance(flow, AbstractSphereFlow)
     known = torch.cat([known, -known]) if on_sphere else known
-    span = float(torch.linalg.vector_norm(w - w.mean(dim=0), dim=-1).max()) or 1.0
-    longest = STEP_LIMIT if on_sphere else span
+    longest = STEP_LIMIT if on_sphere else _span(w)
     for _ in range(steps):
         basis = flow.basis(w)
         pull = (basis.mT @ flow.velocity(w).unsqueeze(-1)).flatten(-3)
         jacobian = flow.jacobian(w)
-        scale = 1e-12 * jacobian.abs().amax(dim=(-2, -1), keepdim=True)
+        scale = 1e-12 * jacobian.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(1e-150)
         eye = torch.eye(jacobian.shape[-1], dtype=w.dtype, device=w.device)
-        move = torch.linalg.solve(jacobian + scale * eye, -pull)
+        move, _ = torch.linalg.solve_ex(jacobian + scale * eye, -pull)  # a state that is lost becomes NaN
         turn = (basis @ move.reshape(*w.shape[:-1], -1, 1)).squeeze(-1)
         turn = turn / (1 - _log_factor_slope(w, turn, known))[:, None, None]
         largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)[:, None, None]

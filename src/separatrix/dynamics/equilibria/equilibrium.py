@@ -41,6 +41,9 @@ class Equilibrium(Result):
     Off the sphere an equilibrium has no class and is called ``equilibrium``. A cycle has a ``period`` and its Floquet
     multipliers ``floquet``; ``stable``, ``marginal``, ``index`` and the abscissas are then those of perturbations
     across the orbit. Any other state that is no equilibrium has NaN for its certificates.
+
+    ``find_equilibria`` tells the ``dimension`` of the connected set of equilibria of which this is one: 0 if it is
+    alone, 1 on a curve. It is None where nobody looked.
     """
 
     kind: Kind
@@ -61,6 +64,7 @@ class Equilibrium(Result):
     multipliers: Float[Tensor, " m"]
     period: float | None = None
     floquet: Complex[Tensor, " directions"] | None = dataclasses.field(default=None, repr=False)
+    dimension: int | None = None
 
     @property
     def abscissa(self) -> float:

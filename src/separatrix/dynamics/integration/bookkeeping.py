@@ -11,8 +11,8 @@ from torch import Tensor
 from separatrix.core import Outcome
 
 from ..flows.base import AbstractFlow
-from .floquet import Floquet
-from .methods import AbstractMethod, Attempt
+from .methods.base import AbstractMethod, Attempt
+from .orbits.floquet import Floquet
 from .pool import Pool
 from .trajectory import Trajectory
 
@@ -97,7 +97,9 @@ class Bookkeeping:
                 x = pool.x[due].double()
             else:
                 theta = ((time - t_before) / size.clamp_min(1e-300))[due]
-                x = flow.project(method.between(x_before[due], attempt.part(due), size[due], theta))
+                x = x_before.double().clone()
+                x[due] = method.between(x_before[due], attempt.part(due), size[due], theta)
+                x = flow.project(x)[due]  # of the whole pool: the space of an element may be its own
             self.states[index[due], frame[due]] = pool.keep(due).spread_out(x)
             self.next_frame[index[due]] += 1
 

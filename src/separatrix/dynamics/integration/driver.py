@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import torch
 from jaxtyping import Float
@@ -20,14 +20,18 @@ from separatrix.core import Outcome
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from .bookkeeping import Bookkeeping
-from .control import AbstractControl, ScaledControl
-from .finishing import AbstractFinisher, Finish, nudge
-from .floquet import Floquet
+from .finishing import AbstractFinisher, Arrivals, Finish, nudge
 from .merging import Merging
-from .methods import AbstractMethod, Attempt, find_method, slope_matrix
+from .methods.base import AbstractMethod, Attempt, Start
+from .methods.control import AbstractControl, ScaledControl
+from .methods.named import find_method
+from .methods.rosenbrock import slope_matrix
+from .orbits.returns import Returns
 from .pool import Pool
-from .returns import Returns
 from .stopping import STALLED, AbstractStop, Until
+
+if TYPE_CHECKING:
+    from .orbits.closing import Orbits
 
 ROUND = 12
 """Steps between two sortings of the pools."""
@@ -45,14 +49,23 @@ BATCH, ORBITS = 32, 512
 SMALL_STEP = 2e-2
 """Step size, in units of 1 / rate, below which it is asked what keeps the steps of a trajectory small."""
 
+SMALL_TURN, RELAX_STEPS = 1e-2, 60
+"""Way of a step, in radians, below which the same is asked after so many steps."""
+
 STIFF, SMOOTH = 1.5, 0.7
 """Step size times the norm of the Jacobian above which stability keeps it small, and below which accuracy does."""
+
+SMALLEST = 1e-280
+"""Instead of zero in denominators."""
+
+FARTHEST, LATEST = 1e100, 1e250
+"""Entries of a state, over those of the start or one, and times, beyond which a motion that is to end has escaped."""
 
 LARGEST_IMPLICIT = 600
 """Entries of a state up to which an implicit method is worth its dense systems."""
 
-Closer: TypeAlias = Callable[[AbstractFlow, Tensor, Tensor, Tensor | None], tuple[Tensor, dict[int, Floquet]]]
-"""Flow, states, guesses of their periods and sizes to states on closed orbits and the certificates of those found."""
+Closer: TypeAlias = "Callable[[AbstractFlow, Tensor, Tensor, Tensor | None], Orbits]"
+"""Flow, states, guesses of their periods and sizes to closed orbits with the certificates of those found."""
 
 
 @final
@@ -74,6 +87,8 @@ class Plan:
     """How far a trajectory with frames to come may be moved when it is finished."""
     any_cycle: bool = False
     """Whether a closed orbit ends a trajectory even if it is not stable."""
+    own_length: bool = False
+    """Whether absolute tolerances are in units of each trajectory's own length, where that is below one."""
 
 
 def state_after(
@@ -164,7 +179,8 @@ class Run:
         zeros = torch.zeros(len(x), dtype=torch.float64, device=x.device)
         velocity = flow.velocity(x, zeros)
         self.books.evaluations[index] += 0 if self.rate is not None else 2  # with the choice of the first step
-        unit = torch.ones_like(zeros) if self.rate is None else self.rate[index]
+        unit = torch.full_like(zeros, SMALLEST) if self.rate is None else self.rate[index]
+        length = self._length(flow, x, velocity)
         labels = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
         return Pool(
             index=index,
@@ -172,13 +188,28 @@ class Run:
             velocity=velocity,
             speed=torch.linalg.vector_norm(velocity, dim=-1).amax(dim=-1),
             t=zeros,
-            h=self.plan.control.first_size(flow, x, velocity, unit, self.plan.method.order),
+            h=self.plan.control.first_size(flow, x, velocity, unit, length, self.plan.method.order),
             last_error=torch.ones_like(zeros),
             threshold=torch.full_like(zeros, threshold),
             unit=unit,
+            length=length,
             labels=labels,
             sizes=None if self.sizes is None else self.sizes[index],
         )
+
+    def _length(self, flow: AbstractFlow, x: Tensor, velocity: Tensor) -> Tensor:
+        """The larger of the size of a state and of the way on which its velocity changes, if that is below one.
+
+        The second, |f|^2 / |f' f|, speaks for states at the origin.
+        """
+        ones = torch.ones(len(x), dtype=torch.float64, device=x.device)
+        if not self.plan.own_length:
+            return ones
+        speed = torch.linalg.vector_norm(velocity.flatten(1), dim=-1)
+        change = torch.linalg.vector_norm(flow.jvp(x, velocity).flatten(1), dim=-1)
+        way = torch.where((speed > 0) & (change > 0), speed * (speed / change.clamp_min(SMALLEST)), 0.0)
+        length = torch.maximum(x.abs().flatten(1).amax(dim=-1), way.nan_to_num(nan=1.0))
+        return torch.where(length > 0, torch.minimum(length, ones), ones)
 
     def _wait(self, pool: Pool) -> None:
         if len(pool.index):
@@ -225,7 +256,7 @@ class Run:
             return
         change = flow.jvp(pool.x, pool.velocity).flatten(1)
         decay = torch.linalg.vector_norm(change, dim=-1) / torch.linalg.vector_norm(pool.velocity.flatten(1), dim=-1)
-        pool.unit = (self._extent(pool) * decay).nan_to_num(nan=0.0).clamp_min(1e-280)
+        pool.unit = (self._extent(pool) * decay).nan_to_num(nan=0.0).clamp_min(SMALLEST)
 
     def _extent(self, pool: Pool) -> Tensor:
         return torch.linalg.vector_norm(pool.tokens() - self.books.start[pool.index], dim=-1).amax(dim=-1)
@@ -241,6 +272,7 @@ class Run:
         self.plan.stop.rearm(pool)
         out = (pool.t >= limit) | (self.books.steps[index] >= self.plan.max_steps)
         leaving = self.plan.stop.resting(pool) | out | ~torch.isfinite(pool.speed) | self._stuck(pool)
+        leaving = leaving | self._escaped(pool)
         returned = None
         if pool.anchor is not None and self.plan.returns is not None:
             back, period = self.plan.returns.check(pool, t_before, x_before, attempt, self.books.steps[index])
@@ -254,6 +286,13 @@ class Run:
     def _stuck(self, pool: Pool) -> Tensor:
         return pool.h < self.plan.control.smallest(pool)
 
+    def _escaped(self, pool: Pool) -> Tensor:
+        """Motions that grow without bound, where an end is sought."""
+        if self.rate is not None or not self.plan.stop.sought:
+            return torch.zeros_like(pool.t, dtype=torch.bool)
+        start = self.books.start[pool.index].abs().flatten(1).amax(dim=-1).clamp_min(1.0)
+        return (pool.x.abs().flatten(1).amax(dim=-1) > FARTHEST * start) | (pool.t > LATEST)
+
     def _merged(self, pool: Pool) -> list[Pool]:
         flow = self._flow_at(pool.index)
         if self.plan.merging is None or not isinstance(flow, AbstractSphereFlow):
@@ -262,7 +301,7 @@ class Run:
 
     def _sorted(self, pool: Pool) -> list[Pool]:
         """By precision, by stiffness, and by whether a trajectory is old enough to be watched for a return."""
-        small = (pool.h * pool.unit < SMALL_STEP) & (self.plan.stiff is not None)
+        small = self._small(pool)
         parts = []
         if pool.x.dtype == torch.float64:
             smooth, stiff = _divided(pool, self._is_stiff(pool, small))
@@ -271,6 +310,14 @@ class Run:
             fast, slow = _divided(pool, (pool.ratio < SINGLE_PRECISION_FLOOR) | small)
             parts = [fast, slow.to(torch.float64)]
         return [watched for part in parts if len(part.index) for watched in self._watched(part)]
+
+    def _small(self, pool: Pool) -> Tensor:
+        """Steps of which it is asked what keeps them small: much below the time scale of the flow, or, after many
+        of them, leading nowhere although each is as long as it may be."""
+        if self.plan.stiff is None:
+            return torch.zeros_like(pool.t, dtype=torch.bool)
+        creeps = (pool.h * pool.speed < SMALL_TURN) & (self.books.steps[pool.index] >= RELAX_STEPS)
+        return (pool.h * pool.unit < SMALL_STEP) | creeps | pool.stiff
 
     def _is_stiff(self, pool: Pool, small: Tensor) -> Tensor:
         """Whether the stability of an explicit method, and not its error, keeps the steps of a trajectory small."""
@@ -295,10 +342,12 @@ class Run:
 
     def _leave(self, pool: Pool) -> None:
         """Close trajectories that are over; those that may have arrived wait for a common attempt to finish."""
-        broken = ~torch.isfinite(pool.speed) | self._stuck(pool)
-        resting = self.plan.stop.resting(pool) & ~broken
+        escaped = self._escaped(pool)
+        broken = (~torch.isfinite(pool.speed) | self._stuck(pool)) & ~escaped
+        resting = self.plan.stop.resting(pool) & ~broken & ~escaped
         self._close(pool.keep(broken), Outcome.NON_FINITE)
-        over = ~broken & ~resting
+        self._close(pool.keep(escaped), Outcome.DIVERGED)
+        over = ~broken & ~resting & ~escaped
         timely = pool.t >= self.limit[pool.index]
         self._close(pool.keep(over & timely), self.plan.stop.at_limit)
         self._close(pool.keep(over & ~timely), Outcome.OUT_OF_STEPS)
@@ -322,7 +371,7 @@ class Run:
         tokens = torch.cat([part.tokens() for part in parts])
         extent = torch.cat([self._extent(part) for part in parts])
         sizes = None if self.sizes is None else self.sizes[index]
-        found = self.plan.finisher.finish(self._flow_at(index), tokens, ratio, extent, sizes)
+        found = self.plan.finisher.finish(self._flow_at(index), Arrivals(tokens, ratio, extent, sizes))
         start = 0
         for part in parts:
             here = slice(start, start + len(part.index))
@@ -374,16 +423,17 @@ class Run:
         tokens = torch.cat([pool.tokens() for pool, _ in parts])
         sizes = None if self.sizes is None else self.sizes[index]
         period = torch.cat([guess for _, guess in parts])
-        points, certificates = self.plan.closer(self._flow_at(index), tokens, period, sizes)
+        orbits = self.plan.closer(self._flow_at(index), tokens, period, sizes)
+        self.books.evaluations[index] += orbits.evaluations
         start = 0
         for pool, _ in parts:
             places = range(start, start + len(pool.index))
-            closed = [self._ends_here(certificates.get(place)) for place in places]
+            closed = [self._ends_here(orbits, place) for place in places]
             done = torch.tensor(closed, dtype=torch.bool, device=pool.x.device)
-            self._close(pool.keep(done), Outcome.CYCLE, points[start : start + len(pool.index)][done])
+            self._close(pool.keep(done), Outcome.CYCLE, orbits.point[start : start + len(pool.index)][done])
             for place, element in zip(places, pool.index.tolist(), strict=True):
                 if closed[place - start]:
-                    self.books.cycles[element] = certificates[place]
+                    self.books.cycles[element] = orbits.certificates[place]
             part = pool.keep(~done)
             if len(part.index):
                 # a neutral or slowly settling motion comes back again and again: each attempt waits twice as long
@@ -391,8 +441,12 @@ class Run:
                 self._wait(dataclasses.replace(part, anchor=None))
             start += len(pool.index)
 
-    def _ends_here(self, floquet: Floquet | None) -> bool:
-        return floquet is not None and (self.plan.any_cycle or floquet.stable)
+    def _ends_here(self, orbits: Orbits, place: int) -> bool:
+        """On a stable orbit; on a neutral one if the trajectory was on it, and was not just passing by."""
+        floquet = orbits.certificates.get(place)
+        if floquet is None:
+            return False
+        return self.plan.any_cycle or floquet.stable or (floquet.marginal and place in orbits.stays)
 
 
 def advance(
@@ -402,7 +456,7 @@ def advance(
     left = goal - pool.t
     last = pool.h >= left
     h = torch.where(last, left, pool.h)
-    attempt = method.attempt(flow, pool.x, pool.velocity, pool.t, h, pool.live)
+    attempt = method.attempt(flow, Start(pool.x, pool.velocity, pool.t, h, pool.live))
     error = control.error(attempt.errors, pool, attempt.state, h)
     accepted = (error <= 1) & torch.isfinite(error)
     size, pool.last_error = control.next_size(h, error, accepted, pool.last_error, method.order)

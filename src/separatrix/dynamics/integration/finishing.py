@@ -37,19 +37,23 @@ class Finish:
         return Finish(self.point[chosen], self.found[chosen], self.stable[chosen], self.unstable[chosen])
 
 
+@final
+@dataclasses.dataclass(frozen=True)
+class Arrivals:
+    """States of relative speed ``ratio`` that have come a way of ``extent``; ``sizes`` as the caller gave them."""
+
+    x: Float[Tensor, "batch n d"]
+    ratio: Float[Tensor, " batch"]
+    extent: Float[Tensor, " batch"]
+    sizes: Float[Tensor, "batch n"] | None
+
+
 class AbstractFinisher(abc.ABC):
     """What ends a trajectory before it has come to rest by itself."""
 
     @abc.abstractmethod
-    def finish(
-        self,
-        flow: AbstractFlow,
-        x: Float[Tensor, "batch n d"],
-        ratio: Float[Tensor, " batch"],
-        extent: Float[Tensor, " batch"],
-        sizes: Float[Tensor, "batch n"] | None,
-    ) -> Finish:
-        """Equilibria beside states of relative speed ``ratio`` that have come a way of ``extent``."""
+    def finish(self, flow: AbstractFlow, arrived: Arrivals) -> Finish:
+        """Equilibria beside states that move slowly."""
 
 
 @final
@@ -63,22 +67,15 @@ class ClusterFinisher(AbstractFinisher):
 
     reach: float = 20.0
 
-    def finish(
-        self,
-        flow: AbstractFlow,
-        x: Float[Tensor, "batch n d"],
-        ratio: Float[Tensor, " batch"],
-        extent: Float[Tensor, " batch"],
-        sizes: Float[Tensor, "batch n"] | None,
-    ) -> Finish:
+    def finish(self, flow: AbstractFlow, arrived: Arrivals) -> Finish:
         """The equilibrium of clusters beside each state, with its stability for all tokens."""
-        flow = require_sphere(flow, "ClusterFinisher")
+        flow, x, sizes = require_sphere(flow, "ClusterFinisher"), arrived.x, arrived.sizes
         point, verdicts = torch.full_like(x, torch.nan), x.new_zeros(3, len(x), dtype=torch.bool)
         if not flow.reducible:
             labels = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
             count = torch.full((len(x),), x.shape[1], device=x.device)
         else:
-            clusters = find_clusters(x, (self.reach * ratio).clamp(1e-3, 0.2))
+            clusters = find_clusters(x, (self.reach * arrived.ratio).clamp(1e-3, 0.2))
             labels, count = clusters.labels, clusters.n_clusters
         for m, chosen in by_count(count):
             if m * (x.shape[-1] - 1) > LARGEST_SYSTEM:
@@ -97,20 +94,14 @@ class NewtonFinisher(AbstractFinisher):
 
     margin: float = 5.0
 
-    def finish(
-        self,
-        flow: AbstractFlow,
-        x: Float[Tensor, "batch n d"],
-        ratio: Float[Tensor, " batch"],
-        extent: Float[Tensor, " batch"],
-        sizes: Float[Tensor, "batch n"] | None,
-    ) -> Finish:
+    def finish(self, flow: AbstractFlow, arrived: Arrivals) -> Finish:
         """The equilibrium beside each state, with its stability."""
+        x = arrived.x
         if x.shape[1] * x.shape[2] > LARGEST_SYSTEM:
             nothing = torch.zeros(len(x), dtype=torch.bool, device=x.device)
             return Finish(torch.full_like(x, torch.nan), nothing, nothing, nothing)
         size = torch.linalg.vector_norm(x, dim=-1).amax(dim=-1)
-        polished = polish(flow, x, max_displacement=self.margin * ratio * extent + 1e-12 * size)
+        polished = polish(flow, x, max_displacement=self.margin * arrived.ratio * arrived.extent + 1e-12 * size)
         safe = torch.where(polished.found[:, None, None], polished.point, x)
         stability = token_stability(flow, safe)
         found = polished.found

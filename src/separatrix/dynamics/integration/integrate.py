@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -18,16 +20,17 @@ from separatrix.core import (
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
 from ..flows.sphere import check_tokens
-from .control import DisplacementControl
 from .driver import Plan, Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
-from .methods import AbstractMethod, Rosenbrock
-from .orbits import close_orbits
-from .presets import Preset, chosen_accuracy, find_preset
-from .returns import Returns
+from .methods.base import AbstractMethod
+from .methods.control import DisplacementControl
+from .methods.presets import Preset, chosen_accuracy, find_preset
+from .methods.rosenbrock import Rosenbrock
+from .methods.tableau import Tableau
+from .orbits.closing import close_orbits
+from .orbits.returns import Returns
 from .stopping import AbstractStop, Rest, Until
-from .tableau import Tableau
 from .trajectory import Trajectory
 
 MERGE_DISTANCE = 1e-3
@@ -36,6 +39,9 @@ what is shown is the limit."""
 
 PATIENCE, LONG_PATIENCE = 40, 160
 """Steps, longer than most transients, after which trajectories are watched for a return; exact presets take more."""
+
+TURNS = 10
+"""Turns of a complex principal pair for which the default time limit leaves time."""
 
 EARLY_ELSEWHERE = 1e-3
 """Relative speed at which a trajectory off the sphere is first attempted to be finished."""
@@ -72,12 +78,13 @@ def integrate(
         rtol: instead of the preset's relative tolerance: of the displacement of a step on the sphere, of the size of
             every entry elsewhere.
         atol: instead of the preset's absolute tolerance: per unit of time and rate on the sphere, of every entry
-            elsewhere.
+            elsewhere. By default, where a trajectory is followed until it rests, the preset's is multiplied by the
+            size of the start if that is below one.
         tol: speed at which a trajectory rests: of the fastest token, in units of the spectral norm of V on the sphere;
             elsewhere the estimated distance to the equilibrium over the way that was made.
         t_max: time limit, one for all or one for each element of the batch. By default, on the sphere, 400 over the
             gap between the two largest real parts of the eigenvalues of V that are not of one complex pair (at least
-            a thousandth of its norm).
+            a thousandth of its norm), and ten turns of a complex principal pair.
         max_steps: attempted steps per trajectory.
         times: increasing times at which states are kept, none beyond ``t_max``. They are as accurate as the steps: by
             dense output of the method, or because steps end there.
@@ -90,7 +97,8 @@ def integrate(
     Returns:
         One outcome per trajectory: converged, cycle (``cycles`` has its Floquet multipliers), completed (the time that
         was asked for, off the sphere), out of steps (or, on the sphere, out of time), stalled (slower than ``tol`` /
-        1e4 with no equilibrium nearby), non-finite (the state is then NaN).
+        1e4 with no equilibrium nearby), diverged (off the sphere: beyond 1e100, or still on its way at a time of
+        1e250), non-finite (the state is then NaN).
 
     Cost: a few hundred velocities per trajectory; pools hold about 160000 attention weights at a time.
 
@@ -191,6 +199,7 @@ def _plan(
         closer=close_orbits if seeks else None,
         stiff=stiff,
         transient=transient,
+        own_length=stop.sought and atol is None,
         jump=1e-2 * control.rtol if isinstance(control, DisplacementControl) else 0.0,
     )
 
@@ -229,7 +238,10 @@ def _given_limit(t_max: object, shape: tuple[int, ...]) -> Tensor:
 
 
 def _time_limit(flow: AbstractSphereFlow, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """400 over the spectral gap. A complex principal pair counts once: its tokens rotate, which is no slow decay."""
+    """400 over the spectral gap. A complex principal pair counts once: its tokens rotate, which is no slow decay.
+
+    They are given the time for some turns, however slow: a step takes a share of a turn.
+    """
     values = torch.linalg.eigvals(flow.value_sum)
     order = values.real.argsort(dim=-1, descending=True)
     real, imag = values.real.gather(-1, order), values.imag.gather(-1, order)
@@ -238,7 +250,9 @@ def _time_limit(flow: AbstractSphereFlow, rate: Tensor, shape: tuple[int, ...]) 
         size = values.abs().amax(dim=-1)
         next_one = torch.where(imag[..., 0].abs() > 1e-9 * size, real[..., 2], next_one)
     gap = (real[..., 0] - next_one).expand(shape).reshape(-1)
-    return 400 / torch.maximum(torch.minimum(gap, rate), 1e-3 * rate)
+    turns = TURNS * 2 * math.pi / imag[..., 0].abs().expand(shape).reshape(-1)
+    settle = 400 / torch.maximum(torch.minimum(gap, rate), 1e-3 * rate)
+    return torch.where(torch.isfinite(turns), settle + turns, settle)
 
 
 def _check_starts(flow: AbstractFlow, x0: object, *, normalised: bool) -> Tensor:

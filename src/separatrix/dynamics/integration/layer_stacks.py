@@ -20,7 +20,7 @@ from separatrix.core.names import suggest_options
 from ..flows.base import AbstractSphereFlow
 from ..flows.sphere import check_tokens
 from .integrate import integrate
-from .variational import transport
+from .variational import tangential, transport
 
 
 @final
@@ -81,8 +81,8 @@ def run_layers(layers: Layers, x0: object, *, n_exponents: int = 1) -> LayerRun:
 
 def _exponent(flow: AbstractSphereFlow, x: Tensor, duration: float, count: int) -> float:
     directions = torch.block_diag(*flow.basis(x)).mT[:count].reshape(-1, *x.shape)
-    _, moved = transport(flow, x, directions, duration)
-    growth = torch.linalg.matrix_norm(moved.flatten(1), ord=2)
+    end, moved = transport(flow, x, directions, duration)
+    growth = torch.linalg.matrix_norm(tangential(flow, end, moved).flatten(1), ord=2)
     return float(growth.log()) / duration
 
 

@@ -12,8 +12,9 @@ from separatrix.core import InvalidInput, as_float64
 from ..flows.layers import LayerTrajectory
 from ..flows.linear_network import LinearNetworkFlow
 from .integrate import integrate
-from .methods import AbstractMethod, find_method
-from .tableau import Tableau
+from .methods.base import AbstractMethod
+from .methods.named import find_method
+from .methods.tableau import Tableau
 
 
 def integrate_layers(

@@ -66,7 +66,8 @@ class Pool(Rows):
     """Trajectories with the same number of rows and the same precision. Mutable.
 
     ``x`` has one row per token, or after merging one per cluster with ``sizes`` (zero for a place holder) and
-    ``labels`` from the original tokens to rows. Speeds are judged in ``unit``; ``threshold`` is the relative speed at
+    ``labels`` from the original tokens to rows. Speeds are judged in ``unit``, absolute tolerances in ``length``;
+    ``threshold`` is the relative speed at
     which the next attempt to finish is due (zero while a trajectory leaves a saddle). ``stiff`` trajectories are
     advanced by an implicit method; those with an ``anchor`` are watched for a return.
     """
@@ -80,6 +81,7 @@ class Pool(Rows):
     last_error: Tensor
     threshold: Tensor
     unit: Tensor
+    length: Tensor
     labels: Tensor
     sizes: Tensor | None = None
     anchor: Anchor | None = None

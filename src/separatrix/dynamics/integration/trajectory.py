@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.core import Outcome, Result
 
-from .floquet import Floquet
+from .orbits.floquet import Floquet
 
 
 @final

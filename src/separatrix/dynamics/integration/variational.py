@@ -73,10 +73,23 @@ def lyapunov_exponents(
     rounds = max(1, round(duration / interval))
     for _ in range(rounds):
         point, tangents = transport(flow, point, tangents, interval, rtol=1e-7)
+        tangents = tangential(flow, point, tangents)
         q, r = torch.linalg.qr(tangents.flatten(1).mT)
         total = total + r.diagonal().abs().log()
         tangents = q.mT.reshape(count, *point.shape)
     return (total / (rounds * interval)).sort(descending=True).values
+
+
+def tangential(
+    flow: AbstractFlow, x: Float[Tensor, "n d"], tangents: Float[Tensor, "count n d"]
+) -> Float[Tensor, "count n d"]:
+    """The part of transported vectors that is tangent at their state.
+
+    Rounding adds a little that is not. On the sphere it obeys u' = -2 (x'Vm) u, so it may outgrow the true tangents and
+    be taken for the leading one.
+    """
+    basis = flow.basis(x)
+    return (basis @ (basis.mT @ tangents.unsqueeze(-1))).squeeze(-1)
 
 
 def check_state(flow: AbstractFlow, x: object) -> Float[Tensor, "n d"]:

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .methods import Attempt, cubic
-from .pool import Anchor, Pool
+from ..methods.base import Attempt, cubic
+from ..pool import Anchor, Pool
 
 REFINEMENTS = 3
 """Corrections of the time of a crossing within a step."""

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from separatrix.core.names import suggest_options
 
-from ..flows.base import AbstractFlow
-from .pool import Pool
+from ...flows.base import AbstractFlow
+from ..pool import Pool
 
 SAFETY, SHRINK = 0.9, 0.2
 ATOL = {torch.float32: 1e-6, torch.float64: 1e-10}
@@ -37,9 +37,9 @@ class AbstractControl(abc.ABC):
 
     @abc.abstractmethod
     def first_size(
-        self, flow: AbstractFlow, x: Tensor, velocity: Tensor, unit: Tensor, order: int
+        self, flow: AbstractFlow, x: Tensor, velocity: Tensor, unit: Tensor, length: Tensor, order: int
     ) -> Float[Tensor, " batch"]:
-        """Size of the first step."""
+        """Size of the first step, in a flow with a unit of speed and a unit of length for each element."""
 
     @abc.abstractmethod
     def smallest(self, pool: Pool) -> Float[Tensor, " batch"]:
@@ -83,7 +83,7 @@ class DisplacementControl(AbstractControl):
         return h * factor, torch.where(accepted, safe.clamp_min(1e-4), last)
 
     def first_size(
-        self, flow: AbstractFlow, x: Tensor, velocity: Tensor, unit: Tensor, order: int
+        self, flow: AbstractFlow, x: Tensor, velocity: Tensor, unit: Tensor, length: Tensor, order: int
     ) -> Float[Tensor, " batch"]:
         """Turns no token by more than about 0.05 rad."""
         speed = torch.linalg.vector_norm(velocity, dim=-1).amax(dim=-1).double()
@@ -100,6 +100,8 @@ class DisplacementControl(AbstractControl):
 class ScaledControl(AbstractControl):
     """For states without constraint: root mean square of the errors over atol + rtol |x|, entry by entry.
 
+    ``atol`` is in units of the length that the trajectory is given, which is one unless nobody has said what is small.
+
     Source: Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, section II.4.
     """
 
@@ -111,7 +113,7 @@ class ScaledControl(AbstractControl):
         self, estimates: Float[Tensor, "estimates batch n d"], pool: Pool, proposal: Tensor, h: Tensor
     ) -> Float[Tensor, " batch"]:
         """Root mean square over all entries of a state."""
-        scale = self.atol + self.rtol * torch.maximum(pool.x.abs(), proposal.abs())
+        scale = self.atol * pool.length[:, None, None] + self.rtol * torch.maximum(pool.x.abs(), proposal.abs())
         return combined((estimates / scale).flatten(2).square().mean(dim=-1).sqrt().double())
 
     def next_size(
@@ -123,10 +125,10 @@ class ScaledControl(AbstractControl):
         return h * torch.where(accepted, factor.clamp(SHRINK, self.grow), factor.clamp(SHRINK, 1.0)), last
 
     def first_size(
-        self, flow: AbstractFlow, x: Tensor, velocity: Tensor, unit: Tensor, order: int
+        self, flow: AbstractFlow, x: Tensor, velocity: Tensor, unit: Tensor, length: Tensor, order: int
     ) -> Float[Tensor, " batch"]:
         """From the sizes of the state, of its velocity, and of the change of the velocity along it."""
-        scale = self.atol + self.rtol * x.abs()
+        scale = self.atol * length[:, None, None] + self.rtol * x.abs()
 
         def size(values: Tensor) -> Tensor:
             return (values / scale).flatten(1).square().mean(dim=-1).sqrt().double()

@@ -10,9 +10,10 @@ import torch
 from separatrix.core import InvalidInput, require_positive, resolve
 from separatrix.core.names import suggest_options
 
-from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ...flows.base import AbstractFlow, AbstractSphereFlow
+from .base import AbstractMethod
 from .control import AbstractControl, DisplacementControl, ScaledControl
-from .methods import AbstractMethod, find_method
+from .named import find_method
 from .tableau import Tableau
 
 

@@ -1,0 +1,1 @@
+from .floquet import Floquet as Floquet

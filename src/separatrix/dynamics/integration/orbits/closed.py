@@ -1,0 +1,128 @@
+"""Closed orbits that Newton's method found, whichever way, and what makes one of them a find."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ...flows.base import AbstractFlow
+
+WANDER = 0.2
+"""An orbit further from the state than this share of its length is another one."""
+
+AT_REST = 1e-3
+"""Share of the first length of an orbit below which it has shrunk to an equilibrium, which closes after any time."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Closed:
+    """Closed orbits through ``point``; NaN where none was found.
+
+    ``monodromy`` is in tangent coordinates at the point, and ``error`` what is estimated to be wrong with it (norm of a
+    matrix). ``mismatch`` is the distance by which the state that was given failed to return after the period that was
+    given, ``moved`` how far the orbit lies from that state. ``unresolved`` marks those on which the method gave up
+    although an orbit may be there. ``evaluations`` counts velocities and derivatives along directions.
+    """
+
+    point: Float[Tensor, "batch n d"]
+    period: Float[Tensor, " batch"]
+    monodromy: Float[Tensor, "batch k k"]
+    error: Float[Tensor, " batch"]
+    residual: Float[Tensor, " batch"]
+    mismatch: Float[Tensor, " batch"]
+    moved: Float[Tensor, " batch"]
+    found: Bool[Tensor, " batch"]
+    unresolved: Bool[Tensor, " batch"]
+    evaluations: Int[Tensor, " batch"]
+
+
+def directions(flow: AbstractFlow, x: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch k n d"]:
+    """Every admissible direction of every token as a direction of the whole state."""
+    basis = flow.basis(x)
+    eye = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+    return torch.einsum("ij,biae->bieja", eye, basis).flatten(1, 2)
+
+
+def length(flow: AbstractFlow, x: Float[Tensor, "batch n d"], period: Float[Tensor, " batch"]) -> Tensor:
+    """Length of a loop that is passed at the present speed."""
+    return torch.linalg.vector_norm(flow.velocity(x).flatten(1), dim=-1) * period
+
+
+def is_find(flow: AbstractFlow, x: Tensor, first: Tensor, point: Tensor, period: Tensor) -> Bool[Tensor, " batch"]:
+    """Whether an orbit through ``point`` is near x and no equilibrium; ``first`` is the length guessed at x."""
+    moving = length(flow, point, period) > AT_REST * first
+    wandered = torch.linalg.vector_norm((point - x).flatten(1), dim=-1) > WANDER * first
+    return (period > 0) & moving & ~wandered
+
+
+def correction(
+    flow: AbstractFlow,
+    x: Float[Tensor, "batch n d"],
+    end: Tensor,
+    along: Tensor,
+    matrix: Tensor,
+    period: Tensor,
+    precision: float,
+) -> tuple[Float[Tensor, "batch n d"], Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    """One Newton step on point and period: a move of the point, a change of the period, and what gap that leaves.
+
+    Args:
+        flow: the flow of these elements.
+        x: points.
+        end: states one period later.
+        along: derivative of the end in the period.
+        matrix: derivative of the end in the point, in tangent coordinates.
+        period: periods; they change by a third at most.
+        precision: relative accuracy of the matrix.
+
+    Where the system is singular within its precision (an orbit of a neutral family) the smallest move is taken: a
+    full one would divide one rounding error by another. The period counts as the way that is passed in it, so that
+    the smallest move does not depend on the unit of time.
+    """
+    every = directions(flow, x)
+
+    def inside(u: Tensor) -> Tensor:
+        return torch.einsum("bknd,bnd->bk", every, u)
+
+    eye = torch.eye(matrix.shape[-1], dtype=x.dtype, device=x.device)
+    phase = inside(flow.velocity(x))
+    speed = torch.linalg.vector_norm(phase, dim=-1, keepdim=True).clamp_min(1e-280)
+    corner = torch.zeros_like(speed)
+    top = torch.cat([matrix - eye, (inside(along) / speed).unsqueeze(-1)], dim=-1)
+    system = torch.cat([top, torch.cat([phase / speed, corner], dim=-1).unsqueeze(-2)], dim=-2)
+    right = torch.cat([-inside(end - x), corner], dim=-1)
+    safe = torch.isfinite(system).flatten(1).all(dim=-1) & torch.isfinite(right).all(dim=-1)
+    system = torch.where(safe[:, None, None], system, torch.zeros_like(system))
+    right = torch.where(safe[:, None], right, torch.zeros_like(right))
+    move = torch.linalg.lstsq(system, right.unsqueeze(-1), rcond=precision, driver="gelsd").solution.squeeze(-1)
+    gap = torch.linalg.vector_norm((system @ move.unsqueeze(-1)).squeeze(-1) - right, dim=-1)
+    change = move[:, -1] / speed.squeeze(-1)
+    share = (period / 3 / change.abs().clamp_min(1e-300)).clamp_max(1.0)
+    turn = torch.einsum("bk,bknd->bnd", share.unsqueeze(-1) * move[:, :-1], every)
+    return turn, torch.where(safe, share * change, torch.nan), gap
+
+
+def across(
+    flow: AbstractFlow, x: Float[Tensor, "batch n d"], monodromy: Float[Tensor, "batch k k"]
+) -> Float[Tensor, "batch k1 k1"]:
+    """The monodromy on a section across the orbit.
+
+    The velocity is an eigenvector with eigenvalue 1. Taken out exactly, it cannot mix with a second multiplier 1 (a
+    neutral centre has a Jordan block there, whose halves part by the root of the error).
+    """
+    velocity = torch.einsum("bknd,bnd->bk", directions(flow, x), flow.velocity(x))
+    speed = torch.linalg.vector_norm(velocity, dim=-1, keepdim=True).clamp_min(1e-280)
+    frame = torch.linalg.qr((velocity / speed).unsqueeze(-1), mode="complete").Q[..., 1:]
+    return frame.mT @ monodromy @ frame
+
+
+def defect(flow: AbstractFlow, x: Float[Tensor, "batch n d"], monodromy: Tensor) -> Float[Tensor, " batch"]:
+    """By how much the monodromy fails to keep the velocity: an error that can be seen."""
+    velocity = torch.einsum("bknd,bnd->bk", directions(flow, x), flow.velocity(x)).unsqueeze(-1)
+    speed = torch.linalg.vector_norm(velocity, dim=(-2, -1)).clamp_min(1e-280)
+    return torch.linalg.vector_norm(monodromy @ velocity - velocity, dim=(-2, -1)) / speed

@@ -1,0 +1,160 @@
+"""From a trajectory that came back to a certified orbit: tokens that move together as one, Newton, multipliers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ...equilibria.clusters import by_count, cluster_means, find_clusters
+from ...flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
+from .closed import Closed, across
+from .collocation import Blocks, collocate
+from .floquet import Floquet, certificates
+from .shooting import parting_maps, shoot
+
+TOGETHER = 0.05
+"""Tokens closer than this are taken to move together; the transversal multipliers say whether they do."""
+
+LARGEST_ORBIT = 200
+"""Unknowns of an orbit that is closed while a trajectory is followed."""
+
+LARGEST_COLLOCATION = 60
+"""Coordinates of a state up to which all of the orbit is solved at once; above, shooting needs less."""
+
+STAYS = 10.0
+"""An orbit that lies further from the state than this many times its mismatch was approached, and not passed."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Orbits:
+    """Per element: a state on the closed orbit (NaN where none was found), its certificate, and the cost.
+
+    ``certificates`` and ``stays`` go by place in the batch; ``stays`` names the orbits on which the trajectory already
+    was before they were closed, as in a family that fills the space.
+    """
+
+    point: Float[Tensor, "batch n d"]
+    certificates: dict[int, Floquet]
+    stays: set[int]
+    evaluations: Int[Tensor, " batch"]
+
+
+def close_orbits(
+    flow: AbstractFlow,
+    x: Float[Tensor, "batch n d"],
+    period: Float[Tensor, " batch"],
+    sizes: Float[Tensor, "batch n"] | None = None,
+) -> Orbits:
+    """States on closed orbits and their certificates.
+
+    Tokens that move together are reduced to one, where the flow allows it, so that the cost does not depend on their
+    number. ``sizes`` say how many tokens each row stands for.
+    """
+    evaluations = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+    orbits = Orbits(torch.full_like(x, torch.nan), {}, set(), evaluations)
+    if not (isinstance(flow, AbstractSphereFlow) and flow.reducible):
+        if x.shape[1] * x.shape[2] <= LARGEST_ORBIT:
+            closed, split = _closed(flow, x, period, None)
+            _enter(orbits, flow, closed, closed.point, split, torch.ones_like(x[..., 0]), range(len(x)))
+        return orbits
+    clusters = find_clusters(x, TOGETHER)
+    for m, chosen in by_count(clusters.n_clusters):
+        if m * (x.shape[-1] - 1) > LARGEST_ORBIT:
+            continue
+        labels = clusters.labels[chosen]
+        w, counts = cluster_means(x[chosen], labels, m, None if sizes is None else sizes[chosen])
+        own = flow.select((len(x),), chosen).with_sizes(counts)
+        closed, split = _closed(own, w, period[chosen], counts)
+        tokens = closed.point.gather(1, labels.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+        _enter(orbits, own, closed, tokens, split, counts, chosen.tolist())
+    return orbits
+
+
+def parting_blocks(flow: AbstractFlow, x: Float[Tensor, "batch m d"]) -> Float[Tensor, "batch m d d"]:
+    """Derivative of the velocity of one half of each cluster when its halves part: to first order nobody else notices.
+
+    In coordinates of the whole space, as they are carried around an orbit.
+    """
+    flow = require_sphere(flow, "parting clusters")
+    assert flow.sizes is not None
+    sizes = flow.sizes.expand(x.shape[:-1])
+    halves = flow.with_sizes(torch.cat([sizes, sizes], dim=-1) / 2)
+    eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    parting = eye[:, None, None].expand(-1, *x.shape)
+    moved = halves.jvp(torch.cat([x, x], dim=-2), torch.cat([parting, -parting], dim=-2))
+    return moved[..., : x.shape[-2], :].movedim(0, -1)
+
+
+def _closed(
+    flow: AbstractFlow, x: Tensor, period: Tensor, sizes: Tensor | None
+) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
+    """By collocation, and by shooting where that gave up or would be too large; and the maps of parting halves."""
+    blocks = parting_blocks if sizes is not None and bool((sizes > 1).any()) else None
+    if x.shape[1] * x.shape[2] > LARGEST_COLLOCATION:
+        return _shot(flow, x, period, blocks)
+    closed, split = collocate(flow, x, period, blocks)
+    again = closed.unresolved.nonzero().squeeze(-1)
+    if len(again):
+        other, maps = _shot(flow.select((len(x),), again), x[again], period[again], blocks)
+        split[again] = maps
+        for field in dataclasses.fields(Closed):
+            if field.name != "evaluations":
+                getattr(closed, field.name)[again] = getattr(other, field.name)
+        closed.evaluations[again] += other.evaluations
+    return closed, split
+
+
+def _shot(
+    flow: AbstractFlow, x: Tensor, period: Tensor, blocks: Blocks | None
+) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
+    closed = shoot(flow, x, period)
+    split = x.new_zeros(len(x), 0 if blocks is None else x.shape[1], x.shape[-1], x.shape[-1])
+    some = closed.found.nonzero().squeeze(-1)
+    if blocks is not None and len(some):
+        own = require_sphere(flow.select((len(x),), some), "parting clusters")
+        split[some] = parting_maps(own, closed.point[some], closed.period[some])
+    return closed, split
+
+
+def _enter(
+    orbits: Orbits,
+    flow: AbstractFlow,
+    closed: Closed,
+    tokens: Tensor,
+    split: Tensor,
+    sizes: Tensor,
+    places: Sequence[int],
+) -> None:
+    """Certificates of what was found; the multipliers of parting halves are those on the tangent spaces."""
+    where = torch.tensor(list(places), dtype=torch.int64, device=tokens.device)
+    orbits.point[where], orbits.evaluations[where] = tokens, closed.evaluations
+    some = closed.found.nonzero().squeeze(-1)
+    if not len(some):
+        return
+    own, point = flow.select((len(tokens),), some), closed.point[some]
+    section = across(own, point, closed.monodromy[some])
+    basis = own.basis(point)
+    parting = basis.mT @ split[some] @ basis if split.shape[1] else point.new_zeros(*point.shape[:2], 0, 0)
+    safe = torch.isfinite(section).flatten(1).all(dim=-1) & torch.isfinite(parting).flatten(1).all(dim=-1)
+    some = some[safe]
+    found = certificates(
+        closed.period[some], section[safe], parting[safe], sizes[some], closed.residual[some], closed.error[some]
+    )
+    stays = (closed.moved <= STAYS * closed.mismatch)[some].tolist()
+    for place, floquet, stayed in zip(where[some].tolist(), found, stays, strict=True):
+        orbits.certificates[place] = floquet
+        if stayed:
+            orbits.stays.add(place)
+
+
+def certificate(flow: AbstractFlow, closed: Closed) -> Floquet:
+    """Of one orbit, every token for itself."""
+    section, n = across(flow, closed.point, closed.monodromy), closed.point.shape[1]
+    parting, ones = section.new_zeros(1, n, 0, 0), section.new_ones(1, n)
+    return certificates(closed.period, section, parting, ones, closed.residual, closed.error)[0]

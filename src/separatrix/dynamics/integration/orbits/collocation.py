@@ -1,0 +1,460 @@
+r"""Closing an orbit all around at once: collocation at Gauss points.
+
+The orbit is a polynomial of degree s on each of M intervals that satisfies the flow at s points. All points are
+evaluated in one batch, and linearised; on every interval the inner unknowns are eliminated,
+
+    \delta x_{i+1} = A_i \delta x_i + g_i \delta T + r_i,
+
+and what remains is a system for point and period, as in shooting. The product of the A_i is the monodromy. The answer
+on M intervals is compared with that on 2 M: the difference is the error estimate, and is what is asked to be small.
+
+Source: Ascher, Mattheij, Russell, Numerical Solution of Boundary Value Problems for ODEs, chapter 5; superconvergence
+of order 2 s at the ends of the intervals: Hairer, Norsett, Wanner, Solving ODEs I, section II.7.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TypeAlias, final
+
+import numpy
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core import Outcome
+
+from ...flows.base import AbstractFlow
+from ..driver import LARGEST_IMPLICIT, Plan, Run
+from ..methods.control import ScaledControl
+from ..methods.named import find_method
+from ..methods.rosenbrock import slope_matrix
+from ..stopping import Until
+from .closed import Closed, correction, directions, is_find, length
+
+POINTS = 6
+"""Gauss points of an interval: order 12 at its ends."""
+
+INTERVALS = 6
+"""Intervals of the first mesh."""
+
+PRECISIONS = (1e-3, 1e-5, 1e-7, 1e-9, 1e-10)
+"""Relative accuracy with which the first mesh, and every halving of its intervals, tells a singular system."""
+
+FRAMES = 48
+"""Equidistant states of the first guess, from which the first mesh is chosen."""
+
+GUESS = 1e-4
+"""Relative tolerance of the first guess."""
+
+EXPLICIT_STEPS, IMPLICIT_STEPS = 300, 1000
+"""Steps in which an explicit method, and then an implicit one, must come around."""
+
+NEARLY, SETTLED = 1e-6, 1e-8
+"""Newton steps on the first mesh, and on the finer ones, end when the whole orbit moves by less than this share of its
+size; the next step would be its square."""
+
+RESOLVED = 1e-6
+"""Relative difference of two meshes in point and monodromy below which the finer one is believed."""
+
+ENTRIES = 2_000_000
+"""Entries of the inner systems that are solved together."""
+
+Blocks: TypeAlias = Callable[[AbstractFlow, Tensor], Tensor]
+"""Flow and states (points, n, d) to matrices (points, m, d, d) of further linear motions along the orbit."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Gauss:
+    """Coefficients of Gauss collocation on the unit interval: integrals of the Lagrange polynomials from 0.
+
+    ``inner`` has those up to each node, ``weights`` those over the whole interval.
+    """
+
+    nodes: Float[Tensor, " s"]
+    inner: Float[Tensor, "s s"]
+    weights: Float[Tensor, " s"]
+
+
+@functools.cache
+def gauss() -> Gauss:
+    """The points of this room, on the CPU."""
+    nodes = torch.as_tensor((numpy.polynomial.legendre.leggauss(POINTS)[0] + 1) / 2)
+    return Gauss(nodes, _integrals(nodes, nodes), _integrals(nodes, torch.ones(1, dtype=torch.float64))[0])
+
+
+def _integrals(nodes: Float[Tensor, " s"], at: Float[Tensor, " places"]) -> Float[Tensor, "places s"]:
+    """Of the Lagrange polynomials of the nodes, from 0 to some places."""
+    exponents = torch.arange(len(nodes), dtype=torch.float64)
+    powers = at.unsqueeze(-1) ** (exponents + 1) / (exponents + 1)
+    return torch.linalg.solve((nodes.unsqueeze(-1) ** exponents).mT, powers.mT).mT
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Rescaled(AbstractFlow):
+    """A flow in units of its own: of time a period of each element, of length the size of its state."""
+
+    flow: AbstractFlow
+    period: Float[Tensor, "batch 1 1"]
+    size: Float[Tensor, "batch 1 1"]
+
+    def velocity(self, x: Float[Tensor, "batch n d"], t: Tensor | None = None) -> Float[Tensor, "batch n d"]:
+        """That of the flow in the new units."""
+        return self.period / self.size * self.flow.velocity(self.size * x)
+
+    def jvp(
+        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch3 n d"]:
+        """That of the flow in the new units."""
+        return self.period * self.flow.jvp(self.size * x, u)
+
+    def project(self, x: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        """As the flow."""
+        return self.flow.project(self.size * x) / self.size
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Rescaled:
+        """Some elements."""
+        return Rescaled(self.flow.select(batch_shape, index), self.period[index], self.size[index])
+
+    def to(self, dtype: torch.dtype) -> Rescaled:
+        """Another precision."""
+        return Rescaled(self.flow.to(dtype), self.period.to(dtype), self.size.to(dtype))
+
+
+@final
+@dataclasses.dataclass
+class Mesh:
+    """An approximate orbit. Mutable. States are flat: k = n d coordinates of the whole space."""
+
+    size: Float[Tensor, "batch intervals"]
+    """Shares of the period."""
+    ends: Float[Tensor, "batch intervals1 k"]
+    inner: Float[Tensor, "batch intervals s k"]
+    period: Float[Tensor, " batch"]
+
+    def keep(self, chosen: Tensor) -> Mesh:
+        """Some elements."""
+        return Mesh(self.size[chosen], self.ends[chosen], self.inner[chosen], self.period[chosen])
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Around:
+    """An orbit on one mesh, after Newton's method; ``split`` are the propagators of the further linear motions."""
+
+    mesh: Mesh
+    slopes: Float[Tensor, "batch intervals s k"]
+    monodromy: Float[Tensor, "batch k k"]
+    split: Float[Tensor, "batch m d d"]
+    update: Float[Tensor, " batch"]
+    """The last Newton step, relative to the size of the orbit."""
+    gap: Float[Tensor, " batch"]
+    """What it leaves open."""
+    evaluations: int
+
+
+def collocate(
+    flow: AbstractFlow,
+    x: Float[Tensor, "batch n d"],
+    period: Float[Tensor, " batch"],
+    blocks: Blocks | None = None,
+    *,
+    max_steps: int = 8,
+) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
+    """The closed orbit near each state, and what one period makes of further linear motions along it.
+
+    Args:
+        flow: the flow of these elements, constant in time.
+        x: states close to their orbits.
+        period: guesses of the periods.
+        blocks: matrices of the further motions, in coordinates of the whole space of a token.
+        max_steps: Newton steps on the first mesh.
+
+    Cost: one integration over a period, and a batch of M s velocities with their derivatives for each of about five
+    Newton steps; time M (s n d)^3 and memory M (s n d)^2 per element, with M = 10 to 80 and s = 6.
+    """
+    together = max(1, ENTRIES // (2 * INTERVALS * (POINTS * x.shape[1] * x.shape[2]) ** 2))
+    pieces = torch.arange(len(x), device=x.device).split(together)
+    done = [_collocate(flow.select((len(x),), at), x[at], period[at], blocks, max_steps) for at in pieces]
+    closed = [{f.name: getattr(piece, f.name) for f in dataclasses.fields(Closed)} for piece, _ in done]
+    return Closed(**{name: torch.cat([piece[name] for piece in closed]) for name in closed[0]}), torch.cat(
+        [split for _, split in done]
+    )
+
+
+def _collocate(
+    flow: AbstractFlow, x: Tensor, period: Tensor, blocks: Blocks | None, max_steps: int
+) -> tuple[Closed, Tensor]:
+    """Newton's method on the first mesh, then on finer ones until two of them agree."""
+    count, first = len(x), length(flow, x, period)
+    tangent = flow.basis(x).shape[-1] * x.shape[1]
+    mesh, mismatch, evaluations = _guess(flow, x, period)
+    size = torch.linalg.vector_norm(x.flatten(1), dim=-1).clamp_min(1e-280)
+    found, unresolved = torch.zeros_like(period, dtype=torch.bool), torch.isfinite(mismatch)
+    point, error, residual = torch.full_like(x, torch.nan), torch.full_like(period, torch.inf), mismatch.clone()
+    ends, going = torch.full_like(period, torch.nan), torch.isfinite(mismatch).nonzero().squeeze(-1)
+    if not len(going):
+        empty = x.new_full((count, tangent, tangent), torch.nan)
+        split = x.new_zeros(count, 0 if blocks is None else x.shape[1], x.shape[-1], x.shape[-1])
+        return Closed(point, ends, empty, error, residual, mismatch, error, found, unresolved, evaluations), split
+    coarse = _newton(flow.select((count,), going), mesh.keep(going), x.shape[1:], blocks, 0, max_steps)
+    monodromy = x.new_full((count, tangent, tangent), torch.nan)
+    split = x.new_zeros(count, *coarse.split.shape[1:])
+    evaluations[going] += coarse.evaluations
+    for level in range(1, len(PRECISIONS)):
+        near = is_find(
+            flow.select((count,), going), x[going], first[going], _state(coarse, x.shape[1:]), coarse.mesh.period
+        )
+        lost = (coarse.update < 1e-6) & ~near
+        unresolved[going[lost]] = False
+        keep = ((coarse.update < 1e-3) & ~lost).nonzero().squeeze(-1)
+        if not len(keep):
+            break
+        going = going[keep]
+        own = flow.select((count,), going)
+        fine = _newton(own, _refined(coarse, keep, own, x.shape[1:]), x.shape[1:], blocks, level, 5)
+        evaluations[going] += fine.evaluations
+        wrong, apart = _difference(coarse, keep, fine)
+        good = (fine.update < SETTLED) & (fine.gap < SETTLED * size[going]) & (apart < RESOLVED * size[going])
+        good = good & (wrong < RESOLVED * _norm(fine.monodromy))
+        if bool(good.any()):
+            at = going[good]
+            point[at], ends[at] = _state(fine, x.shape[1:])[good], fine.mesh.period[good]
+            monodromy[at] = _compressed(flow.select((count,), at), point[at], fine.monodromy[good])
+            split[at], error[at] = fine.split[good], wrong[good]
+            residual[at] = (fine.gap + fine.update * size[going])[good]
+            found[at], unresolved[at] = True, False
+        rest = (~good).nonzero().squeeze(-1)
+        if not len(rest):
+            break
+        going, coarse = going[rest], _part(fine, rest)
+    near = torch.zeros_like(found)
+    some = found.nonzero().squeeze(-1)
+    near[some] = is_find(flow.select((count,), some), x[some], first[some], point[some], ends[some])
+    found = found & near
+    moved = torch.linalg.vector_norm((point - x).flatten(1), dim=-1)
+    point, ends = torch.where(found[:, None, None], point, torch.nan), torch.where(found, ends, torch.nan)
+    closed = Closed(point, ends, monodromy, error, residual, mismatch, moved, found, unresolved, evaluations)
+    return closed, split
+
+
+def _guess(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Mesh, Tensor, Tensor]:
+    """The motion over the guessed period on a mesh that is fine where it is fast or curved, and its mismatch."""
+    frames = torch.linspace(0, 1, FRAMES + 1, dtype=torch.float64, device=x.device)
+    unit = x.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(1e-280)
+    states, spent = _followed(Rescaled(flow, period[:, None, None], unit), x / unit, frames)
+    states = unit * states.flatten(2)
+    mismatch = torch.linalg.vector_norm(states[:, -1] - states[:, 0], dim=-1)
+    size = _spacing(states.nan_to_num())
+    places = _places(size)
+    at = torch.cat([places.flatten(1), size.cumsum(dim=-1)], dim=-1).clamp(0, 1)
+    left = (at * FRAMES).long().clamp_max(FRAMES - 1)
+    theta = (at * FRAMES - left).unsqueeze(-1)
+    pick = left.unsqueeze(-1).expand(-1, -1, states.shape[-1])
+    between = (1 - theta) * states.gather(1, pick) + theta * states.gather(1, pick + 1)
+    between = flow.project(between.unflatten(-1, x.shape[1:]).transpose(0, 1)).transpose(0, 1).flatten(2)
+    inner = between[:, : places[0].numel()].unflatten(1, places.shape[1:])
+    mesh = Mesh(size, torch.cat([x.flatten(1).unsqueeze(1), between[:, places[0].numel() :]], dim=1), inner, period)
+    return mesh, mismatch, spent
+
+
+def _followed(flow: Rescaled, x: Tensor, frames: Tensor) -> tuple[Float[Tensor, "batch frames n d"], Tensor]:
+    """States at times up to one, NaN where they were not reached, and the cost; stiff motions by an implicit method."""
+    states = x.new_full((len(x), len(frames), *x.shape[1:]), torch.nan)
+    spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+    going = torch.arange(len(x), device=x.device)
+    for name, steps in (("tsit5", EXPLICIT_STEPS), ("rodas4", IMPLICIT_STEPS)):
+        plan = Plan(find_method(name), ScaledControl(GUESS, GUESS), Until(), steps)
+        own = flow.select((len(x),), going)
+        run = Run(own, (len(going),), x[going], plan, torch.ones(len(going), dtype=x.dtype, device=x.device), frames)
+        run.run()
+        assert run.books.states is not None
+        states[going], done = run.books.states, run.books.outcome == Outcome.COMPLETED
+        spent[going] += run.books.evaluations
+        going = going[~done]
+        if not len(going) or x.shape[1] * x.shape[2] > LARGEST_IMPLICIT:
+            break
+    states[going] = torch.nan
+    return states, spent
+
+
+def _spacing(states: Float[Tensor, "batch frames k"]) -> Float[Tensor, "batch intervals"]:
+    """Shares of the period that hold equal amounts of time, way and turning."""
+    way = torch.linalg.vector_norm(states.diff(dim=1), dim=-1)
+    bend = torch.linalg.vector_norm(states.diff(n=2, dim=1), dim=-1).sqrt()
+    bend = torch.cat([bend, bend[:, -1:]], dim=1)
+    shares = [part / part.mean(dim=1, keepdim=True).clamp_min(1e-280) for part in (way, bend)]
+    density = 1 + shares[0] + shares[1]
+    total = torch.cat([torch.zeros_like(density[:, :1]), density.cumsum(dim=1)], dim=1)
+    goal = total[:, -1:] * torch.linspace(0, 1, INTERVALS + 1, dtype=states.dtype, device=states.device)
+    right = torch.searchsorted(total, goal.contiguous()).clamp(1, FRAMES)
+    low, high = total.gather(1, right - 1), total.gather(1, right)
+    return ((right - 1 + (goal - low) / (high - low)) / FRAMES).diff(dim=1)
+
+
+def _places(size: Float[Tensor, "batch intervals"]) -> Float[Tensor, "batch intervals s"]:
+    """Collocation points as shares of the period."""
+    start = size.cumsum(dim=-1) - size
+    return start.unsqueeze(-1) + size.unsqueeze(-1) * gauss().nodes.to(size.device)
+
+
+def _newton(
+    flow: AbstractFlow, mesh: Mesh, shape: torch.Size, blocks: Blocks | None, level: int, max_steps: int
+) -> Around:
+    """Newton steps until every orbit stands still or is lost; all take the same number of steps or fewer."""
+    batch, update = len(mesh.period), torch.full_like(mesh.period, torch.inf)
+    scale = torch.linalg.vector_norm(mesh.ends[:, 0], dim=-1).clamp_min(1e-280)
+    spent, cost = 0, mesh.inner.shape[1] * POINTS * (1 + mesh.inner.shape[-1])
+    every = torch.arange(batch, device=update.device).repeat_interleave(mesh.inner.shape[1] * POINTS)
+    wide = flow.select((batch,), every)
+    slopes, monodromy = mesh.inner, mesh.inner.new_zeros(batch, mesh.inner.shape[-1], mesh.inner.shape[-1])
+    gap = update
+    for _ in range(max_steps):
+        states = mesh.inner.reshape(-1, *shape)
+        slopes = wide.velocity(states).reshape(mesh.inner.shape)
+        matrices = slope_matrix(wide, states, None).unflatten(0, mesh.inner.shape[:3])
+        spent += cost
+        step, update, gap, monodromy = _step(flow, mesh, slopes, matrices, shape, PRECISIONS[level])
+        update = torch.where(torch.isfinite(update), update / scale, torch.inf)
+        for name in ("ends", "inner", "period"):
+            setattr(mesh, name, getattr(step, name))
+        if bool(((update < (SETTLED if level else NEARLY)) | ~torch.isfinite(update)).all()):
+            break
+    split = _split(wide, mesh, shape, blocks)
+    return Around(mesh, slopes, monodromy, split, update, gap, spent)
+
+
+def _step(
+    flow: AbstractFlow, mesh: Mesh, slopes: Tensor, matrices: Tensor, shape: torch.Size, precision: float
+) -> tuple[Mesh, Tensor, Tensor, Tensor]:
+    """One Newton step: the mesh after it, the largest move, what stays open, and the monodromy before it."""
+    table = gauss()
+    inner, weights = table.inner.to(slopes.device), table.weights.to(slopes.device)
+    k, size = slopes.shape[-1], mesh.size[..., None, None]
+    time = size * mesh.period[:, None, None, None]
+    summed = torch.einsum("jl,bilk->bijk", inner, slopes)
+    left = mesh.ends[:, :-1].unsqueeze(2) + time * summed - mesh.inner
+    eye = torch.eye(k, dtype=slopes.dtype, device=slopes.device)
+    stacked = eye.expand(*slopes.shape, k)
+    right = torch.cat([stacked, (size * summed).unsqueeze(-1), left.unsqueeze(-1)], dim=-1)
+    solved = _eliminated(inner, time, matrices, right)
+    moved = torch.einsum("l,bilkc->bikc", weights, matrices @ solved) * time
+    ahead = torch.einsum("l,bilk->bik", weights, slopes)
+    jump = mesh.ends[:, :-1] + time[..., 0] * ahead - mesh.ends[:, 1:]
+    maps = eye + moved[..., :k]
+    drifts, gaps = size[..., 0] * ahead + moved[..., k], jump + moved[..., k + 1]
+    total, drift, gap = eye.expand(len(maps), k, k), torch.zeros_like(gaps[:, 0]), torch.zeros_like(gaps[:, 0])
+    for i in range(maps.shape[1]):
+        total = maps[:, i] @ total
+        drift = (maps[:, i] @ drift.unsqueeze(-1)).squeeze(-1) + drifts[:, i]
+        gap = (maps[:, i] @ gap.unsqueeze(-1)).squeeze(-1) + gaps[:, i]
+    start = mesh.ends[:, 0].unflatten(-1, shape)
+    end = (mesh.ends[:, -1] + gap).unflatten(-1, shape)
+    turn, change, open_ = correction(
+        flow, start, end, drift.unflatten(-1, shape), _compressed(flow, start, total), mesh.period, precision
+    )
+    here, ends, points = turn.flatten(1), [], []
+    for i in range(maps.shape[1]):
+        ends.append(here)
+        unknown = torch.cat([here, change.unsqueeze(-1), torch.ones_like(change).unsqueeze(-1)], dim=-1)
+        points.append(torch.einsum("bjkc,bc->bjk", solved[:, i], unknown))
+        here = (maps[:, i] @ here.unsqueeze(-1)).squeeze(-1) + drifts[:, i] * change.unsqueeze(-1) + gaps[:, i]
+    ends.append(here)
+    move, shift = torch.stack(points, dim=1), torch.stack(ends, dim=1)
+    update = torch.linalg.vector_norm(shift, dim=-1).amax(dim=-1)
+    update = torch.maximum(update, torch.linalg.vector_norm(move, dim=-1).flatten(1).amax(dim=-1))
+    after = Mesh(
+        mesh.size,
+        _projected(flow, mesh.ends + shift, shape),
+        _projected(flow, mesh.inner + move, shape),
+        mesh.period + change,
+    )
+    return after, torch.maximum(update, change.abs() * _speed(slopes)), open_, total
+
+
+def _eliminated(inner: Tensor, time: Tensor, matrices: Tensor, right: Tensor) -> Tensor:
+    """The states at the points of each interval, for every column of the right sides (..., s, k, columns)."""
+    s, k = matrices.shape[-3:-1]
+    blocks = torch.einsum("jl,...lkc->...jklc", inner, time.unsqueeze(-1) * matrices)
+    system = torch.eye(s * k, dtype=right.dtype, device=right.device) - blocks.flatten(-4, -3).flatten(-2, -1)
+    return torch.linalg.solve_ex(system, right.flatten(-3, -2))[0].unflatten(-2, (s, k))
+
+
+def _split(flow: AbstractFlow, mesh: Mesh, shape: torch.Size, blocks: Blocks | None) -> Tensor:
+    """What becomes of further linear motions after one period, on the same points."""
+    if blocks is None:
+        return mesh.inner.new_zeros(len(mesh.period), 0, shape[-1], shape[-1])
+    table = gauss()
+    inner, weights = table.inner.to(mesh.inner.device), table.weights.to(mesh.inner.device)
+    matrices = blocks(flow, mesh.inner.reshape(-1, *shape)).unflatten(0, mesh.inner.shape[:3])
+    matrices = matrices.movedim(3, 2)  # batch, interval, block, point
+    time = (mesh.size * mesh.period.unsqueeze(-1))[:, :, None, None, None]
+    eye = torch.eye(shape[-1], dtype=mesh.inner.dtype, device=mesh.inner.device)
+    solved = _eliminated(inner, time, matrices, eye.expand(*matrices.shape[:-2], *eye.shape))
+    maps = eye + torch.einsum("l,bimlkc->bimkc", weights, matrices @ solved) * time
+    total = maps[:, 0]
+    for i in range(1, maps.shape[1]):
+        total = maps[:, i] @ total
+    return total
+
+
+def _refined(coarse: Around, keep: Tensor, flow: AbstractFlow, shape: torch.Size) -> Mesh:
+    """Every interval halved, with states on the polynomials of the coarse one."""
+    mesh, slopes, table = coarse.mesh.keep(keep), coarse.slopes[keep], gauss()
+    halves = torch.cat([table.nodes / 2, (1 + table.nodes) / 2, torch.tensor([0.5, 1.0], dtype=torch.float64)])
+    weights = _integrals(table.nodes, halves).to(slopes.device)
+    time = (mesh.size * mesh.period.unsqueeze(-1))[..., None, None]
+    states = mesh.ends[:, :-1].unsqueeze(2) + time * torch.einsum("jl,bilk->bijk", weights, slopes)
+    inner = states[:, :, : 2 * POINTS].unflatten(2, (2, POINTS)).flatten(1, 2)
+    ends = torch.cat([mesh.ends[:, :1], states[:, :, 2 * POINTS :].flatten(1, 2)], dim=1)
+    size = (mesh.size / 2).repeat_interleave(2, dim=1)
+    return Mesh(size, _projected(flow, ends, shape), _projected(flow, inner, shape), mesh.period)
+
+
+def _difference(coarse: Around, keep: Tensor, fine: Around) -> tuple[Tensor, Tensor]:
+    """Of two meshes, in the propagators and in the point."""
+    wrong = torch.linalg.matrix_norm(coarse.monodromy[keep] - fine.monodromy) + fine.update
+    if fine.split.shape[1]:
+        wrong = torch.maximum(wrong, torch.linalg.matrix_norm(coarse.split[keep] - fine.split).amax(dim=-1))
+    apart = torch.linalg.vector_norm(coarse.mesh.ends[keep, 0] - fine.mesh.ends[:, 0], dim=-1)
+    return torch.where(torch.isfinite(wrong), wrong, torch.inf), apart
+
+
+def _norm(matrix: Tensor) -> Tensor:
+    return torch.linalg.matrix_norm(matrix).clamp_min(1.0)
+
+
+def _part(around: Around, rest: Tensor) -> Around:
+    return Around(
+        around.mesh.keep(rest),
+        around.slopes[rest],
+        around.monodromy[rest],
+        around.split[rest],
+        around.update[rest],
+        around.gap[rest],
+        around.evaluations,
+    )
+
+
+def _state(around: Around, shape: torch.Size) -> Tensor:
+    return around.mesh.ends[:, 0].unflatten(-1, shape)
+
+
+def _speed(slopes: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(slopes, dim=-1).flatten(1).amax(dim=-1)
+
+
+def _projected(flow: AbstractFlow, states: Tensor, shape: torch.Size) -> Tensor:
+    """Admissible states, whatever axes stand between batch and state."""
+    full = states.unflatten(-1, shape)
+    return flow.project(full.movedim(0, -3)).movedim(-3, 0).flatten(-2)
+
+
+def _compressed(flow: AbstractFlow, x: Tensor, matrix: Tensor) -> Float[Tensor, "batch t t"]:
+    """A matrix of the whole space on the admissible directions at x."""
+    frame = directions(flow, x).flatten(2)
+    return frame @ matrix @ frame.mT
