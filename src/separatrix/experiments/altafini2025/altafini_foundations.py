@@ -191,20 +191,22 @@ def _lemma6(coupling: Tensor, value: Tensor, seed: int) -> Payload:
 
 
 def _remark2(coupling: Tensor, value: Tensor, seed: int) -> Payload:
-    """Unstable consensus has directions that return to it, and no uniform start ends there."""
+    """Unstable collinear equilibria mostly have directions that return to them, and no uniform start ends there."""
     import torch
 
     from separatrix import dynamics
 
     flow = dynamics.OjaFlow(value)
     returning = []
-    for k in range(1, value.shape[-1]):
-        real = torch.linalg.eigvals(flow.jacobian(two_groups(value, k, N_TOKENS, 0))).real
-        returning.append(((real < -1e-9).sum(-1) > 0).double())
+    for k in range(value.shape[-1]):
+        for n1 in range((N_TOKENS + 1) // 2, N_TOKENS + 1):  # the antipodes are alike
+            real = torch.linalg.eigvals(flow.jacobian(two_groups(value, k, n1, N_TOKENS - n1))).real
+            unstable = real.amax(-1) > 1e-9
+            returning.append((real.amin(-1) < -1e-9)[unstable].double())
     ends = dynamics.integrate(flow, _starts(seed, "remark 2", N_TOKENS, value)).final
     vectors = torch.linalg.eigh(value)[1][..., :-1]  # all but the principal one
     there = (ends.mean(-2, keepdim=True) @ vectors).abs().amax((-2, -1)) > 1 - 1e-6
-    share = torch.stack(returning).mean()
+    share = torch.cat(returning).mean()
     return {
         "share with returning directions": float(share),
         "starts that end at an unstable consensus": int(there.sum()),
@@ -292,7 +294,7 @@ def _judge_all(part: str, **limits: float | str) -> Callable[[Measured], Judgeme
                 rows.append(Row(name, value, limit, agrees=value > {"some": 0.0, "most": 0.5}[limit]))
             else:
                 rows.append(Row(name, value, f"at most {limit:g}", agrees=value <= limit))
-        return judge(", ".join(f"{name} {value:.2g}" for name, value in found.items()), rows)
+        return judge(", ".join(f"{name} {value:.4g}" for name, value in found.items()), rows)
 
     return judge_part
 
@@ -312,7 +314,7 @@ EXPERIMENT = Experiment(
     title="Equilibria, Jacobians and symmetries of both flows as the first lemmas and remarks state them",
     document="altafini2025",
     place="Lemmas 1, 2, 3, 6 and 8, Remarks 2, 5 and 6",
-    version=1,
+    version=2,
     scales={
         "smoke": Settings(n_instances=4),
         "laptop": Settings(seeds=(0, 1, 2)),
@@ -373,7 +375,7 @@ EXPERIMENT = Experiment(
             id="altafini2025-remark2",
             place="Remark 2",
             statement="Unstable equilibria typically attract along submanifolds, whose measure is zero.",
-            measures="unstable consensus points with a negative eigenvalue; uniform starts that end there",
+            measures="unstable collinear points with a negative eigenvalue; uniform starts that end at consensus there",
             test="at most of them; no start",
             judge=_judge_all(
                 "remark 2", share_with_returning_directions="most", starts_that_end_at_an_unstable_consensus=0.0
