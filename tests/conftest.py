@@ -11,6 +11,8 @@ import torch
 import shape_checks
 from helpers import seeded, use_seed
 
+os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
+
 shape_checks.install()
 torch.set_num_threads(1)
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed

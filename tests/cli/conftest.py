@@ -12,5 +12,5 @@ from command_line import Answer, run_here
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
     """The command line in this process: words in, exit code and both streams out."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main() replaces it
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "1000")
     return lambda *words: run_here(capsys, monkeypatch, *map(str, words))

@@ -11,12 +11,12 @@ import torch
 from command_line import environment
 from separatrix.core import (
     InvalidInput,
+    in_words,
     require_flags,
     require_integer,
     require_kind,
     require_number,
     require_positive,
-    shown,
 )
 
 
@@ -52,10 +52,10 @@ def test_kind_means_an_object_of_the_class() -> None:
 
 
 def test_what_is_long_is_shown_by_its_kind() -> None:
-    assert shown("x" * 100) == "str"
-    assert shown(numpy.zeros((2, 2))) == "an array of shape (2, 2)"
-    assert shown(object()) == "object"
-    assert shown(torch.tensor(2)) == "tensor(2)"
+    assert in_words("x" * 100) == "str"
+    assert in_words(numpy.zeros((2, 2))) == "an array of shape (2, 2)"
+    assert in_words(object()) == "object"
+    assert in_words(torch.tensor(2)) == "tensor(2)"
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, True, None, "2", [1.0]])

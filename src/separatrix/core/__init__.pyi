@@ -36,10 +36,10 @@ from .outcome import Outcome as Outcome
 from .random import spawn as spawn, spawn_numpy as spawn_numpy, stream_seed as stream_seed
 from .result import Result as Result, brief as brief, plain as plain
 from .scalars import (
+    in_words as in_words,
     require_flags as require_flags,
     require_integer as require_integer,
     require_kind as require_kind,
     require_number as require_number,
     require_positive as require_positive,
-    shown as shown,
 )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .errors import InvalidInput, ShapeError
-from .scalars import require_integer as require_integer, require_positive as require_positive, shown
+from .scalars import in_words, require_integer as require_integer, require_positive as require_positive
 
 
 def as_tensor(
@@ -30,7 +30,7 @@ def as_tensor(
         # through numpy: torch would round a list of Python floats to single precision
         tensor = value if isinstance(value, Tensor) else torch.as_tensor(numpy.asarray(value))
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise InvalidInput(f"{name} must be an array of numbers; got {shown(value)}.") from error
+        raise InvalidInput(f"{name} must be an array of numbers; got {in_words(value)}.") from error
     if tensor.is_complex() and not (allow_complex or (dtype is not None and dtype.is_complex)):
         raise InvalidInput(f"{name} must be real; got complex numbers ({tensor.dtype}).")
     if dtype is None and not half and tensor.dtype in (torch.float16, torch.bfloat16):

@@ -31,7 +31,7 @@ def require_number(
     """
     number = _number(value)
     if not (math.isfinite(number) and at_least <= number <= at_most):
-        raise InvalidInput(f"{name} must be {rule or _rule(at_least, at_most)}; got {shown(value)}.")
+        raise InvalidInput(f"{name} must be {rule or _rule(at_least, at_most)}; got {in_words(value)}.")
     return number
 
 
@@ -39,7 +39,7 @@ def require_positive(value: Any, name: str) -> float:
     """A positive finite number, as a Python float; anything else is refused."""
     number = _number(value)
     if not 0 < number < math.inf:
-        raise InvalidInput(f"{name} must be a positive number; got {shown(value)}.")
+        raise InvalidInput(f"{name} must be a positive number; got {in_words(value)}.")
     return number
 
 
@@ -50,9 +50,9 @@ def require_integer(value: Any, name: str, *, at_least: int) -> int:
     except (TypeError, ValueError, RuntimeError):  # a fraction, text, nothing, several numbers
         number = None
     if number is not None and number > LARGEST:
-        raise InvalidInput(f"{name} must be an integer of at most 2**62; got {shown(value)}.")
+        raise InvalidInput(f"{name} must be an integer of at most 2**62; got {in_words(value)}.")
     if number is None or number < at_least:
-        raise InvalidInput(f"{name} must be an integer of at least {at_least}; got {shown(value)}.")
+        raise InvalidInput(f"{name} must be an integer of at least {at_least}; got {in_words(value)}.")
     return number
 
 
@@ -66,21 +66,21 @@ def require_flags(**flags: Any) -> None:
     """
     for name, value in flags.items():
         if not isinstance(value, bool) and not (_kind(value) == "b" and not value.shape):
-            raise InvalidInput(f"{name} must be True or False; got {shown(value)}.")
+            raise InvalidInput(f"{name} must be True or False; got {in_words(value)}.")
 
 
-def require_kind(value: Any, name: str, kind: type[Any], wanted: str) -> Any:
+def require_kind(value: Any, name: str, cls: type[Any], wanted: str) -> Any:
     """Refuse what is no object of a class; ``wanted`` says in words what is (``"a flow, such as AttentionFlow"``)."""
-    if not isinstance(value, kind):
-        raise InvalidInput(f"{name} must be {wanted}; got {shown(value)}.")
+    if not isinstance(value, cls):
+        raise InvalidInput(f"{name} must be {wanted}; got {in_words(value)}.")
     return value
 
 
-def shown(value: Any, width: int = 60) -> str:
+def in_words(value: Any, width: int = 60) -> str:
     """A value as an error shows it: short ones as they are, arrays by shape, what is long by its kind.
 
     Example:
-        >>> shown("no"), shown([1, 2]), shown(len)
+        >>> in_words("no"), in_words([1, 2]), in_words(len)
         ("'no'", '[1, 2]', 'builtin_function_or_method')
     """
     is_array = hasattr(value, "shape") and hasattr(value, "tolist")  # of torch or NumPy, neither of which is imported

@@ -16,6 +16,8 @@ from separatrix.core.names import suggest_options
 NUMBER = ("float", "int", "Tensor", "Float", "Scalar", "ArrayLike", "Any", "object")
 COUNT = ("int", "float", "Tensor")
 ARRAY = ("Tensor", "Float", "Complex", "Shaped", "Int", "ArrayLike", "Any", "object", "Sequence", "float")
+NAMED_ARRAY = (*ARRAY, "Inputs", "Outputs", "Square")
+"""With the names under which a module writes the shape of several arguments once."""
 TEXT = ("str", "object")
 
 
@@ -130,9 +132,9 @@ NOTATION: tuple[Term, ...] = (
     Term("divergence", "growth of the residual that counts as divergence", ("float",)),
     # learning in linear networks
     Term("balance", "w2'w2 - w1w1' = balance I", (*NUMBER, "Mapping", "str"), {"anguita2024": r"\lambda"}),
-    Term("w1", "first layer (n_hidden, n_in)", ARRAY, {"anguita2024": "W_1"}),
-    Term("w2", "second layer (n_out, n_hidden)", ARRAY, {"anguita2024": "W_2"}),
-    Term("corr_yx", "input-output correlation Y X' / P", ARRAY, {"anguita2024": r"\tilde\Sigma^{yx}"}),
+    Term("w1", "first layer (n_hidden, n_in)", NAMED_ARRAY, {"anguita2024": "W_1"}),
+    Term("w2", "second layer (n_out, n_hidden)", NAMED_ARRAY, {"anguita2024": "W_2"}),
+    Term("corr_yx", "input-output correlation Y X' / P", NAMED_ARRAY, {"anguita2024": r"\tilde\Sigma^{yx}"}),
     Term(
         "corr_xx",
         "input correlation X X' / P; the identity if the inputs are white",
@@ -159,8 +161,16 @@ NOTATION: tuple[Term, ...] = (
     Term("n_in", "inputs", ("int",), {"anguita2024": "n_i"}),
     Term("n_hidden", "hidden units", ("int",), {"anguita2024": "n_h"}),
     Term("n_out", "outputs", ("int",), {"anguita2024": "n_o"}),
-    Term("first", "representation of the inputs, w1'w1", ARRAY, {"anguita2024": "W_1^T W_1"}, ("theory.learning",)),
-    Term("second", "representation of the outputs, w2 w2'", ARRAY, {"anguita2024": "W_2 W_2^T"}, ("theory.learning",)),
+    Term(
+        "first", "representation of the inputs, w1'w1", NAMED_ARRAY, {"anguita2024": "W_1^T W_1"}, ("theory.learning",)
+    ),
+    Term(
+        "second",
+        "representation of the outputs, w2 w2'",
+        NAMED_ARRAY,
+        {"anguita2024": "W_2 W_2^T"},
+        ("theory.learning",),
+    ),
     Term(
         "first",
         "the first of two",
@@ -216,7 +226,7 @@ NOTATION: tuple[Term, ...] = (
     Term("path", "a file or folder; of a random stream, words that name it", ("str", "int", "Path")),
     Term("name", "of a thing, for messages and lookups", (*TEXT, "Dataset", "*Ensemble")),
     Term("title", "heading of a figure or record", ("str",)),
-    Term("kind", "what sort of thing, as errors and tables say it", ("str", "*Kind", "Optimiser", "Literal")),
+    Term("kind", "what sort of thing, as errors and tables say it", ("str", "*Kind", "Optimiser", "Literal", "type")),
     Term("value", "anything that is checked or shown", ("Any", "float", "object"), rooms=("core",)),
     Term("given", "what a user gave: an object or its name", ("object",)),
     Term("known", "what is known already", ("Iterable", "Mapping", "str", "Thing", "Equilibrium", "RunReport")),

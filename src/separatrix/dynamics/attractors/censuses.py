@@ -20,9 +20,9 @@ from separatrix.core import (
     Result,
     SeparatrixError,
     choose,
+    in_words,
     require_integer,
     require_positive,
-    shown,
     spawn,
 )
 
@@ -198,7 +198,7 @@ def census(
     if half_width is not None:
         require_positive(half_width, "half_width")
     if check is not None and not callable(check):
-        raise InvalidInput(f"check must be a function of instance, eigenvector and two sizes; got {shown(check)}.")
+        raise InvalidInput(f"check must be a function of instance, eigenvector and two sizes; got {in_words(check)}.")
     results = []
     for i in chosen:
         drawn = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
@@ -288,7 +288,7 @@ def _indices(ensemble: Sampler | Flows, n_instances: int | Iterable[int] | None)
     if not (callable(ensemble) or isinstance(ensemble, Sequence | Mapping)) or isinstance(ensemble, str | bytes):
         raise InvalidInput(
             "ensemble must be a function that draws a flow from a generator, a list of flows, or flows by their "
-            f"number; got {shown(ensemble)}."
+            f"number; got {in_words(ensemble)}."
         )
     if n_instances is None:
         if callable(ensemble):

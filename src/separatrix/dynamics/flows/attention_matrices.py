@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_square, shown
+from separatrix.core import InvalidInput, ShapeError, as_tensor, in_words, require_flags, require_square
 from separatrix.core.names import suggest_options
 
 from .base import select_leading
@@ -172,7 +172,7 @@ def _check_mask(mask: object | None) -> Tensor | None:
     try:
         tensor = torch.as_tensor(mask)
     except (TypeError, ValueError, RuntimeError):
-        raise InvalidInput(f"mask must be 'causal', a boolean matrix or None; got {shown(mask)}.") from None
+        raise InvalidInput(f"mask must be 'causal', a boolean matrix or None; got {in_words(mask)}.") from None
     if tensor.dtype != torch.bool or tensor.ndim < 2 or tensor.shape[-1] != tensor.shape[-2]:
         raise ShapeError(
             f"mask must be a boolean matrix (..., n, n), True where a token may attend; got {tensor.dtype} "

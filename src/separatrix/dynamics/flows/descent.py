@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, final
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Outcome, choose, require_integer, require_number, require_positive, shown
+from separatrix.core import InvalidInput, Outcome, choose, in_words, require_integer, require_number, require_positive
 from separatrix.core.names import suggest_options
 
 from .layers import LayerTrajectory
@@ -43,7 +43,7 @@ class Descent:
         require_positive(self.eps, "eps")
         choose("optimiser", self.kind, OPTIMISERS)
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
-            raise InvalidInput(f"betas must be two numbers in [0, 1); got {shown(self.betas)}.")
+            raise InvalidInput(f"betas must be two numbers in [0, 1); got {in_words(self.betas)}.")
         for value, name in ((self.momentum, "momentum"), (self.betas[0], "betas"), (self.betas[1], "betas")):
             if not 0 <= require_number(value, name) < 1:
                 raise InvalidInput(f"{name} must lie in [0, 1); got {value}.")

@@ -8,7 +8,7 @@ import pydantic
 
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import require_options
-from separatrix.core.scalars import shown
+from separatrix.core.scalars import in_words
 
 
 class FrozenModel(pydantic.BaseModel):
@@ -33,4 +33,4 @@ def first_problem(owner: str, error: pydantic.ValidationError) -> str:
     problem = error.errors()[0]
     field = ".".join(str(part) for part in problem["loc"]) or "values"
     words = problem["msg"].removesuffix(".")
-    return f"{field} of {owner}: {words[0].lower()}{words[1:]}; got {shown(problem['input'])}."
+    return f"{field} of {owner}: {words[0].lower()}{words[1:]}; got {in_words(problem['input'])}."
