@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from separatrix.lab import Claim, Experiment, Params, Row, Summary, judge
+from separatrix.lab import Claim, Experiment, Params, Row, Summary, judge, with_column
 
 
 class Settings(Params):
@@ -72,6 +72,7 @@ COINS = Experiment(
             measures="share of heads",
             test="0.1",
             judge=judge_coins,
+            counterfeit=with_column("Coins", "share", lambda row: 1 - row["chance"] + 0.2),
         ),
     ),
     draw=draw,

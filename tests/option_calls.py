@@ -118,9 +118,16 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("Picard", "stop"): lambda bad: dynamics.Picard(stop=bad),
     ("best_report", "scale"): lambda bad: lab.best_report(EXPERIMENT, None, bad),
     ("report_from_store", "scale"): lambda bad: lab.report_from_store(EXPERIMENT, lab.Params(), bad, None),
+    ("judgements_of", "scale"): lambda bad: lab.judgements_of(EXPERIMENT, bad, lab.Summary()),
+    ("with_column", "column"): lambda bad: lab.with_column("t", bad, 1)(lab.Summary(tables={"t": [{"x": 0}]})),
+    ("with_column", "rows"): lambda bad: lab.with_column(bad, "x", 1)(lab.Summary(tables={"t": [{"x": 0}]})),
+    ("with_entry", "entry"): lambda bad: lab.with_entry("tables", bad)(lab.Summary(tables={"t": []})),
+    ("with_entry", "field"): lambda bad: lab.with_entry(bad, "t")(lab.Summary(tables={"t": []})),
     ("best_run", "scale"): lambda bad: lab.best_run(EXPERIMENT, None, bad),
     ("publish", "scale"): lambda bad: lab.publish([], None, Path("nowhere"), bad),
-    ("Claim", "scale"): lambda bad: lab.Claim(id="c", statement="s", measures="m", test="t", judge=len, scale=bad),
+    ("Claim", "scale"): lambda bad: lab.Claim(
+        id="c", statement="s", measures="m", test="t", judge=len, counterfeit=len, scale=bad
+    ),
     ("load", "entry"): lab.load,
     ("attention_instance", "ensemble"): lambda bad: matrices.attention_instance(
         3, generator=spawn(0, "options"), ensemble=bad

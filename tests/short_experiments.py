@@ -16,6 +16,7 @@ from separatrix.lab.engines.base import AbstractEngine, Finished
 from separatrix.lab.engines.progress import RunProgress
 from separatrix.lab.experiment.cell import Cell
 from separatrix.lab.experiment.claim import Claim, Judgement, Row, judge
+from separatrix.lab.experiment.counterfeit import with_fields
 from separatrix.lab.experiment.definition import Experiment, Params, load
 from separatrix.lab.experiment.provenance import provenance
 from separatrix.lab.experiment.record import Record
@@ -76,7 +77,7 @@ def judge_far_from_zero(summary: Measured) -> Judgement:
 
 def claim(name: str, statement: str, rule: Any, **changes: Any) -> Claim:
     given = {"document": "separatrix", "place": "tests", "measures": "mean", "test": "0.05", **changes}
-    return Claim(id=name, statement=statement, judge=rule, **given)
+    return Claim(id=name, statement=statement, judge=rule, counterfeit=with_fields(mean=0.5), **given)
 
 
 CLAIMS = (

@@ -18,6 +18,7 @@ ALIKE: dict[str, str] = {
     "census": "the command prints what the function returns",
     "classify": "the command prints what the function returns",
     "publish": "the command prints what the function returns",
+    "verify": "the command prints what the function returns",
     "tangent_basis": "theory has its own, because it may not know dynamics",
 }
 """Names that mean the same thing in two modules."""

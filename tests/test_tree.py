@@ -23,6 +23,7 @@ ACROSS = {
     "experiments/kerg2022/test_kerg3.py": "one course of runs for several experiments",
     "experiments/ours/test_linear_regime.py": "one course of runs for several experiments",
     "experiments/test_dialect.py": "form of every experiment",
+    "experiments/test_power.py": "a counterfeit for every claim",
     "experiments/test_published_verdicts.py": "verdicts of every published result",
     "nn/equilibrium/test_mapped_layers.py": "every layer under the transforms of torch.func",
     "theory/free_probability/test_laws.py": "every law against the same identities",

@@ -30,6 +30,7 @@ GENERATED = (
     GeneratedPage("Experiments", "experiments.md", "sitegen.records:experiments_page"),
     GeneratedPage("Ledger", "ledger.md", "sitegen.records:ledger_page"),
     GeneratedPage("Equations", "equations.md", "sitegen.records:equations_page"),
+    GeneratedPage("Statements", "statements.md", "sitegen.statements:statements_page"),
     GeneratedPage("Errata", "errata.md", "sitegen.records:errata_page"),
     GeneratedPage("Notation", "notation.md", "separatrix.sources.notation:notation_page"),
 )

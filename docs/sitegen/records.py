@@ -15,7 +15,8 @@ from separatrix.core.formula import FORMULAS
 from separatrix.core.rooms import public_names
 from separatrix.experiments import catalogue
 from separatrix.lab.experiment.claim import Verdict
-from separatrix.lab.publication import Publication, read_publications
+from separatrix.lab.results.publication import Publication, read_publications
+from separatrix.lab.results.verification import rule_standing
 from separatrix.sources.catalogue import documents
 
 from .markup import cell, code, prose_cell, table
@@ -75,7 +76,9 @@ def _verdict(claim_id: str, publication: Publication | None) -> tuple[str, str, 
         return Verdict.NOT_RUN.label, "", "no published result"
     judged = publication.claims[claim_id]
     stale = ", made by an older version of the experiment" if publication.stale else ""
-    return judged["verdict"], judged["evidence"], f"{publication.scale}{stale}"
+    truth = f" True is: {judged['truth']}." if judged.get("truth") else ""
+    origin = f"{publication.scale}, {str(publication.provenance.get('last', ''))[:10]}{stale}; {rule_standing(judged)}"
+    return judged["verdict"], judged["evidence"] + truth, origin
 
 
 def experiments_page() -> str:

@@ -37,6 +37,7 @@ def experiment(version: int = 1) -> Experiment:
         measures="size",
         test="exact",
         judge=lambda summary: Judgement(Verdict.CONFIRMED, ""),
+        counterfeit=len,
     )
     scales = {"smoke": Params(), "laptop": Params(), "paper": Params()}
     return Experiment(

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
-from separatrix.lab import ExperimentError, LedgerEntry, Store, Verdict, ledger
+from separatrix.lab import ExperimentError, LedgerEntry, Store, Verdict, ledger, publish, read_publication
 from short_experiments import BUGGY, SHORT, run_inline
 
 
@@ -55,8 +56,33 @@ def test_an_entry_is_plain_json_with_its_rows(tmp_path: Path) -> None:
     read = json.loads(json.dumps(ledger([SHORT], store)[1].to_dict(), allow_nan=False))
     assert list(read) == [
         "id", "document", "place", "statement", "measures", "test", "erratum", "experiment", "scale",
-        "verdict", "evidence", "rows",
+        "date", "own", "published", "rule", "verdict", "evidence", "rows", "truth",
     ]  # fmt: skip
     assert (read["id"], read["experiment"], read["scale"]) == ("short-one", "short", "smoke")
     assert read["verdict"] == "refuted"
     assert read["rows"][0]["expected"] == 1.0
+
+
+def test_a_published_verdict_speaks_where_no_run_of_ones_own_does(tmp_path: Path) -> None:
+    with Store(tmp_path / "other") as other:
+        run_inline(other, (SHORT, SHORT.params("laptop"), "laptop"))
+        publish([SHORT], other, tmp_path)
+    published = {"short": read_publication(tmp_path / "short.json", SHORT)}
+    (zero, one, paper) = ledger([SHORT], None, published=published)
+    assert (zero.judgement.verdict, zero.scale, zero.is_own) == (Verdict.CONFIRMED, "laptop", False)
+    assert (one.judgement.verdict, one.standing) == (Verdict.REFUTED, "judged by the rule that stood before the run")
+    assert (paper.judgement.verdict, paper.published) == (Verdict.NOT_RUN, None)
+    with Store(tmp_path / "own") as own:
+        run_inline(own, (SHORT, SHORT.params("smoke"), "smoke"))
+        (zero, *_) = ledger([SHORT], own, published=published)
+    assert (zero.scale, zero.is_own) == ("smoke", True)
+    assert zero.published is published["short"]
+
+
+def test_a_run_judged_by_another_rule_than_it_began_with_says_so(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+        assert ledger([SHORT], store)[0].standing == "judged by the rule that stood before the run"
+        bent = dataclasses.replace(SHORT.claims[0], judge=SHORT.claims[1].judge)
+        changed = dataclasses.replace(SHORT, claims=(bent,))
+        assert "another rule than the one that stood" in ledger([changed], store)[0].standing

@@ -26,6 +26,7 @@ COMMANDS = {
     "show": "show:show",
     "report": "report:report",
     "publish": "publish:publish",
+    "verify": "verify:verify",
     "errata": "errata:errata",
     "cite": "cite:cite",
     "version": "version:version",

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 VERDICT_STYLES = {
     "confirmed": "green",
-    "confirmed with correction": "cyan",
-    "refined": "yellow",
+    "misprint": "cyan",
+    "holds under a condition": "yellow",
     "refuted": "bold red",
     "undecided": "magenta",
     "not run at this scale": "dim",
@@ -160,8 +160,8 @@ def print_runs(reports: Sequence[RunReport]) -> None:
     print_table(("experiment", "cells", "seconds", "verdicts"), rows)
 
 
-def print_verdict(claim: Claim, judgement: Judgement) -> None:
-    """One claim: the verdict and where it stands, what it says, what was measured."""
+def print_verdict(claim: Claim, judgement: Judgement, notes: Sequence[str] = ()) -> None:
+    """One claim: the verdict and where it stands, what it says, what was measured, what is true, and notes on that."""
     from rich.console import Console
     from rich.text import Text
 
@@ -173,6 +173,10 @@ def print_verdict(claim: Claim, judgement: Judgement) -> None:
         console.print(text, soft_wrap=True)
     _print_indented(console, claim.statement)
     _print_indented(console, f"measured: {judgement.evidence}", "dim")
+    if judgement.truth:
+        _print_indented(console, f"true is: {judgement.truth}")
+    for note in notes:
+        _print_indented(console, note, "dim")
 
 
 def counted(verdicts: Mapping[str, int]) -> str:

@@ -147,7 +147,7 @@ def _report(
     if len(records) == len(cells):
         try:
             summary = _summary(experiment, [(record.cell, record.payload) for record in records])
-            judgements = _judgements(experiment, scale, summary)
+            judgements = judgements_of(experiment, scale, summary)
         except ExperimentError as error:
             own_failures["summarise"] = str(error)
     origin = combined([record.provenance for record in records])
@@ -176,8 +176,13 @@ def _summary(experiment: Experiment, payloads: Sequence[tuple[Cell, Payload]]) -
         raise ExperimentError(_bug(experiment, "its summary", error)) from error
 
 
-def _judgements(experiment: Experiment, scale: str, summary: Summary) -> dict[str, Judgement]:
-    """The verdict on each claim that may be judged at this scale."""
+def judgements_of(experiment: Experiment, scale: str, summary: Summary) -> dict[str, Judgement]:
+    """The verdict on each claim that may be judged at this scale.
+
+    Raises:
+        ExperimentError: a claim's ``judge`` failed.
+    """
+    require_scale(scale)
     found = {}
     for claim in experiment.claims:
         if SCALES.index(claim.scale) <= SCALES.index(scale):

@@ -10,8 +10,12 @@ from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
 from .campaign import RunReport, best_report
-from .experiment.claim import Claim, Judgement, Verdict
+from .experiment.claim import Claim, Judgement, Row, Verdict
 from .experiment.definition import Experiment
+from .experiment.rule import rule_digest
+from .results.publication import Publication, read_publications
+from .results.shipped import shipped_results
+from .results.verification import rule_standing
 from .store.records import Store
 
 
@@ -27,10 +31,34 @@ class LedgerEntry:
     run: RunReport | None = None
     """The run that was judged; ``None`` when no run could be."""
 
+    published: Publication | None = None
+    """The published result that holds a verdict on the claim, whether or not a run of one's own does."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the judgement follows from records of the store, not from a published file."""
+        return self.run is not None
+
+    @property
+    def standing(self) -> str:
+        """How the rule stands to the run that was judged, in words; nothing if none was."""
+        if self.run is not None:
+            rules = self.run.provenance.get("rules", {}).get(self.claim.id, [])
+            return rule_standing({"rule": rule_digest(self.claim), "rules_of_run": rules})
+        return rule_standing(self.published.claims[self.claim.id]) if self.published is not None else ""
+
     @property
     def scale(self) -> str | None:
         """Scale of the run that was judged."""
-        return self.run.scale if self.run is not None else None
+        judged = self.run or self.published
+        return judged.scale if judged is not None else None
+
+    @property
+    def date(self) -> str | None:
+        """Day on which the last cell that was judged was computed."""
+        judged = self.run or self.published
+        last = judged.provenance.get("last") if judged is not None else None
+        return str(last)[:10] if last else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, flat: claim, name of the experiment, scale, and the verdict by its label."""
@@ -45,12 +73,19 @@ class LedgerEntry:
             "erratum": claim.erratum,
             "experiment": self.experiment.name,
             "scale": self.scale,
+            "date": self.date,
+            "own": self.is_own,
+            "published": self.published.claims[claim.id]["verdict"] if self.published is not None else None,
+            "rule": self.standing,
             **plain(self.judgement),
         }
 
 
 def ledger(
-    experiments: Iterable[Experiment], store: Store | None, known: Mapping[str, RunReport | None] | None = None
+    experiments: Iterable[Experiment],
+    store: Store | None,
+    known: Mapping[str, RunReport | None] | None = None,
+    published: Mapping[str, Publication] | None = None,
 ) -> list[LedgerEntry]:
     """Every claim of the experiments, judged from the records of the largest complete run.
 
@@ -58,6 +93,7 @@ def ledger(
         experiments: whose claims.
         store: where the records are; ``None`` if nothing was ever run.
         known: reports of the largest complete runs that were made before, by name of the experiment.
+        published: published results by name of the experiment; they speak where no run of the store does.
 
     Raises:
         ExperimentError: an experiment's own code failed on complete records.
@@ -66,14 +102,31 @@ def ledger(
     for experiment in experiments:
         if experiment.name not in reports and store is not None and experiment.claims:
             reports[experiment.name] = best_report(experiment, store)
-        report = reports.get(experiment.name)
-        entries += [_entry(experiment, claim, report) for claim in experiment.claims]
+        report, publication = reports.get(experiment.name), (published or {}).get(experiment.name)
+        entries += [_entry(experiment, claim, report, publication) for claim in experiment.claims]
     return entries
 
 
-def _entry(experiment: Experiment, claim: Claim, report: RunReport | None) -> LedgerEntry:
+def shipped_publications(experiments: Mapping[str, Experiment]) -> dict[str, Publication]:
+    """The results that come with the package, by experiment; those of another version of an experiment are left out."""
+    folder = shipped_results()
+    found = read_publications(folder, experiments) if folder is not None else []
+    return {publication.experiment: publication for publication in found if not publication.stale}
+
+
+def _entry(
+    experiment: Experiment, claim: Claim, report: RunReport | None, publication: Publication | None
+) -> LedgerEntry:
+    speaks = publication if publication is not None and claim.id in publication.claims else None
     judgement = report.judgements.get(claim.id) if report is not None else None
     if judgement is not None:
-        return LedgerEntry(claim, judgement, experiment, report)
+        return LedgerEntry(claim, judgement, experiment, report, speaks)
+    if speaks is not None:
+        return LedgerEntry(claim, _published_judgement(speaks.claims[claim.id]), experiment, None, speaks)
     needed = f"needs separatrix run {experiment.typed_name} --scale {claim.scale}"
     return LedgerEntry(claim, Judgement(Verdict.NOT_RUN, needed), experiment)
+
+
+def _published_judgement(judged: Mapping[str, Any]) -> Judgement:
+    rows = tuple(Row(**row) for row in judged["rows"])
+    return Judgement(Verdict(judged["verdict"]), judged["evidence"], rows, judged.get("truth", ""))

@@ -5,5 +5,5 @@ from . import (
     kerg2022 as kerg2022,
 )
 from .catalogue import documents as documents, find_document as find_document, find_erratum as find_erratum
-from .document import Document as Document, Erratum as Erratum
+from .document import Document as Document, Erratum as Erratum, Item as Item
 from .notation import NOTATION as NOTATION, Term as Term, notation_page as notation_page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .document import Document, Erratum
+from .document import Document, Erratum, Item
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
@@ -162,6 +162,206 @@ ERRATA: tuple[Erratum, ...] = (
     ),
 )
 
+ITEMS: tuple[Item, ...] = (
+    Item(
+        "assumption",
+        "1",
+        "section 4",
+        "V is symmetric with a simple positive principal eigenvalue",
+        (),
+        "an assumption; how far real layers are from it is measured by separatrix-minilm-asymmetry",
+    ),
+    Item(
+        "lemma",
+        "1",
+        "section 3",
+        "the Oja flow of one token has a Lyapunov function and ends at the principal eigenvector",
+        ("altafini2025-lemma1",),
+    ),
+    Item(
+        "remark",
+        "1",
+        "section 4.1",
+        "consensus is reserved for points on an eigenvector",
+        (),
+        "a convention of names, kept by our classification",
+    ),
+    Item(
+        "lemma",
+        "2",
+        "section 4.1",
+        "equilibria of the multiagent Oja flow: consensus, bipartite, polygonal",
+        ("altafini2025-lemma2",),
+    ),
+    Item(
+        "theorem",
+        "1",
+        "section 4.2",
+        "almost every start of the multiagent Oja flow ends in consensus on v_1; all else is unstable",
+        ("altafini2025-theorem1",),
+    ),
+    Item("lemma", "3", "section 4.2", "blocks of the Jacobian of the multiagent Oja flow", ("altafini2025-lemma3",)),
+    Item(
+        "lemma",
+        "4",
+        "section 4.2",
+        "eigenvalues at consensus and bipartite points of the multiagent Oja flow",
+        ("altafini2025-lemma4",),
+    ),
+    Item("lemma", "5", "section 4.2", "a Lyapunov function of the multiagent Oja flow", ("altafini2025-lemma5",)),
+    Item(
+        "remark", "2", "section 4.2", "unstable equilibria attract on sets of measure zero", ("altafini2025-remark2",)
+    ),
+    Item("lemma", "6", "section 5.1", "four classes of equilibria of the attention flow", ("altafini2025-lemma6",)),
+    Item("remark", "3", "section 5.1", "what an m-clustering is", (), "a definition, used by our classification"),
+    Item(
+        "remark",
+        "4",
+        "section 5.1",
+        "a 1-clustering is consensus off the eigenvectors, a 2-clustering need not be bipartite",
+        ("altafini2025-example2-one-clustering",),
+    ),
+    Item(
+        "proposition",
+        "1",
+        "section 5.1",
+        "clustering equilibria exist iff a scaled matrix is singular",
+        ("altafini2025-proposition1",),
+    ),
+    Item(
+        "remark",
+        "5",
+        "section 5.1",
+        "antipodes of clusterings rest, partial flips typically do not",
+        ("altafini2025-remark5",),
+    ),
+    Item("lemma", "7", "section 5.1", "rank of attention at each class of equilibria", ("altafini2025-lemma7",)),
+    Item(
+        "theorem",
+        "2",
+        "section 5.2",
+        "which consensus and bipartite equilibria of attention are stable",
+        ("altafini2025-theorem2-consensus", "altafini2025-theorem2-inequalities", "altafini2025-theorem2-single"),
+    ),
+    Item("lemma", "8", "section 5.2", "blocks of the Jacobian of the attention flow", ("altafini2025-lemma8",)),
+    Item(
+        "lemma",
+        "9",
+        "section 5.2",
+        "stability of consensus under attention, with the eigenvalues of Lemma 4",
+        ("altafini2025-lemma9",),
+    ),
+    Item(
+        "lemma", "10", "section 5.2", "eigenvalues at a bipartite consensus under attention", ("altafini2025-lemma10",)
+    ),
+    Item(
+        "lemma",
+        "11",
+        "section 5.2",
+        "polygonal equilibria of attention are unstable",
+        ("altafini2025-lemma11", "altafini2025-lemma11-polygonal"),
+    ),
+    Item("remark", "6", "section 5.2", "an equilibrium and its antipode are equally stable", ("altafini2025-remark6",)),
+    Item(
+        "text",
+        "limits of Theorem 2",
+        "section 5.2",
+        "stability of clusterings, the number of attractors and a Lyapunov function are not known",
+        (),
+        "statements of ignorance; separatrix-cluster-blocks and separatrix-exact-count answer two of them",
+    ),
+    Item(
+        "example",
+        "1",
+        "section 6",
+        "random weights with d = 3, n = 10 lead to consensus, bipartite and 3-clustering ends",
+        ("altafini2025-example1",),
+    ),
+    Item("figure", "1", "section 6", "four trajectories of Example 1", ("altafini2025-example1",)),
+    Item(
+        "example",
+        "2",
+        "section 6",
+        "census with d = 20, n = 100: more than half of the instances are multistable",
+        ("altafini2025-example2-multistable",),
+    ),
+    Item(
+        "figure",
+        "2",
+        "section 6",
+        "classes of the ends of Example 2",
+        ("altafini2025-example2-multistable", "altafini2025-example2-one-clustering"),
+    ),
+    Item(
+        "example",
+        "3",
+        "section 6",
+        "stable bipartite points lie on the first or the last eigenvector",
+        ("altafini2025-fig3a-ends", "altafini2025-example3-bipartite-ends"),
+    ),
+    Item(
+        "figure",
+        "3",
+        "section 6",
+        "counts of stable points: (a) exhaustive at d = 4, n = 10; (b) sampled at d = 10, n = 100",
+        ("altafini2025-fig3a-half", "altafini2025-fig3b-range"),
+        "open: the lower end of panel (b), one stable point of a thousand, is not judged",
+    ),
+    Item(
+        "text",
+        "value matrix not symmetric",
+        "section 7",
+        "symmetry can be relaxed while the principal eigenvalue is real and simple; else a limit cycle may attract",
+        ("altafini2025-extension-asymmetric", "altafini2025-extension-cycle"),
+    ),
+    Item(
+        "proposition",
+        "2",
+        "section 7",
+        "for beta to zero attention becomes the multiagent Oja flow",
+        ("altafini2025-proposition2",),
+    ),
+    Item(
+        "text",
+        "several heads",
+        "section 7",
+        "consensus stays stable, on a combination of the heads' principal eigenvectors",
+        ("altafini2025-multihead-consensus",),
+    ),
+    Item(
+        "text",
+        "discrete time",
+        "section 7",
+        "a similar analysis holds for Euler steps",
+        ("altafini2025-extension-discrete",),
+        "open: one kind of map and step is judged",
+    ),
+    Item(
+        "text",
+        "weights that vary in time",
+        "section 7",
+        "stability must be shown in a uniform sense",
+        (),
+        "open: no quantity is stated; the flow can be integrated with AttentionFlow weights that vary",
+    ),
+    Item(
+        "text",
+        "feedforward network",
+        "section 7",
+        "cannot be part of the continuous-time model",
+        (),
+        "open: erratum altafini2025-E16 shows how it can; a claim is to be written",
+    ),
+    Item(
+        "text",
+        "trained layers",
+        "sections 1 and 8",
+        "convergence of trained layers is towards an eigenvector of the value matrix",
+        ("altafini2025-conjecture-frozen",),
+        "open: the tilt that the text speaks of is not judged by itself",
+    ),
+)
+
 DOCUMENT = Document(
     key="altafini2025",
     authors="Altafini, Claudio",
@@ -169,4 +369,5 @@ DOCUMENT = Document(
     year=2025,
     venue="Preprint, November 2025",
     errata=ERRATA,
+    items=ITEMS,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .document import Document, Erratum
+from .document import Document, Erratum, Item
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
@@ -192,6 +192,215 @@ ERRATA: tuple[Erratum, ...] = (
 PRINTED_STEPS_LAW = (730.0, 0.083)
 """Figure 4.4's fit: steps = 730 exp(-0.083 |balance|)."""
 
+ITEMS: tuple[Item, ...] = (
+    Item(
+        "figure",
+        "2.1",
+        "section 2.1",
+        "the singular value decomposition as a diagram",
+        (),
+        "a diagram, it states nothing",
+    ),
+    Item("figure", "2.2", "section 2.1", "a deep network as a diagram", (), "a diagram, it states nothing"),
+    Item("figure", "2.3", "section 2.1", "a shallow network as a diagram", (), "a diagram, it states nothing"),
+    Item("definition", "2.2.1", "section 2.2", "balanced weights", (), "a definition"),
+    Item("theorem", "2.2.1", "section 2.2", "training keeps the balance", ("anguita2024-thm2.2.1",)),
+    Item("definition", "2.2.2", "section 2.2", "aligned weights", (), "a definition"),
+    Item("definition", "2.2.3", "section 2.2", "input and output representations", (), "a definition"),
+    Item("table", "2.1", "section 2.2", "alignment and balance conditions, in a table", (), "a table of definitions"),
+    Item(
+        "theorem",
+        "2.2.2",
+        "section 2.2",
+        "modes of an aligned network of balance zero are sigmoids",
+        (),
+        "open: a claim is to be written",
+    ),
+    Item("theorem", "2.2.3", "section 2.2", "gradient flow of a shallow network", (), "open: a claim is to be written"),
+    Item(
+        "theorem",
+        "2.2.4",
+        "section 2.2",
+        "the flow of balance zero is a matrix Riccati equation with a known solution",
+        (),
+        "open: a claim is to be written",
+    ),
+    Item(
+        "theorem",
+        "2.2.5",
+        "section 2.2",
+        "a numerically stable form of that solution",
+        (),
+        "open: a claim is to be written",
+    ),
+    Item(
+        "theorem",
+        "3.1.1",
+        "section 3.1",
+        "random layers are balanced in expectation, with known variances",
+        ("anguita2024-thm3.1.1-mean", "anguita2024-thm3.1.1-variance"),
+    ),
+    Item(
+        "text",
+        "wide layers",
+        "section 3.1",
+        "wide random layers converge to balanced ones",
+        ("anguita2024-wide-is-balanced",),
+    ),
+    Item(
+        "table",
+        "3.1",
+        "section 3.1",
+        "expectation and variance of the balance for four initialisations",
+        ("anguita2024-thm3.1.1-mean",),
+    ),
+    Item(
+        "figure",
+        "3.1",
+        "section 3.1",
+        "the balance of random layers looks like a multiple of the identity",
+        (),
+        "open: a claim is to be written",
+    ),
+    Item("table", "3.2", "section 3.1", "the same in terms of ratios of widths", ("anguita2024-table3.2",)),
+    Item(
+        "table",
+        "3.3",
+        "section 3.1",
+        "limits for extreme ratios of widths",
+        ("anguita2024-table3.2",),
+        "open: not every row is judged",
+    ),
+    Item(
+        "theorem",
+        "3.2.1",
+        "section 3.2",
+        "modes of an aligned balanced network in closed form",
+        ("anguita2024-thm3.2.1",),
+    ),
+    Item("figure", "3.2", "section 3.2", "closed form and descent, mode by mode", ("anguita2024-fig3.2",)),
+    Item(
+        "theorem",
+        "3.2.2",
+        "section 3.2",
+        "sigmoidal learning at balance zero, exponential at extreme balance",
+        (),
+        "open: a claim is to be written",
+    ),
+    Item(
+        "theorem", "3.3.1", "section 3.3", "closed form of the Gram matrix for equal sizes", ("anguita2024-thm3.3.1",)
+    ),
+    Item(
+        "figure",
+        "3.3",
+        "section 3.3",
+        "closed form and descent for representations and kernel",
+        ("anguita2024-fig3.3", "anguita2024-fig3.3-lazy"),
+    ),
+    Item(
+        "figure",
+        "3.4",
+        "section 3.3",
+        "deviation against learning rate",
+        ("anguita2024-fig3.4-small", "anguita2024-fig3.4-growth", "anguita2024-fig3.4-size"),
+    ),
+    Item("figure", "3.5", "section 3.3", "deviation against balance", ("anguita2024-fig3.5",)),
+    Item("figure", "3.6", "section 3.3", "deviation with learning rate times balance fixed", ("anguita2024-fig3.6",)),
+    Item(
+        "theorem", "3.4.1", "section 3.4", "sizes and signs for which balanced weights exist", ("anguita2024-thm3.4.1",)
+    ),
+    Item(
+        "theorem", "3.4.2", "section 3.4", "diagonal form of F for unequal sizes", (), "open: a claim is to be written"
+    ),
+    Item("algorithm", "1", "section 3.5", "draws balanced weights", (), "open: a claim is to be written"),
+    Item(
+        "algorithm",
+        "2",
+        "section 3.5",
+        "draws balanced weights aligned with a task",
+        (),
+        "open: a claim is to be written",
+    ),
+    Item(
+        "theorem",
+        "4.1.1",
+        "section 4.1",
+        "singular values of the weights from the product and the balance",
+        ("anguita2024-thm4.1.1",),
+        "open: both signs and intermediate times are not judged",
+    ),
+    Item(
+        "theorem",
+        "4.1.2",
+        "section 4.1",
+        "representations at large balance",
+        ("anguita2024-thm4.1.1", "anguita2024-large-balance-lazy"),
+    ),
+    Item(
+        "theorem",
+        "4.1.3",
+        "section 4.1",
+        "the tangent kernel at large balance",
+        ("anguita2024-thm4.1.3", "anguita2024-large-balance-lazy"),
+    ),
+    Item(
+        "theorem",
+        "4.2.1",
+        "section 4.2",
+        "representations of a shallow network at convergence",
+        ("anguita2024-thm4.2.1",),
+    ),
+    Item("theorem", "4.2.2", "section 4.2", "flow of a shallow network", (), "open: a claim is to be written"),
+    Item(
+        "theorem",
+        "4.2.3",
+        "section 4.2",
+        "at extreme balance a deep network learns like a shallow one",
+        ("anguita2024-thm4.2.3",),
+    ),
+    Item("figure", "4.1", "section 4.3", "the semantic task as a diagram", (), "a diagram, it states nothing"),
+    Item(
+        "figure",
+        "4.2",
+        "section 4.3",
+        "representations at convergence for five starts",
+        ("anguita2024-fig4.2-specific", "anguita2024-fig4.2-heavy"),
+    ),
+    Item(
+        "figure",
+        "4.3",
+        "section 4.3",
+        "log loss over training for several starts",
+        ("anguita2024-fig4.3-rate", "anguita2024-fig4.3-faster"),
+    ),
+    Item(
+        "figure",
+        "4.4",
+        "section 4.3",
+        "steps to convergence against balance",
+        ("anguita2024-fig4.4-fewer", "anguita2024-fig4.4-law"),
+    ),
+    Item("figure", "4.5", "section 4.3", "task-specific score against balance", ("anguita2024-fig4.5",)),
+    Item("figure", "4.6", "section 4.4", "closed form over a sequence of tasks", ("anguita2024-fig4.6",)),
+    Item("theorem", "4.4.1", "section 4.4", "rate of forgetting in closed form", ("anguita2024-thm4.4.1",)),
+    Item("equation", "(4.40)", "section 4.4", "loss on a task from correlations", ("anguita2024-eq4.40",)),
+    Item("figure", "4.7", "section 4.4", "closed form and measured rate of loss", ("anguita2024-thm4.4.1",)),
+    Item(
+        "theorem",
+        "4.5.1",
+        "section 4.5",
+        "the multiple of the identity nearest to the balance",
+        ("anguita2024-thm4.5.1", "anguita2024-thm4.5.1-search"),
+    ),
+    Item(
+        "figure",
+        "4.8",
+        "section 4.5",
+        "how linear, ReLU and tanh networks leave the balanced set",
+        ("anguita2024-fig4.8-kept", "anguita2024-fig4.8-tanh", "anguita2024-fig4.8-distance"),
+    ),
+)
+
 DOCUMENT = Document(
     key="anguita2024",
     authors="Anguita, Nicolas",
@@ -199,4 +408,5 @@ DOCUMENT = Document(
     year=2024,
     venue="MEng thesis, Imperial College London",
     errata=ERRATA,
+    items=ITEMS,
 )

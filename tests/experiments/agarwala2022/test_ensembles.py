@@ -61,15 +61,15 @@ def test_cells_are_deterministic() -> None:
 def test_symmetric_weights_need_the_correction() -> None:
     experiment, summary = compute("agarwala-fig2")
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
-    assert verdicts["separatrix-cavity-variance"] is Verdict.CORRECTED
+    assert verdicts["separatrix-cavity-variance"] is Verdict.CONFIRMED
     assert verdicts["agarwala2022-fig2-goe"] is Verdict.CONFIRMED
 
 
-def test_untied_formula_is_confirmed_with_correction() -> None:
+def test_the_untied_formula_is_refuted() -> None:
     experiment, summary = compute("agarwala-theorems")
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
-    assert verdicts["agarwala2022-eq14"] is Verdict.CORRECTED
-    assert verdicts["agarwala2022-exponents-untied"] is Verdict.CORRECTED
+    assert verdicts["agarwala2022-eq14"] is Verdict.REFUTED
+    assert verdicts["agarwala2022-exponents-untied"] is Verdict.REFUTED
     assert verdicts["agarwala2022-exponents-tied"] is Verdict.CONFIRMED
 
 

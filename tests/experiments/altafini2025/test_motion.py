@@ -10,8 +10,8 @@ from separatrix.experiments import find
 from separatrix.lab.experiment.claim import Verdict
 
 VERDICTS = {
-    "altafini-theorem1": {"altafini2025-theorem1": Verdict.REFINED, "separatrix-oja-pair": Verdict.CONFIRMED},
-    "altafini-polygonal": {"altafini2025-lemma11-polygonal": Verdict.REFINED},
+    "altafini-theorem1": {"altafini2025-theorem1": Verdict.CONDITIONAL, "separatrix-oja-pair": Verdict.CONFIRMED},
+    "altafini-polygonal": {"altafini2025-lemma11-polygonal": Verdict.REFUTED},
     "attention-metastability": {"separatrix-plateau-life": Verdict.CONFIRMED},
     "attention-beta-sweep": {"separatrix-beta-events": Verdict.CONFIRMED},
     "attention-cycles": {"separatrix-consensus-cycle": Verdict.CONFIRMED},
@@ -39,7 +39,7 @@ def test_verdicts_follow_from_the_smallest_scale(name: str) -> None:
 def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
     experiment, summary = summary_of("altafini-fig2", n_instances=3, n_starts=6)
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
-    assert verdicts["altafini2025-example2-one-clustering"] == Verdict.CORRECTED
+    assert verdicts["altafini2025-example2-one-clustering"] == Verdict.REFUTED
     assert verdicts["altafini2025-example3-bipartite-ends"] == Verdict.CONFIRMED
     assert summary.n_runs == 18
     assert set(experiment.draw(summary)) == {"census"}

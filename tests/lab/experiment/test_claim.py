@@ -5,15 +5,27 @@ import math
 import pytest
 
 from separatrix.core.errors import InvalidInput, UnknownOption
-from separatrix.lab import Claim, Judgement, Row, Verdict, judge
+from separatrix.lab import (
+    Claim,
+    Judgement,
+    Row,
+    Truth,
+    Verdict,
+    condition,
+    instead,
+    interval_row,
+    judge,
+    misprint,
+)
 
-GOOD, BAD = Row("x", 1.0, 1.0), Row("x", 1.0, 2.0, 0.5)
+GOOD, BAD, OPEN = Row("x", 1.0, 1.0), Row("x", 1.0, 2.0, 0.5), Row("x", math.nan, 1.0)
 
 
 def test_a_row_agrees_within_its_tolerance_only() -> None:
     assert Row("x", 1.5, 1.0, 0.5).agrees
     assert not Row("x", 1.51, 1.0, 0.5).agrees
-    assert not Row("x", math.nan, 1.0, 0.5).agrees
+    assert Row("x", math.inf, 1.0, 0.5).agrees is False
+    assert Row("x", math.nan, 1.0, 0.5).agrees is None  # what is not a number decides nothing
 
 
 def test_a_row_of_words_must_say_whether_it_agrees() -> None:
@@ -22,51 +34,75 @@ def test_a_row_of_words_must_say_whether_it_agrees() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "printed", "counterexamples", "verdict"),
+    ("rows", "truth", "verdict", "says"),
     [
-        ([GOOD], [], [], Verdict.CONFIRMED),
-        ([GOOD, BAD], [], [], Verdict.REFUTED),
-        ([GOOD], [BAD], [], Verdict.CORRECTED),
-        ([GOOD], [GOOD], [BAD], Verdict.REFINED),
-        ([GOOD], [BAD], [BAD], Verdict.CORRECTED),
-        ([BAD], [GOOD], [GOOD], Verdict.REFUTED),
-        ([], [GOOD], [], Verdict.NOT_RUN),
+        ([GOOD], None, Verdict.CONFIRMED, ""),
+        ([GOOD], misprint("right", [GOOD]), Verdict.CONFIRMED, ""),
+        ([GOOD, OPEN], None, Verdict.UNDECIDED, ""),
+        ([GOOD, OPEN, BAD], None, Verdict.REFUTED, ""),
+        ([BAD], misprint("right", [GOOD]), Verdict.MISPRINT, "right"),
+        ([GOOD, BAD], condition("if so", [GOOD]), Verdict.CONDITIONAL, "if so"),
+        ([BAD], instead("other", [GOOD]), Verdict.REFUTED, "other"),
+        ([BAD], misprint("right", [GOOD, BAD]), Verdict.REFUTED, ""),
+        ([BAD], condition("if so", [OPEN]), Verdict.REFUTED, ""),
+        ([BAD], condition("if so", []), Verdict.REFUTED, ""),
+        ([], misprint("right", [GOOD]), Verdict.NOT_RUN, ""),
     ],
 )
-def test_the_verdict_follows_from_the_rows(rows: list, printed: list, counterexamples: list, verdict: Verdict) -> None:
-    assert judge("measured", rows, printed=printed, counterexamples=counterexamples).verdict is verdict
+def test_the_verdict_follows_from_the_rows(rows: list, truth: Truth | None, verdict: Verdict, says: str) -> None:
+    found = judge("measured", rows, truth)
+    assert (found.verdict, found.truth) == (verdict, says)
+
+
+def test_the_rows_say_whether_they_concern_the_statement_or_what_is_true() -> None:
+    found = judge("measured", [BAD], misprint("right", [GOOD]))
+    assert [row.concerns for row in found.rows] == ["the statement", "what is true"]
+
+
+@pytest.mark.parametrize(
+    ("interval", "above", "below"),
+    [((0.1, 0.3), True, False), ((-0.3, -0.1), False, True), ((-0.1, 0.3), None, None), ((0.0, 0.3), None, None)],
+)
+def test_an_interval_tells_good_and_bad_news_by_one_rule(
+    interval: tuple[float, float], above: bool | None, below: bool | None
+) -> None:
+    assert interval_row("gap", 0.0, interval, above=0.0).agrees is above
+    assert interval_row("gap", 0.0, interval, below=0.0).agrees is below
+
+
+def test_an_interval_row_states_one_side() -> None:
+    with pytest.raises(InvalidInput, match="exactly one of above and below"):
+        interval_row("gap", 0.0, (0.0, 1.0))
+    with pytest.raises(InvalidInput, match="must run upwards"):
+        interval_row("gap", 0.0, (1.0, 0.0), above=0.0)
 
 
 NAN = Row("slope", math.nan, 1.0, 0.5)
 
 
 @pytest.mark.parametrize(
-    ("rows", "printed", "counterexamples", "verdict"),
+    ("rows", "truth", "verdict"),
     [
-        ([GOOD, NAN], [], [], Verdict.UNDECIDED),
-        ([GOOD, NAN, BAD], [], [], Verdict.REFUTED),  # what disagrees does so whatever else failed
-        ([GOOD], [NAN], [], Verdict.UNDECIDED),
-        ([GOOD], [NAN, BAD], [], Verdict.CORRECTED),
-        ([GOOD], [], [NAN], Verdict.UNDECIDED),
-        ([GOOD, Row("slope", math.nan, "falls", agrees=False)], [], [], Verdict.UNDECIDED),
-        ([GOOD, Row("slope", math.nan, "falls", agrees=True)], [], [], Verdict.UNDECIDED),
-        ([GOOD, Row("slope", 1.0, math.nan, 0.5)], [], [], Verdict.UNDECIDED),
-        ([GOOD, Row("slope", math.inf, 1.0, 0.5)], [], [], Verdict.REFUTED),  # infinity is a measurement
+        ([GOOD, NAN], None, Verdict.UNDECIDED),
+        ([GOOD, NAN, BAD], None, Verdict.REFUTED),  # what disagrees does so whatever else failed
+        ([BAD], misprint("right", [NAN]), Verdict.REFUTED),  # what was not measured softens nothing
+        ([GOOD, Row("slope", math.nan, "falls", agrees=False)], None, Verdict.UNDECIDED),
+        ([GOOD, Row("slope", math.nan, "falls", agrees=True)], None, Verdict.UNDECIDED),
+        ([GOOD, Row("slope", 1.0, math.nan, 0.5)], None, Verdict.UNDECIDED),
+        ([GOOD, Row("slope", math.inf, 1.0, 0.5)], None, Verdict.REFUTED),  # infinity is a measurement
     ],
 )
-def test_what_is_not_a_number_decides_nothing(
-    rows: list, printed: list, counterexamples: list, verdict: Verdict
-) -> None:
-    judged = judge("slope nan", rows, printed=printed, counterexamples=counterexamples)
+def test_what_is_not_a_number_decides_nothing(rows: list, truth: Truth | None, verdict: Verdict) -> None:
+    judged = judge("slope nan", rows, truth)
     assert judged.verdict is verdict
     if verdict is Verdict.UNDECIDED:
         assert judged.evidence == "undecided, because this is not a number: slope (slope nan)"
-    assert judged.rows == (*rows, *printed, *counterexamples)
 
 
 def claim(**changes: str) -> Claim:
     given = {"id": "a", "statement": "s", "measures": "m", "test": "t", **changes}
-    return Claim(judge=lambda summary: Judgement(Verdict.CONFIRMED, ""), **given)  # type: ignore[arg-type]
+    rule = lambda summary: Judgement(Verdict.CONFIRMED, "")  # noqa: E731
+    return Claim(judge=rule, counterfeit=len, **given)  # type: ignore[arg-type]
 
 
 def test_a_claim_takes_over_document_and_place_unless_it_names_its_own() -> None:

@@ -54,7 +54,8 @@ def test_all_three_scales_are_required() -> None:
 
 
 def test_claims_of_an_experiment_have_its_document_and_place() -> None:
-    bare = Claim(id="x", statement="s", measures="m", test="t", judge=short_experiments.judge_near_zero)
+    rule = short_experiments.judge_near_zero
+    bare = Claim(id="x", statement="s", measures="m", test="t", judge=rule, counterfeit=len)
     (taken,) = make("x", claims=(bare,)).claims
     assert (taken.document, taken.place) == ("altafini2025", "Fig. 1")
 

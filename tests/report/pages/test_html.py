@@ -66,6 +66,7 @@ def claim(id: str, **changes: Any) -> Claim:
         "measures": "the value",
         "test": "1e-9 absolute",
         "judge": judge_value,
+        "counterfeit": len,
     }
     return Claim(id=id, **{**facts, **changes})
 

@@ -19,25 +19,38 @@ def publish(
     names: Names = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")] = Path("results"),
     scale: ScaleName = "laptop",
+    because: Annotated[
+        str, typer.Option(help="Why a published verdict or rule changes; kept in its history.", show_default=False)
+    ] = "",
+    judge_again: Annotated[
+        bool, typer.Option("--judge-again", help="Judge the published summaries by the present rules; run nothing.")
+    ] = False,
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Write one JSON file per experiment that has a complete run at the scale."""
-    from separatrix.lab import publication
+    from separatrix.lab.results import publishing
 
     require_scale(scale)
-    with reading(store) as opened:
-        written, left_out = (
-            publication.publish(find_experiments(names), opened, output, scale) if opened is not None else ([], [])
-        )
-    if not written:
-        raise MissingData(
-            f"no experiment has a complete run at scale {scale}; begin with: separatrix run NAME --scale {scale}"
-        )
+    left_out: list[str] = []
+    if judge_again:
+        written = publishing.judge_again(find_experiments(names), output, because)
+    else:
+        with reading(store) as opened:
+            if opened is not None:
+                written, left_out = publishing.publish(find_experiments(names), opened, output, scale, because)
+            else:
+                written = []
+        if not written:
+            raise MissingData(
+                f"no experiment has a complete run at scale {scale}; begin with: separatrix run NAME --scale {scale}"
+            )
     if as_json:
         print_json({"written": [str(path) for path in written], "left_out": left_out})
         return
     for path in written:
         print(path)
+    if judge_again and not written:
+        say("every published verdict stands as it is")
     if left_out:
         say(f"left out, not run at scale {scale}: {', '.join(left_out)}")

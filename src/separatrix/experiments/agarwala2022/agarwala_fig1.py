@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,6 +161,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="within 25% (log) wherever delta is 5 times the edge fluctuation at this width, or more",
             judge=judge_match("haar", 0.25),
+            counterfeit=with_column("length variance", "measured", lambda row: row["measured"] / row["delta"]),
             erratum="agarwala2022-eq18",
         ),
         Claim(
@@ -170,6 +171,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="within 35% (log) wherever delta is 5 times the edge fluctuation at this width, or more",
             judge=judge_match("goe", 0.35),
+            counterfeit=with_column("length variance", "measured", lambda row: row["measured"] / row["delta"]),
             erratum="agarwala2022-eq20",
         ),
         Claim(
@@ -179,6 +181,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="within 50% (log) wherever delta is 5 times the edge fluctuation at this width, or more",
             judge=judge_match("gaussian", 0.5),
+            counterfeit=with_column("length variance", "measured", lambda row: row["measured"] / row["delta"]),
         ),
     ),
     draw=draw,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge, with_column, with_fields
 
 from .nonlinear import FAMILIES, Settings, expand, grid, measure, rows_by_scale
 
@@ -56,7 +56,11 @@ def judge_transition(family: str, below: float, above: float) -> Callable[[Measu
                 rows.append(
                     Row(f"change at {r['scale']:.3g}", r["change"], f"above {small:.2g}", "", r["change"] > small)
                 )
-        return judge(f"{family}: predicted transition at sqrt(V) = {critical:.4g}", rows)
+        wrong = [str(row.quantity) for row in rows if not row.agrees]
+        evidence = (
+            f"{family}: predicted transition at sqrt(V) = {critical:.4g}, {len(rows) - len(wrong)} of {len(rows)} agree"
+        )
+        return judge(f"{evidence}{'; not the ' + ', '.join(wrong) if wrong else ''}", rows)
 
     return judge_family
 
@@ -108,6 +112,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
             judge=judge_transition("gaussian", 0.75, 1.15),
+            counterfeit=with_fields(critical_scale=lambda found: {name: scale / 2 for name, scale in found.items()}),
             scale="laptop",
         ),
         Claim(
@@ -116,6 +121,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
             judge=judge_transition("haar", 0.75, 1.15),
+            counterfeit=with_fields(critical_scale=lambda found: {name: scale / 2 for name, scale in found.items()}),
             scale="laptop",
         ),
         Claim(
@@ -123,8 +129,12 @@ EXPERIMENT = Experiment(
             document="separatrix",
             statement="the loss of convergence of the goe family is predicted by the theory of its radius",
             measures=_MEASURED,
-            test="below 1e-3 sqrt(N) up to 0.65 of the predicted scale, above it from 1.6 times that scale",
-            judge=judge_transition("goe", 0.65, 1.6),
+            test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
+            judge=judge_transition("goe", 0.75, 1.15),
+            counterfeit=with_fields(critical_scale=lambda found: {name: scale / 2 for name, scale in found.items()}),
+            genuine=with_column(
+                "scales", "change", lambda row: float(row["scale"] > 1), lambda row: row["family"] == "goe"
+            ),
             scale="laptop",
         ),
         Claim(
@@ -133,6 +143,7 @@ EXPERIMENT = Experiment(
             measures="|h_{t+1} - h_t| at the last step between 0.55 and 0.65",
             test="below 1e-3 sqrt(N)",
             judge=judge_early,
+            counterfeit=with_column("scales", "change", 1.0),
         ),
     ),
     draw=draw,

@@ -6,10 +6,22 @@ than the state. Here all blocks are square, and the embeddings have the document
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, Verdict, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Payload,
+    Row,
+    Summary,
+    in_turn,
+    interval_row,
+    judge,
+    with_column,
+)
 
 from .transformer import (
     FAMILIES,
@@ -23,6 +35,7 @@ from .transformer import (
     learning_curves,
     perplexities,
     row_of,
+    shifted_gaps,
     train_cell,
 )
 
@@ -127,7 +140,7 @@ def _losses_by_embeddings(found: Mapping[tuple[Any, ...], Mapping[int, Any]]) ->
 
 def judge_width(summary: Measured) -> Judgement:
     """At equal width and the document's embeddings: is GOE still the best in the mean?"""
-    return judge_gaps(_smallest_embeddings(summary), "loss", "nats", summary.full_size)
+    return judge_gaps(_smallest_embeddings(summary), "loss", "nats")
 
 
 def judge_residual(summary: Measured) -> Judgement:
@@ -167,20 +180,23 @@ def judge_injection_loss(summary: Measured) -> Judgement:
     """Test loss: embeddings of the size of the state against the document's."""
     gaps = summary.table(LOSSES)
     rows = [
-        Row(
+        interval_row(
             f"{NAMES[gap['family']]} at sqrt(V) = {gap['weight_scale']:g}: small minus large embeddings, nats",
             gap["loss"],
-            "interval above 0",
-            f"[{gap['low']:.3f}, {gap['high']:.3f}]",
-            agrees=gap["low"] > 0,
-            spread=(gap["high"] - gap["low"]) / 2,
+            (gap["low"], gap["high"]),
+            above=0.0,
         )
         for gap in gaps
     ]
     words = ", ".join(f"{NAMES[gap['family']]} {gap['loss']:+.3f}" for gap in gaps)
-    if any(gap["high"] < 0 for gap in gaps) or all(row.agrees for row in rows):
-        return judge(f"loss with small minus loss with large embeddings: {words}", rows)
-    return Judgement(Verdict.UNDECIDED, f"loss with small minus loss with large embeddings: {words}", tuple(rows))
+    return judge(f"loss with small minus loss with large embeddings: {words}", rows)
+
+
+def _moved_losses(to: float) -> Callable[[Measured], Measured]:
+    """Every effect of the embeddings on the loss is ``to``, with intervals as wide as those measured."""
+    low = with_column(LOSSES, "low", lambda row: to + row["low"] - row["loss"])
+    high = with_column(LOSSES, "high", lambda row: to + row["high"] - row["loss"])
+    return in_turn(low, high, with_column(LOSSES, "loss", to))
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
@@ -209,10 +225,10 @@ EXPERIMENT = Experiment(
             id="agarwala2022-fig6-width",
             statement="GOE keeps its lead when the dense blocks of all families have the same width",
             measures="difference of the test losses with square blocks, seed by seed",
-            test=(
-                "95 % intervals above zero (refined: some; refuted: one below, at the document's size; else undecided)"
-            ),
+            test="every 95 % interval above zero; refuted if one lies below, else undecided",
             judge=judge_width,
+            counterfeit=shifted_gaps(GAPS, "loss", -1.0),
+            genuine=shifted_gaps(GAPS, "loss", 1.0),
             scale="laptop",
         ),
         Claim(
@@ -222,6 +238,8 @@ EXPERIMENT = Experiment(
             measures="median relative residual of the solver at the end, in decades, seed by seed",
             test="the 95 % interval lies above zero (refuted: below; undecided: it contains zero)",
             judge=judge_residual,
+            counterfeit=shifted_gaps(GAPS, "residual", -5.0),
+            genuine=shifted_gaps(GAPS, "residual", 5.0),
             scale="laptop",
         ),
         Claim(
@@ -234,6 +252,7 @@ EXPERIMENT = Experiment(
             measures="median residual in decades after training, spectral radius before, both as means over seeds",
             test="the least effect of the size exceeds the largest effect of the family",
             judge=judge_injection,
+            counterfeit=with_column(EFFECTS, "embeddings_at_least", 0.0),
             scale="laptop",
         ),
         Claim(
@@ -243,6 +262,8 @@ EXPERIMENT = Experiment(
             measures="test loss with the document's embeddings minus that with unit ones, seed by seed",
             test="95 % intervals above zero; refuted if one lies below, else undecided",
             judge=judge_injection_loss,
+            counterfeit=_moved_losses(-1.0),
+            genuine=_moved_losses(1.0),
             scale="laptop",
         ),
     ),

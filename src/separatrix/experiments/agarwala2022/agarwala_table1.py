@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, interval_row, judge, with_column
 
 from .transformer import (
     FAMILIES,
@@ -15,11 +15,12 @@ from .transformer import (
     TransformerSettings,
     gap_to_goe,
     is_full_size,
-    judge_at_size,
     judge_gaps,
     learning_curves,
     perplexities,
+    resampled_interval,
     row_of,
+    shifted_gaps,
     train_cell,
 )
 
@@ -99,7 +100,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 def judge_mean(summary: Measured) -> Judgement:
     """GOE against both others in the mean loss, each at three scales."""
-    return judge_gaps(summary.table(GAPS), "loss", "nats", summary.full_size)
+    return judge_gaps(summary.table(GAPS), "loss", "nats")
 
 
 def judge_residual(summary: Measured) -> Judgement:
@@ -108,34 +109,56 @@ def judge_residual(summary: Measured) -> Judgement:
     return judge_gaps(gaps, "residual", "decades of residual")
 
 
+def _seeds(summary: Measured) -> dict[tuple[str, float], list[float]]:
+    return {(row["family"], row["weight_scale"]): row["values"] for row in summary.perplexities}
+
+
 def judge_best(summary: Measured) -> Judgement:
-    """The best seed of independent entries against the best of GOE."""
-    table = {(row["family"], row["weight_scale"]): row for row in summary.table(TABLE)}
+    """The best seed of independent entries against the best of GOE, with seeds drawn anew."""
+    found = _seeds(summary)
     rows, words = [], []
-    for scale in sorted({scale for _, scale in table}):
-        goe, gaussian = table["goe", scale]["min"], table["gaussian", scale]["min"]
-        name = f"best independent seed at sqrt(V) = {scale:g}"
-        rows.append(Row(name, gaussian, f"below GOE's {goe:.3f}", "", agrees=gaussian < goe))
-        words.append(f"{gaussian:.2f} (GOE {goe:.2f})")
-    return judge_at_size(f"smallest perplexities of independent entries: {', '.join(words)}", rows, summary.full_size)
+    for scale in sorted({scale for _, scale in found}):
+        goe, gaussian = found["goe", scale], found["gaussian", scale]
+        interval = resampled_interval(lambda a, b: float(min(a) - min(b)), gaussian, goe)
+        name = f"best independent minus best GOE perplexity at sqrt(V) = {scale:g}"
+        rows.append(interval_row(name, min(gaussian) - min(goe), interval, below=0.0))
+        words.append(f"{min(gaussian):.2f} (GOE {min(goe):.2f})")
+    return judge(f"smallest perplexities of independent entries: {', '.join(words)}", rows)
 
 
 def judge_unstable(summary: Measured) -> Judgement:
     """Mean over smallest perplexity: far above one where seeds go astray."""
-    rows = []
-    for row in summary.table(TABLE):
-        ratio = row["mean"] / row["min"]
-        wanted = ratio < 1.1 if row["family"] == "goe" else ratio > 1.5
-        text = "below 1.1" if row["family"] == "goe" else "above 1.5"
-        name = f"mean over smallest perplexity, {NAMES[row['family']]}, sqrt(V) = {row['weight_scale']:g}"
-        rows.append(Row(name, ratio, text, "", agrees=wanted))
-    ratios = {
-        family: [row["mean"] / row["min"] for row in summary.table(TABLE) if row["family"] == family]
-        for family in FAMILIES
-    }
-    words = ", ".join(f"{NAMES[family]} {min(own):.2f} to {max(own):.2f}" for family, own in ratios.items() if own)
+    rows, ratios = [], dict[str, list[float]]()
+    for (family, scale), values in _seeds(summary).items():
+        ratio = sum(values) / len(values) / min(values)
+        interval = resampled_interval(lambda seeds: float(seeds.mean() / seeds.min()), values)
+        name = f"mean over smallest perplexity, {NAMES[family]}, sqrt(V) = {scale:g}"
+        side = {"below": 1.1} if family == "goe" else {"above": 1.5}
+        rows.append(interval_row(name, ratio, interval, **side))
+        ratios.setdefault(family, []).append(ratio)
+    words = ", ".join(f"{NAMES[family]} {min(own):.2f} to {max(own):.2f}" for family, own in ratios.items())
     lost = sum(row["diverged"] for row in summary.table(TABLE))
-    return judge_at_size(f"ratios: {words}; {lost} runs diverged", rows, summary.full_size)
+    return judge(f"ratios: {words}; {lost} runs diverged", rows)
+
+
+def _with_spread(goe: float, others: float) -> Callable[[Measured], Measured]:
+    """Perplexities each of which is a given multiple of the one before."""
+
+    def values(row: Mapping[str, Any]) -> list[float]:
+        factor = goe if row["family"] == "goe" else others
+        return [10.0 * factor**index for index in range(len(row["values"]))]
+
+    return with_column("perplexities", "values", values)
+
+
+def _with_best(independent: float) -> Callable[[Measured], Measured]:
+    """Perplexities near ten, those of independent entries near another value."""
+
+    def values(row: Mapping[str, Any]) -> list[float]:
+        base = independent if row["family"] == "gaussian" else 10.0
+        return [base + 0.01 * index for index in range(len(row["values"]))]
+
+    return with_column("perplexities", "values", values)
 
 
 def judge_learns(summary: Measured) -> Judgement:
@@ -178,10 +201,10 @@ EXPERIMENT = Experiment(
             id="agarwala2022-table1-mean",
             statement="averaged over seeds, GOE has the lowest perplexity at every scale",
             measures="difference of the test losses, seed by seed",
-            test=(
-                "95 % intervals above zero (refined: some; refuted: one below, at the document's size; else undecided)"
-            ),
+            test="every 95 % interval above zero; refuted if one lies below, else undecided",
             judge=judge_mean,
+            counterfeit=shifted_gaps(GAPS, "loss", -0.5),
+            genuine=shifted_gaps(GAPS, "loss", 0.5),
             scale="laptop",
         ),
         Claim(
@@ -190,8 +213,10 @@ EXPERIMENT = Experiment(
                 "the best seed of independent entries beats the best of GOE (whose dense block is four times narrower)"
             ),
             measures="smallest perplexity over seeds",
-            test="smaller at every scale; undecided if not, below the document's size",
+            test="95 % intervals, seeds drawn anew, below zero at every scale; refuted if one lies above",
             judge=judge_best,
+            counterfeit=_with_best(12.0),
+            genuine=_with_best(8.0),
             scale="laptop",
         ),
         Claim(
@@ -199,10 +224,12 @@ EXPERIMENT = Experiment(
             statement="with orthogonal and independent entries some seeds end far above the best, with GOE none",
             measures="mean over smallest perplexity",
             test=(
-                "above 1.5; for GOE below 1.1 (printed: 2.0 to 8.7, and 1.03 to 1.06); undecided if not, below "
-                "that size"
+                "95 % intervals, seeds drawn anew, above 1.5, for GOE below 1.1 (printed: 2.0 to 8.7, and 1.03 to "
+                "1.06); refuted if one lies on the other side"
             ),
             judge=judge_unstable,
+            counterfeit=_with_spread(goe=10.0, others=1.01),
+            genuine=_with_spread(goe=1.001, others=10.0),
             scale="laptop",
         ),
         Claim(
@@ -212,8 +239,10 @@ EXPERIMENT = Experiment(
                 "after training that nothing clips, GOE layers are closer to an equilibrium than independent ones"
             ),
             measures="median relative residual of the solver at the end, in decades, seed by seed",
-            test="95 % intervals above zero (refined: at some scales; undecided: all contain zero)",
+            test="every 95 % interval above zero; refuted if one lies below, else undecided",
             judge=judge_residual,
+            counterfeit=shifted_gaps(GAPS, "residual", -1.0),
+            genuine=shifted_gaps(GAPS, "residual", 1.0),
             scale="laptop",
         ),
         Claim(
@@ -223,6 +252,7 @@ EXPERIMENT = Experiment(
             measures="mean test loss at the end and the largest first one",
             test="not above it",
             judge=judge_learns,
+            counterfeit=with_column(TABLE, "mean_loss", lambda row: row["mean_loss"] + 10),
         ),
     ),
     draw=draw,

@@ -7,7 +7,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    condition,
+    instead,
+    judge,
+    misprint,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,7 +160,7 @@ def _select(summary: Summary, tied: bool, quantities: tuple[str, ...], families:
 
 
 def _count(rows: list[Row]) -> str:
-    return f"{sum(row.agrees for row in rows)} of {len(rows)} moments agree"
+    return f"{sum(bool(row.agrees) for row in rows)} of {len(rows)} moments agree"
 
 
 def judge_independent(summary: Summary) -> Judgement:
@@ -164,16 +178,21 @@ def judge_goe_second(summary: Summary) -> Judgement:
         return 1 / root - (1 - root) / (2 * row["weight_var"])
 
     rows = _agree(table)
-    return judge(_count(rows), rows, printed=_agree(table, printed))
+    return judge(
+        _count(rows), _agree(table, printed), misprint("the second moment is 2/(s(1 + s)) with s = sqrt(1 - 4V)", rows)
+    )
 
 
 def judge_mean(summary: Summary) -> Judgement:
     """Decide ``agarwala2022-eq9``."""
     table = _select(summary, True, ("chi",))
     rows = _agree(table)
-    return judge(
-        "the mean output is chi x, and chi is not 1 for symmetric matrices", rows, printed=_agree(table, lambda r: 1.0)
+    equal = _agree(table, lambda r: 1.0)
+    others = ", ".join(
+        f"{r['family']} {r['measured']:.3f}" for r, row in zip(table, equal, strict=True) if not row.agrees
     )
+    truth = "the mean output is chi times the input, with chi = 1 only where the traces of all powers vanish"
+    return judge(f"mean output over input differs from 1 for {others or 'no family'}", equal, condition(truth, rows))
 
 
 def judge_goe_fourth(summary: Summary) -> Judgement:
@@ -185,21 +204,23 @@ def judge_goe_fourth(summary: Summary) -> Judgement:
         return (gap**2.5 - gap**1.5) / (4 * row["weight_var"])
 
     rows = _agree(table)
-    return judge(_count(rows), rows, printed=_agree(table, printed))
+    return judge(_count(rows), _agree(table, printed), misprint("the powers of 1 - 4V are -5/2 and -3/2", rows))
+
+
+def _printed_untied(row: Mapping[str, Any]) -> float:
+    v = float(row["weight_var"])
+    if row["family"] == "haar":
+        return 2 / (1 - v) ** 2 - 1 / (1 - v * v)
+    return 2 / (1 - v) ** 2 + 1 / (1 - v * v) ** 2 - 2 / (1 - v * v)
 
 
 def judge_untied(summary: Summary) -> Judgement:
     """Decide ``agarwala2022-eq14``."""
     table = _select(summary, False, ("m2",))
-
-    def printed(row: Mapping[str, Any]) -> float:
-        v = row["weight_var"]
-        if row["family"] == "haar":
-            return 2 / (1 - v) ** 2 - 1 / (1 - v * v)
-        return 2 / (1 - v) ** 2 + 1 / (1 - v * v) ** 2 - 2 / (1 - v * v)
-
     rows = _agree(table)
-    return judge(_count(rows), rows, printed=_agree(table, printed))
+    return judge(
+        _count(rows), _agree(table, _printed_untied), instead("the closed forms of erratum agarwala2022-eq14", rows)
+    )
 
 
 def judge_exponents(
@@ -211,7 +232,9 @@ def judge_exponents(
         table = [row for row in summary.table("divergence exponents") if row["tied"] == tied and row["order"] == 2]
         rows = [Row(f"exponent {r['family']}", r["exponent"], ours[r["family"]]) for r in table]
         printed = [Row(f"exponent {r['family']} as printed", r["exponent"], document[r["family"]]) for r in table]
-        return judge(", ".join(f"{r['family']} {r['exponent']:g}" for r in table), rows, printed=printed)
+        truth = ", ".join(f"{ours[r['family']]:g} ({r['family']})" for r in table)
+        found = ", ".join(f"{r['family']} {r['exponent']:g}" for r in table)
+        return judge(found, printed, instead(f"the exponents are {truth}", rows))
 
     return judge_families
 
@@ -257,6 +280,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test=_TEST,
             judge=judge_independent,
+            counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
         ),
         Claim(
             id="agarwala2022-eq66",
@@ -265,15 +289,17 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test=_TEST,
             judge=judge_goe_second,
+            counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
             erratum="agarwala2022-eq66",
         ),
         Claim(
             id="agarwala2022-eq9",
             place="Eq. (9), A.3",
-            statement="the mean output is proportional to the input",
+            statement="the mean output equals the input for every rotation-invariant family",
             measures=_MEASURED,
             test=_TEST,
             judge=judge_mean,
+            counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
             erratum="agarwala2022-eq9",
         ),
         Claim(
@@ -283,6 +309,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test=_TEST,
             judge=judge_goe_fourth,
+            counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
             erratum="agarwala2022-eq20",
         ),
         Claim(
@@ -292,6 +319,8 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test=_TEST,
             judge=judge_untied,
+            counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
+            genuine=with_column("moments", "measured", _printed_untied, lambda row: not row["tied"]),
             erratum="agarwala2022-eq14",
         ),
         Claim(
@@ -301,6 +330,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test=_TEST,
             judge=judge_exponents(True, _TIED_EXPONENTS, _TIED_EXPONENTS),
+            counterfeit=with_column("divergence exponents", "exponent", 2.0),
         ),
         Claim(
             id="agarwala2022-exponents-untied",
@@ -311,6 +341,8 @@ EXPERIMENT = Experiment(
             judge=judge_exponents(
                 False, dict.fromkeys(_TIED_EXPONENTS, 2.0), {"gaussian": 3.0, "goe": 3.0, "haar": 2.0}
             ),
+            counterfeit=with_column("divergence exponents", "exponent", 4.0),
+            genuine=with_column("divergence exponents", "exponent", 2.0),
             erratum="agarwala2022-sec223-untied",
         ),
         Claim(
@@ -321,6 +353,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test=_TEST,
             judge=judge_other_families,
+            counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
         ),
     ),
     draw=draw,

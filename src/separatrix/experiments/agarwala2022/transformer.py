@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from separatrix.lab import Cell, Judgement, Params, Payload, Row, Verdict, judge
+from separatrix.lab import Cell, Judgement, Params, Payload, in_turn, interval_row, judge, with_column
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -182,39 +182,43 @@ def gap_to_goe(found: Mapping[Any, Mapping[int, Any]], key: Any, goe: Any) -> di
     }  # fmt: skip
 
 
-def judge_gaps(gaps: Sequence[Mapping[str, Any]], quantity: str, unit: str, full_size: bool = True) -> Judgement:
-    """Is GOE lower in every comparison, by more than the seeds leave open?
-
-    Refined if in some and never higher; refuted if higher in one, but only by models of the document's own size.
-    """
+def judge_gaps(gaps: Sequence[Mapping[str, Any]], quantity: str, unit: str) -> Judgement:
+    """Is GOE lower in every comparison, by more than the seeds leave open? One comparison with GOE higher refutes."""
     rows = [
-        Row(
+        interval_row(
             f"{NAMES[gap['family']]} minus GOE at sqrt(V) = {gap['weight_scale']:g}, {unit}",
             gap[quantity],
-            "interval above 0",
-            f"[{gap[f'{quantity}_low']:.3f}, {gap[f'{quantity}_high']:.3f}]",
-            agrees=gap[f"{quantity}_low"] > 0,
-            spread=(gap[f"{quantity}_high"] - gap[f"{quantity}_low"]) / 2,
+            (gap[f"{quantity}_low"], gap[f"{quantity}_high"]),
+            above=0.0,
         )
         for gap in gaps
     ]
-    below = sum(gap[f"{quantity}_high"] < 0 for gap in gaps)
-    above = [row for row in rows if row.agrees]
+    lower, higher = sum(row.agrees is True for row in rows), sum(row.agrees is False for row in rows)
     evidence = (
-        f"of {len(rows)} comparisons GOE is lower in {len(above)} and higher in {below}; in the others the 95 % "
+        f"of {len(rows)} comparisons GOE is lower in {lower} and higher in {higher}; in the others the 95 % "
         "interval contains zero"
     )
-    if rows and ((below and not full_size) or not (above or below)):
-        return Judgement(Verdict.UNDECIDED, evidence, tuple(rows))  # no effect seen is no refutation
-    return judge(evidence, rows if below else above, counterexamples=() if below else rows)
+    return judge(evidence, rows)
 
 
-def judge_at_size(evidence: str, rows: Sequence[Row], full_size: bool) -> Judgement:
-    """As ``judge``, but a model far below the document's size can confirm its statement and not refute it."""
-    judged = judge(evidence, rows)
-    if judged.verdict is Verdict.REFUTED and not full_size:
-        return Judgement(Verdict.UNDECIDED, evidence, judged.rows)
-    return judged
+def resampled_interval(statistic: Callable[..., float], *samples: Sequence[float]) -> tuple[float, float]:
+    """A 95 % percentile interval of a statistic of seeds, each sample drawn anew 2000 times with replacement."""
+    import numpy
+
+    draws = numpy.random.default_rng(0)
+    values = [statistic(*(draws.choice(sample, len(sample)) for sample in samples)) for _ in range(2000)]
+    low, high = numpy.percentile(values, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def shifted_gaps(table: str, quantity: str, to: float) -> Callable[[Any], Any]:
+    """A counterfeit in which every difference from GOE is ``to``, with intervals as wide as those measured."""
+
+    def moved(end: str) -> Callable[[Mapping[str, Any]], float]:
+        return lambda row: to + row[f"{quantity}_{end}"] - row[quantity]
+
+    ends = (with_column(table, f"{quantity}_{end}", moved(end)) for end in ("low", "high"))
+    return in_turn(*ends, with_column(table, quantity, to))
 
 
 def perplexities(results: Sequence[tuple[Cell, Payload]], *keys: str) -> dict[tuple[Any, ...], dict[int, Any]]:

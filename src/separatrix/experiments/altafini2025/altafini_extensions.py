@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_entry
 
 PARTS = ("not symmetric", "cycle", "discrete", "doubly stochastic")
 
@@ -234,6 +234,7 @@ EXPERIMENT = Experiment(
             measures="spectra at real eigenvectors of matrices that are not symmetric",
             test="error 1e-8; some are stable",
             judge=judge_not_symmetric,
+            counterfeit=with_entry("parts", "not symmetric", stable=0),
         ),
         Claim(
             id="altafini2025-extension-cycle",
@@ -241,6 +242,7 @@ EXPERIMENT = Experiment(
             measures="Floquet exponents of the consensus cycle against the monodromy matrix",
             test="1e-4",
             judge=judge_cycle,
+            counterfeit=with_entry("parts", "cycle", measured=lambda found: [-value for value in found]),
         ),
         Claim(
             id="altafini2025-extension-discrete",
@@ -248,6 +250,7 @@ EXPERIMENT = Experiment(
             measures="multipliers of two maps against automatic differentiation",
             test="1e-10",
             judge=judge_discrete,
+            counterfeit=with_entry("parts", "discrete", layer=0.1),
         ),
         Claim(
             id="separatrix-doubly-stochastic",
@@ -257,6 +260,7 @@ EXPERIMENT = Experiment(
             measures="spectra against the dense Jacobian of an iterated normalisation",
             test="error 1e-5",
             judge=judge_doubly_stochastic,
+            counterfeit=with_entry("parts", "doubly stochastic", error=0.1),
         ),
     ),
 )

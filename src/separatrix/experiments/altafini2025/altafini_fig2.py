@@ -6,7 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, Verdict, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    instead,
+    interval_row,
+    judge,
+    with_column,
+    with_fields,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,20 +155,11 @@ def judge_multistable(summary: Measured) -> Judgement:
     low, high = summary.multistable_interval
     share = summary.multistable / summary.n_instances
     either = (summary.predicted_multistable) / summary.n_instances
-    rows = [
-        Row(
-            "share of multistable instances, 95% interval against one half",
-            f"{share:.2f} [{low:.2f}, {high:.2f}]",
-            "above 0.5",
-            agrees=low > 0.5,
-        )
-    ]
+    rows = [interval_row("share of multistable instances, 95% interval", share, (low, high), above=0.5)]
     evidence = (
         f"{summary.multistable} of {summary.n_instances} instances reach a stable state of several clusters; "
         f"in closed form {either:.2f} of them have one"
     )
-    if low <= 0.5 <= high:
-        return Judgement(Verdict.UNDECIDED, evidence, tuple(rows))  # too few instances to tell which side of one half
     return judge(evidence, rows)
 
 
@@ -168,7 +173,8 @@ def judge_ends(summary: Measured) -> Judgement:
         Row("settled runs that are certified stable", float(summary.stable), float(settled)),
     ]
     printed = [Row("1-clusterings that rest, as printed", float(len(single)), "some", agrees=bool(single))]
-    return judge(f"{settled} of {summary.n_runs} runs settled, all certified", rows, printed=printed)
+    evidence = f"{settled} of {summary.n_runs} runs settled, all certified; {len(single)} off the eigenvectors"
+    return judge(evidence, printed, instead("equal tokens at rest lie on an eigenvector", rows))
 
 
 def judge_eigenvectors(summary: Measured) -> Judgement:
@@ -204,6 +210,8 @@ EXPERIMENT = Experiment(
             measures="instances with more than one certified stable equilibrium modulo antipode",
             test="Wilson 95% interval lies above one half; undecided if it contains one half",
             judge=judge_multistable,
+            counterfeit=with_fields(multistable_interval=(0.2, 0.4)),
+            genuine=with_fields(multistable_interval=(0.6, 0.8)),
             scale="laptop",
         ),
         Claim(
@@ -212,6 +220,10 @@ EXPERIMENT = Experiment(
             measures="classes of certified end points",
             test="equal tokens at rest lie on an eigenvector in every run",
             judge=judge_ends,
+            counterfeit=with_fields(stable=0),
+            genuine=with_column(
+                TABLE, "family", "1-clustering", where=lambda row: row["family"].startswith("consensus")
+            ),
             erratum="altafini2025-E10",
         ),
         Claim(
@@ -221,6 +233,7 @@ EXPERIMENT = Experiment(
             measures="eigenvectors of simulated bipartite end points",
             test="no other eigenvector occurs",
             judge=judge_eigenvectors,
+            counterfeit=with_column(TABLE, "family", "bipartite v2"),
         ),
     ),
     draw=draw,

@@ -7,7 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    judge,
+    with_column,
+    with_fields,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -261,6 +273,7 @@ EXPERIMENT = Experiment(
             measures="stable points among d 2^n, per instance",
             test="largest share within 0.1 of one half; fewest equal to two",
             judge=judge_half,
+            counterfeit=with_fields(counts=lambda counts: [[2] + [0] * (len(row) - 1) for row in counts]),
         ),
         Claim(
             id="altafini2025-fig3a-ends",
@@ -270,6 +283,7 @@ EXPERIMENT = Experiment(
             measures="stable points per eigenvector",
             test="no exception; both kinds seen",
             judge=judge_ends,
+            counterfeit=with_fields(counts=lambda counts: [[row[0], row[-1], *row[2:-1], row[1]] for row in counts]),
         ),
         Claim(
             id="separatrix-exact-count",
@@ -279,6 +293,7 @@ EXPERIMENT = Experiment(
             measures="instances with different integers",
             test="zero",
             judge=judge_exact,
+            counterfeit=with_fields(mismatches=1),
         ),
         Claim(
             id="separatrix-attention-ensemble",
@@ -288,6 +303,7 @@ EXPERIMENT = Experiment(
             measures="share of instances with a stable bipartite consensus",
             test="0.5 +- 0.1 against at most 0.03 at d = 20",
             judge=judge_scale,
+            counterfeit=with_column(_TABLE, "some", 0.5),
         ),
         Claim(
             id="separatrix-attention-strong-logits",
@@ -298,6 +314,7 @@ EXPERIMENT = Experiment(
             measures="share of instances at beta = 100, d = 20, n = 100",
             test="within 0.06",
             judge=judge_limit,
+            counterfeit=with_column(_TABLE, "on v_d", 0.5),
             scale="laptop",
         ),
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_fields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,6 +160,7 @@ EXPERIMENT = Experiment(
             measures="stable points among the sampled ones, per instance",
             test="largest within 20 of 200, none elsewhere, more on v_1 than on v_10",
             judge=judge_range,
+            counterfeit=with_fields(sampled=lambda counts: [row[::-1] for row in counts]),
         ),
         Claim(
             id="separatrix-fig3b-exact",
@@ -169,6 +170,7 @@ EXPERIMENT = Experiment(
             measures="distance of sampled and exact shares",
             test="at most 5.5 standard errors over 1000 comparisons",
             judge=judge_sampling,
+            counterfeit=with_fields(worst=20.0),
         ),
     ),
     draw=draw,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from separatrix.lab import Cell, Judgement, Payload, Row, judge
+from separatrix.lab import Cell, Judgement, Payload, Row, condition, judge, with_entry
 
 from .statements import Measured, draw_instances, statement, statements_experiment, two_groups
 
@@ -148,9 +148,11 @@ def judge_lemma4(summary: Measured) -> Judgement:
             agrees=found["equal groups"] > 1e-6,
         )
     ]
-    return judge(
-        "unequal groups are unstable; equal ones need not be linearly unstable", rows, counterexamples=exceptions
+    evidence = (
+        f"largest real part at least {found['unequal groups']:.3f} with unequal groups, "
+        f"{found['equal groups']:.1e} with equal ones"
     )
+    return judge(evidence, rows + exceptions, condition("with groups of unequal size", rows))
 
 
 def judge_lemma11(summary: Measured) -> Judgement:
@@ -160,9 +162,6 @@ def judge_lemma11(summary: Measured) -> Judgement:
     end = found["counterexample end"]
     rows = [
         Row("largest speed at a polygonal point", found["largest speed"], 0.0, 1e-10),
-        Row(
-            "polygonal points with a positive abscissa", found["unstable"], "most", agrees=marginal < found["unstable"]
-        ),
     ]
     exceptions = [
         Row("polygonal points of four tokens without a positive abscissa", marginal, 0),
@@ -171,8 +170,7 @@ def judge_lemma11(summary: Measured) -> Judgement:
     return judge(
         f"{found['unstable']} of {found['found']} points with four tokens are linearly unstable; a pair under "
         f"skew coupling returns to antipodes (cosine {end:.6f})",
-        rows,
-        counterexamples=exceptions,
+        rows + exceptions,
     )
 
 
@@ -189,6 +187,7 @@ EXPERIMENT = statements_experiment(
             statement="Bipartite consensus of the multiagent Oja flow is unstable; consensus has the stated list.",
             test="list to 1e-9; positive abscissas",
             judge=judge_lemma4,
+            counterfeit=with_entry("parts", "lemma 4", unequal_groups=-0.1),
             erratum="altafini2025-E4",
         ),
         statement(
@@ -197,6 +196,7 @@ EXPERIMENT = statements_experiment(
             statement="Eigenvalues at consensus of the attention flow.",
             test="1e-9",
             judge=judge_lists("lemma 9"),
+            counterfeit=with_entry("parts", "lemma 9", tangent=0.1),
         ),
         statement(
             id="altafini2025-lemma10",
@@ -204,14 +204,17 @@ EXPERIMENT = statements_experiment(
             statement="Eigenvalues at bipartite consensus of the attention flow.",
             test="1e-9",
             judge=judge_lists("lemma 10"),
+            counterfeit=with_entry("parts", "lemma 10", tangent=0.1),
             erratum="altafini2025-E6",
         ),
         statement(
             id="altafini2025-lemma11",
             place="Lemma 11",
             statement="Polygonal equilibria of the attention flow are unstable.",
-            test="positive abscissa at most; exceptions listed",
+            test="positive abscissa at every point; a pair does not return to antipodes",
             judge=judge_lemma11,
+            counterfeit=with_entry("parts", "lemma 11", unstable=0),
+            genuine=with_entry("parts", "lemma 11", found=lambda n: n - 2, counterexample_end=0.5),
             erratum="altafini2025-E14",
         ),
     ),

@@ -6,7 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    instead,
+    judge,
+    with_column,
+)
 
 
 class Settings(Params):
@@ -100,7 +112,8 @@ def judge_consensus(summary: Measured) -> Judgement:
             1e-6,
         )
     ]
-    return judge("consensus sits on eigenvectors of the sum of the value matrices", holds, printed=printed)
+    evidence = f"consensus lies up to {distance:.2f} off the span of the heads' principal eigenvectors"
+    return judge(evidence, printed, instead("consensus sits on eigenvectors of the sum of the value matrices", holds))
 
 
 def judge_opposite(summary: Measured) -> Judgement:
@@ -134,6 +147,8 @@ EXPERIMENT = Experiment(
             measures="dense spectra at the eigenvectors of the summed value matrix",
             test="eigenvalues to 1e-10; direction in the span of the heads' principal eigenvectors to 1e-6",
             judge=judge_consensus,
+            counterfeit=with_column("rows", "error", 0.1),
+            genuine=with_column("rows", "off span", 0.0),
             erratum="altafini2025-E15",
         ),
         Claim(
@@ -144,6 +159,7 @@ EXPERIMENT = Experiment(
             measures="directions found by Newton's method, and their block spectra",
             test="tokens rest to 1e-9; some are stable",
             judge=judge_opposite,
+            counterfeit=with_column("rows", "opposite stable", 0),
         ),
     ),
 )

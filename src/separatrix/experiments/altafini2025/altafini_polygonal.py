@@ -6,7 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    instead,
+    judge,
+    with_fields,
+)
 
 
 class Settings(Params):
@@ -130,7 +142,8 @@ def judge_unstable(summary: Measured) -> Judgement:
         f"{summary.opposite:.3f} of uniform pairs under a skew coupling end in a polygonal pair "
         f"(largest real part {summary.abscissa:.1e})"
     )
-    return judge(evidence, rows, counterexamples=exception)
+    truth = "with an invertible V and more than two tokens the polygonal states found are antipodal pairs"
+    return judge(evidence, exception, instead(truth, rows))
 
 
 EXPERIMENT = Experiment(
@@ -154,6 +167,8 @@ EXPERIMENT = Experiment(
             measures="polygonal states found by search, and the share of pairs that end in one",
             test="invertible V: only antipodal pairs; two tokens under a skew coupling: none attract",
             judge=judge_unstable,
+            counterfeit=with_fields(opposite=0.3),
+            genuine=with_fields(opposite=0.0),
             erratum="altafini2025-E14",
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Judgement, Payload, Row, judge
+from separatrix.lab import Cell, Judgement, Payload, Row, condition, instead, judge, misprint, with_entry
 
 from .statements import Measured, draw_instances, statement, statements_experiment, two_groups
 
@@ -120,7 +120,8 @@ def judge_lemma5(summary: Measured) -> Judgement:
             agrees=found["printed W at consensus"] >= 0,
         )
     ]
-    return judge("W = (lambda_1 - m'Vm)/2 falls at every state", rows, printed=printed)
+    evidence = f"the printed W is {found['printed W at consensus']:.2f} at consensus; m'Vm rises at every state"
+    return judge(evidence, printed, misprint("W = (lambda_1 - m'Vm)/2 with m the mean of the tokens", rows))
 
 
 def judge_lemma7(summary: Measured) -> Judgement:
@@ -143,7 +144,8 @@ def judge_lemma7(summary: Measured) -> Judgement:
     ]
     flat = found["rank without self-coupling"]
     exceptions = [Row("rank where v' M v = 0", str(flat), "[2]", agrees=flat == [2])]
-    return judge("ranks 1, 2 and m, except where the coupling vanishes", rows, counterexamples=exceptions)
+    evidence = f"ranks 1, 2 and m at random instances; {flat} where v' M v = 0"
+    return judge(evidence, rows + exceptions, condition("unless v' M v = 0", rows))
 
 
 def judge_proposition1(summary: Measured) -> Judgement:
@@ -161,7 +163,8 @@ def judge_proposition1(summary: Measured) -> Judgement:
             agrees=regular,
         )
     ]
-    return judge("the matrix is singular at every state, equilibrium or not", rows, counterexamples=exceptions)
+    evidence = f"smallest singular value {found['largest singular value of the last']:.1e} at states that move"
+    return judge(evidence, exceptions, instead("the matrix is singular at every state, equilibrium or not", rows))
 
 
 def judge_proposition2(summary: Measured) -> Judgement:
@@ -187,6 +190,7 @@ EXPERIMENT = statements_experiment(
             statement="W is a Lyapunov function of the multiagent Oja flow.",
             test="rate never positive",
             judge=judge_lemma5,
+            counterfeit=with_entry("parts", "lemma 5", largest_rate=0.1),
             erratum="altafini2025-E7",
         ),
         statement(
@@ -195,6 +199,7 @@ EXPERIMENT = statements_experiment(
             statement="Attention has rank 1, 2 and m at consensus, bipartite and m-clustering states.",
             test="numerical rank",
             judge=judge_lemma7,
+            counterfeit=with_entry("parts", "lemma 7", ranks_at_bipartite=[1]),
             erratum="altafini2025-E11",
         ),
         statement(
@@ -203,6 +208,8 @@ EXPERIMENT = statements_experiment(
             statement="Clustering equilibria exist iff a scaled matrix is singular.",
             test="singular only at equilibria",
             judge=judge_proposition1,
+            counterfeit=with_entry("parts", "proposition 1", slowest_state=0.0),
+            genuine=with_entry("parts", "proposition 1", largest_singular_value_of_the_last=0.1),
             erratum="altafini2025-E9",
         ),
         statement(
@@ -211,6 +218,7 @@ EXPERIMENT = statements_experiment(
             statement="For beta to zero the flow becomes the multiagent Oja flow.",
             test="gap proportional to beta",
             judge=judge_proposition2,
+            counterfeit=with_entry("parts", "proposition 2", gaps=[0.04, 0.03, 0.02]),
         ),
     ),
 )

@@ -6,7 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    condition,
+    judge,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,7 +114,7 @@ def judge_consensus(summary: Summary) -> Judgement:
     two = [Row("share in consensus, n = 2", row["consensus"], 1.0, 0.005) for row in rows if row["tokens"] == 2]
     share = next((row["opposite"] for row in rows if row["tokens"] == 2), 0.0)
     evidence = f"with two tokens {share:.3f} of the starts end antipodal; with three or more all reach consensus"
-    return judge(evidence, many, counterexamples=two)
+    return judge(evidence, many + two, condition("with three tokens or more", many))
 
 
 def judge_fraction(summary: Summary) -> Judgement:
@@ -110,7 +122,8 @@ def judge_fraction(summary: Summary) -> Judgement:
     (rows,) = summary.tables.values()
     pair = [row for row in rows if row["tokens"] == 2]
     found = [Row("share of antipodal ends, n = 2", row["opposite"], 0.135, 0.035) for row in pair]
-    return judge("uniform starts of two tokens", found)
+    shares = ", ".join(f"{row['opposite']:.3f} of {row['starts']}" for row in pair)
+    return judge(f"{shares} uniform starts of two tokens end antipodal", found)
 
 
 EXPERIMENT = Experiment(
@@ -134,6 +147,7 @@ EXPERIMENT = Experiment(
             measures="share of uniform starts that end in consensus",
             test="at least 99.5% for n >= 3; n = 2 with lambda_2 < 0 is the exception",
             judge=judge_consensus,
+            counterfeit=with_column("Ends of the Oja flow, V = diag(1, -1, -2)", "consensus", 0.9),
             erratum="altafini2025-E5",
         ),
         Claim(
@@ -144,6 +158,7 @@ EXPERIMENT = Experiment(
             measures="share of uniform starts of two tokens that end antipodal",
             test="between 0.10 and 0.17",
             judge=judge_fraction,
+            counterfeit=with_column("Ends of the Oja flow, V = diag(1, -1, -2)", "opposite", 0.3),
         ),
     ),
     draw=draw,

@@ -6,7 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    condition,
+    judge,
+    misprint,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,8 +130,8 @@ def judge_inequalities(summary: Measured) -> Judgement:
     return judge(
         f"of {points} points the printed pair (9) errs on {printed}, the corrected pair on "
         f"{_total(summary, 'corrected wrong', single=False)}",
-        rows,
-        printed=[Row("printed inequalities decided wrongly", printed, 0)],
+        [Row("printed inequalities decided wrongly", printed, 0)],
+        misprint("the pair (9) with its signs right, as erratum E12 has it", rows),
     )
 
 
@@ -131,8 +144,8 @@ def judge_single(summary: Measured) -> Judgement:
     ]
     return judge(
         f"with one token alone the condition delta_l lambda_k > 0 excludes {wrong} of {points} points wrongly",
-        rows,
-        counterexamples=[Row("wrong with one token alone", wrong, 0)],
+        [*rows, Row("wrong with one token alone", wrong, 0)],
+        condition("with two tokens or more in each group", rows),
     )
 
 
@@ -173,6 +186,7 @@ EXPERIMENT = Experiment(
             measures="dense tangent abscissa at consensus",
             test="no exception",
             judge=judge_consensus,
+            counterfeit=with_column("consensus", "stable", lambda row: row["instances"]),
         ),
         Claim(
             id="altafini2025-theorem2-inequalities",
@@ -181,6 +195,7 @@ EXPERIMENT = Experiment(
             measures="points decided against the dense spectrum, two tokens or more in each group",
             test="zero",
             judge=judge_inequalities,
+            counterfeit=with_column("rows", "corrected wrong", 5),
             erratum="altafini2025-E12",
         ),
         Claim(
@@ -189,6 +204,7 @@ EXPERIMENT = Experiment(
             measures="points decided against the dense spectrum by the corrected theorem",
             test="zero; counterexamples with a single token",
             judge=judge_single,
+            counterfeit=with_column("rows", "corrected wrong", 5),
             erratum="altafini2025-E13",
         ),
         Claim(
@@ -199,6 +215,7 @@ EXPERIMENT = Experiment(
             measures="points decided against the dense spectrum",
             test="zero",
             judge=judge_criterion,
+            counterfeit=with_column("rows", "one-line criterion wrong", 1),
         ),
     ),
     draw=draw,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, condition, judge, with_column
 
 from .accuracy import MEASURES, SMALL, Settings, logspace, measure, rising, rows_of, sizes_of, sweep
 
@@ -33,17 +33,21 @@ def judge_growth(summary: Summary) -> Judgement:
         )
     falling = [row.quantity.split(":")[0] for row in whole if not row.agrees]
     text = f"and falls again at the largest ones for {', '.join(falling)}" if falling else "and beyond"
-    return judge(f"the deviation rises with the learning rate up to 1e-3 {text}", rows, counterexamples=whole)
+    evidence = f"the deviation rises with the learning rate up to 1e-3 {text}"
+    return judge(evidence, rows + whole, condition("for learning rates up to 1e-3", rows))
 
 
 def judge_size(summary: Summary) -> Judgement:
     """Larger networks deviate more."""
+    rates = sorted({row["lr"] for row in rows_of(summary)})
     rows = []
-    for lr in sorted({row["lr"] for row in rows_of(summary)}):
+    for lr in rates:
         cells = sorted((row for row in rows_of(summary) if row["lr"] == lr), key=lambda row: row["size"])
-        if lr <= 3e-3:
-            rows.append(rising(f"lr {lr:.1g}: deviation rises with size", [row["deviation"] for row in cells]))
-    return judge("at every learning rate up to 3e-3 the deviation rises with the size", rows)
+        rows.append(rising(f"lr {lr:.1g}: deviation rises with size", [row["deviation"] for row in cells]))
+    low = [row for lr, row in zip(rates, rows, strict=True) if lr <= 3e-3]
+    held = [f"{lr:.1g}" for lr, row in zip(rates, rows, strict=True) if row.agrees]
+    evidence = f"the deviation rises with the size at {len(held)} of {len(rates)} learning rates ({', '.join(held)})"
+    return judge(evidence, rows, condition("for learning rates up to 3e-3", low))
 
 
 EXPERIMENT = sweep(
@@ -62,6 +66,7 @@ EXPERIMENT = sweep(
             measures=MEASURES,
             test="0.05",
             judge=judge_small,
+            counterfeit=with_column("deviation", "deviation", 0.2),
         ),
         Claim(
             id="anguita2024-fig3.4-growth",
@@ -69,6 +74,7 @@ EXPERIMENT = sweep(
             measures=MEASURES,
             test="monotone within 2 percent",
             judge=judge_growth,
+            counterfeit=with_column("deviation", "deviation", lambda row: 1e-5 / row["lr"]),
         ),
         Claim(
             id="anguita2024-fig3.4-size",
@@ -76,6 +82,7 @@ EXPERIMENT = sweep(
             measures=MEASURES,
             test="monotone within 2 percent",
             judge=judge_size,
+            counterfeit=with_column("deviation", "deviation", lambda row: 1 / row["size"]),
         ),
     ),
     axis="lr",

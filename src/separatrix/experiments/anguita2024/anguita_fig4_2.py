@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    judge,
+    misprint,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -148,7 +160,8 @@ def judge_specific(summary: Measured) -> Judgement:
         elif row["start"].startswith("Gaussian"):
             rows.append(Row(f"lower score, {row['start']}", score, "below 0.99", agrees=score < 0.99))
         rows.append(Row(f"final loss, {row['start']}", row["final_loss"], 0.0, 1e-3))
-    return judge("rich starts end with a score of 1 on both sides, the large Gaussian start does not", rows)
+    scores = {row["start"]: min(row["score_in"], row["score_out"]) for row in _table(summary)}
+    return judge(f"lower scores: {', '.join(f'{start} {score:.4f}' for start, score in scores.items())}", rows)
 
 
 def judge_heavy(summary: Measured) -> Judgement:
@@ -158,7 +171,8 @@ def judge_heavy(summary: Measured) -> Judgement:
         for row in _table(summary)
         if row["heavy_error"] >= 0
     ]
-    return judge("within 10 percent of |balance| I at balance 10, closer at 100", rows)
+    shown = ", ".join(f"{row['start']} {row['heavy_error']:.3f}" for row in _table(summary) if row["heavy_error"] >= 0)
+    return judge(f"distance from |balance| I: {shown}", rows)
 
 
 def judge_rate(summary: Measured) -> Judgement:
@@ -168,7 +182,9 @@ def judge_rate(summary: Measured) -> Judgement:
         if row["start"] in ("balance 100", "balance -100"):
             rows.append(Row(f"rate of the loss, {row['start']}", row["rate"], 200.0, 10.0))
             printed.append(Row(f"rate of the loss as printed, {row['start']}", row["rate"], 100.0, 10.0))
-    return judge("slope of the log loss at |balance| = 100 is 2 |balance|", rows, printed=printed)
+    shown = ", ".join(f"{float(row.measured):.1f}" for row in rows)
+    right = misprint("the loss falls at the rate 2 |balance|", rows)
+    return judge(f"slopes of the log loss at |balance| = 100: {shown}", printed, right)
 
 
 def judge_faster(summary: Measured) -> Judgement:
@@ -183,7 +199,7 @@ def judge_faster(summary: Measured) -> Judgement:
             agrees=order[0] < order[1] < order[2],
         )
     ]
-    return judge("the rate of the loss rises with |balance|", rows)
+    return judge(f"rates of the loss at balance 0, 10, 100: {[round(rate, 1) for rate in order]}", rows)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
@@ -216,6 +232,7 @@ EXPERIMENT = Experiment(
             measures="task-specific score at convergence",
             test="1e-3",
             judge=judge_specific,
+            counterfeit=with_column("semantic task", "score_in", 0.5),
         ),
         Claim(
             id="anguita2024-fig4.2-heavy",
@@ -224,6 +241,7 @@ EXPERIMENT = Experiment(
             measures="relative distance",
             test="10 percent",
             judge=judge_heavy,
+            counterfeit=with_column("semantic task", "heavy_error", 0.5),
         ),
         Claim(
             id="anguita2024-fig4.3-rate",
@@ -232,6 +250,7 @@ EXPERIMENT = Experiment(
             measures="slope of the log loss in units of the input variance",
             test="5 percent",
             judge=judge_rate,
+            counterfeit=with_column("semantic task", "rate", 50.0),
             erratum="anguita2024-fig4.3-rate",
         ),
         Claim(
@@ -241,6 +260,7 @@ EXPERIMENT = Experiment(
             measures="slope of the log loss",
             test="ordering",
             judge=judge_faster,
+            counterfeit=with_column("semantic task", "rate", 1.0),
         ),
     ),
     draw=draw,

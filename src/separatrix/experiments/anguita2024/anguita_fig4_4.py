@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    instead,
+    judge,
+    with_column,
+)
 from separatrix.sources.anguita2024 import PRINTED_STEPS_LAW
 
 if TYPE_CHECKING:
@@ -98,7 +110,7 @@ def judge_law(summary: Summary) -> Judgement:
         Row(f"steps at balance {far[-1]:g} by the printed law", table[far[-1]]["steps"], predicted, 0.5 * predicted)
     ]
     text = f"steps * balance is {first:.0f} at {far[0]:g} and {last:.0f} at {far[-1]:g}"
-    return judge(text, rows, printed=printed)
+    return judge(text, printed, instead("the steps fall like 1 / |balance|", rows))
 
 
 def judge_flow(summary: Summary) -> Judgement:
@@ -112,7 +124,8 @@ def judge_flow(summary: Summary) -> Judgement:
         )
         for row in summary.table("descent")
     ]
-    return judge("the exact flow predicts the steps of descent to 3 percent", rows)
+    worst = max(abs(float(row.measured) / float(row.expected) - 1) for row in rows)
+    return judge(f"steps of descent differ from those of the exact flow by at most {worst:.1%}", rows)
 
 
 def judge_fewer(summary: Summary) -> Judgement:
@@ -129,7 +142,9 @@ def judge_fewer(summary: Summary) -> Judgement:
     ]
     both = {row["balance"]: row["steps"] for row in table}
     rows += [Row(f"steps at {-b:g} over those at {b:g}", both[-b] / both[b], 1.0, 1e-6) for b in both if b > 0][:3]
-    return judge("steps fall with |balance| and do not depend on its sign (square network)", rows)
+    return judge(
+        f"steps fall from {steps[0]:.0f} to {steps[-1]:.0f} and do not depend on the sign of the balance", rows
+    )
 
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
@@ -172,13 +187,20 @@ EXPERIMENT = Experiment(
             measures="steps to mean square error 1e-3",
             test="ordering; symmetric in the sign",
             judge=judge_fewer,
+            counterfeit=with_column("steps to convergence", "steps", 100.0),
         ),
         Claim(
             id="anguita2024-fig4.4-law",
-            statement="the steps fall with |balance| by a simple law",
+            statement="the steps fall exponentially with |balance|, by the printed law",
             measures="steps times |balance| at large balance",
             test="constant within 10 percent",
             judge=judge_law,
+            counterfeit=with_column("steps to convergence", "steps_times_balance", lambda row: abs(row["balance"])),
+            genuine=with_column(
+                "steps to convergence",
+                "steps",
+                lambda row: PRINTED_STEPS_LAW[0] * math.exp(-PRINTED_STEPS_LAW[1] * abs(row["balance"])),
+            ),
             erratum="anguita2024-fig4.3-rate",
         ),
         Claim(
@@ -188,6 +210,7 @@ EXPERIMENT = Experiment(
             measures="steps",
             test="3 percent",
             judge=judge_flow,
+            counterfeit=with_column("descent", "descent", lambda row: 2 * row["descent"]),
         ),
     ),
     draw=draw,

@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    instead,
+    judge,
+    misprint,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -152,7 +165,8 @@ def judge_mean(summary: Measured) -> Judgement:
         )
         for row in _rows(summary)
     ]
-    return judge("sampled means of the diagonal agree with n_out v2 - n_in v1 for all four schemes", rows)
+    worst = max(abs(row["mean"] - row["theory_mean"]) / row["mean_error"] for row in _rows(summary))
+    return judge(f"{len(rows)} sampled means, at most {worst:.1f} standard errors from n_out v2 - n_in v1", rows)
 
 
 def judge_variance(summary: Measured) -> Judgement:
@@ -165,7 +179,7 @@ def judge_variance(summary: Measured) -> Judgement:
     rows = [Row(f"variance ratio, {scheme}", ratio, 2.0, 0.25) for scheme, ratio in ratios]
     printed = [Row(f"variance ratio as printed, {scheme}", ratio, 4.0, 0.25) for scheme, ratio in ratios]
     measured = ", ".join(f"{scheme} {ratio:.2f}" for scheme, ratio in ratios)
-    return judge(f"diagonal over off-diagonal variance: {measured}", rows, printed=printed)
+    return judge(f"diagonal over off-diagonal variance: {measured}", printed, misprint("the factor is 2, not 4", rows))
 
 
 def judge_tables(summary: Measured) -> Judgement:
@@ -193,9 +207,8 @@ def judge_tables(summary: Measured) -> Judgement:
         if row["scheme"] == "scaled"
     ]
     wrong = sum(not row.agrees for row in printed)
-    return judge(
-        f"{wrong} printed entries differ from the general expression; the corrected ones hold", rows, printed=printed
-    )
+    evidence = f"{wrong} of {len(printed)} printed entries differ from the general expression"
+    return judge(evidence, printed, misprint("the entries of erratum anguita2024-table3.2-3.3", rows))
 
 
 def judge_probability(summary: Measured) -> Judgement:
@@ -215,7 +228,7 @@ def judge_probability(summary: Measured) -> Judgement:
     rows.append(Row("eigenvalue spread, wide over narrow", ratio, 1.0, 0.1))
     whole = [Row("eigenvalue spread at the largest width, if balanced", wide["spread"], 0.0, 0.1)]
     text = f"entries concentrate (variance ratio {shrink:.3f}), but eigenvalues keep a spread of {wide['spread']:.2f}"
-    return judge(text, rows, counterexamples=whole)
+    return judge(text, whole, instead("each entry concentrates, the eigenvalues keep their spread", rows))
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
@@ -247,6 +260,7 @@ EXPERIMENT = Experiment(
             measures="mean diagonal entry of the balance",
             test="within 5 standard errors",
             judge=judge_mean,
+            counterfeit=with_column("balance of random layers", "mean", lambda row: row["mean"] + 1),
         ),
         Claim(
             id="anguita2024-thm3.1.1-variance",
@@ -255,6 +269,9 @@ EXPERIMENT = Experiment(
             measures="ratio of variances",
             test="2 within 0.25",
             judge=judge_variance,
+            counterfeit=with_column(
+                "balance of random layers", "variance_diagonal", lambda row: row["variance_offdiagonal"]
+            ),
             erratum="anguita2024-3.1.1-variance",
         ),
         Claim(
@@ -264,6 +281,9 @@ EXPERIMENT = Experiment(
             measures="off-diagonal variance; Glorot limits",
             test="5 percent; 1e-6",
             judge=judge_tables,
+            counterfeit=with_column(
+                "balance of random layers", "variance_offdiagonal", lambda row: 2 * row["variance_offdiagonal"]
+            ),
             erratum="anguita2024-table3.2-3.3",
         ),
         Claim(
@@ -273,6 +293,8 @@ EXPERIMENT = Experiment(
             measures="entry variance and eigenvalue spread at two widths",
             test="10 percent",
             judge=judge_probability,
+            counterfeit=with_column("balance of random layers", "variance_offdiagonal", 1.0),
+            genuine=with_column("balance of random layers", "spread", 0.01),
             erratum="anguita2024-3.1-in-probability",
         ),
     ),

@@ -7,7 +7,20 @@ from typing import Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    instead,
+    judge,
+    misprint,
+    with_column,
+)
 
 
 class Settings(Params):
@@ -120,16 +133,16 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
 
 
 def judge_columns(
-    text: str, right: Mapping[str, tuple[str, float]], printed: Mapping[str, tuple[str, float]]
+    text: str, right: Mapping[str, tuple[str, float]], printed: Mapping[str, tuple[str, float]], correct: str = ""
 ) -> Callable[[Summary], Judgement]:
-    """A rule from columns that must be near zero, and columns that would be if the print were right."""
+    """A rule from columns near zero if ``correct`` is right, and columns near zero if the print is."""
 
     def judge_all(summary: Summary) -> Judgement:
         table = summary.table("theorems")
         rows = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in right.items()]
         wrong = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in printed.items()]
         values = ", ".join(f"{key} {max(row[key] for row in table):.2g}" for key in (*right, *printed))
-        return judge(f"{text}: {values}", rows, printed=wrong)
+        return judge(f"{text}: {values}", wrong or rows, misprint(correct, rows) if printed else None)
 
     return judge_all
 
@@ -139,7 +152,10 @@ def judge_best(summary: Summary) -> Judgement:
     table = summary.table("theorems")
     rows = [Row("best multiple of the identity by search", row["best"], row["mean"], 1e-3) for row in table]
     printed = [Row("the trace, as printed", row["best"], row["trace"], 1e-3) for row in table]
-    return judge("the search finds the trace divided by the width", rows, printed=printed)
+    worst = max(abs(float(row.measured) - float(row.expected)) for row in rows)
+    return judge(
+        f"the search ends within {worst:.1g} of the trace over the width", printed, misprint("it is Tr(D)/n", rows)
+    )
 
 
 def judge_extra(summary: Summary) -> Judgement:
@@ -153,7 +169,9 @@ def judge_extra(summary: Summary) -> Judgement:
         )
         for row in table
     ]
-    return judge("2-3-5 at balance 2: one extra eigenvalue, then zeros", rows, printed=printed)
+    counts = sorted({int(row["extra_count"]) for row in table})
+    truth = "n_hidden minus the rank eigenvalues equal the balance, the rest are zero"
+    return judge(f"2-3-5 at balance 2: {counts} eigenvalues equal to the balance", printed, instead(truth, rows))
 
 
 EXPERIMENT = Experiment(
@@ -174,6 +192,7 @@ EXPERIMENT = Experiment(
             measures="drift along integration",
             test="1e-8",
             judge=judge_columns("drift", {"drift": ("drift of the balance", 1e-8)}, {}),
+            counterfeit=with_column("theorems", "drift", 0.1),
             erratum="anguita2024-2.2.1",
         ),
         Claim(
@@ -183,6 +202,8 @@ EXPERIMENT = Experiment(
             measures="eigenvalues at convergence",
             test="1e-9",
             judge=judge_extra,
+            counterfeit=with_column("theorems", "spectrum_error", 0.1),
+            genuine=with_column("theorems", "extra_count", lambda row: row["extra_printed"]),
             erratum="anguita2024-4.1-extra-block",
         ),
         Claim(
@@ -192,8 +213,12 @@ EXPERIMENT = Experiment(
             measures="relative error of the predicted change",
             test="1e-3",
             judge=judge_columns(
-                "relative error", {"two_terms": ("two terms", 1e-3)}, {"one_term": ("one term, as printed", 1e-3)}
+                "relative error",
+                {"two_terms": ("two terms", 1e-3)},
+                {"one_term": ("one term, as printed", 1e-3)},
+                "the change has two terms, those of erratum anguita2024-4.18",
             ),
+            counterfeit=with_column("theorems", "two_terms", 0.5),
             erratum="anguita2024-4.18",
         ),
         Claim(
@@ -203,8 +228,12 @@ EXPERIMENT = Experiment(
             measures="distance from the powers of the task",
             test="1e-9",
             judge=judge_columns(
-                "distance", {"shallow_square": ("square of S", 1e-9)}, {"shallow_plain": ("S, as printed", 1e-9)}
+                "distance",
+                {"shallow_square": ("square of S", 1e-9)},
+                {"shallow_plain": ("S, as printed", 1e-9)},
+                "the square of S",
             ),
+            counterfeit=with_column("theorems", "shallow_square", 0.5),
             erratum="anguita2024-4.2.1",
         ),
         Claim(
@@ -214,6 +243,7 @@ EXPERIMENT = Experiment(
             measures="search over a grid",
             test="1e-3",
             judge=judge_best,
+            counterfeit=with_column("theorems", "mean", 1e3),
             erratum="anguita2024-4.5.1",
         ),
     ),

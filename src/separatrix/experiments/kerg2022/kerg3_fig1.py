@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    condition,
+    judge,
+    misprint,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -188,9 +201,8 @@ def judge_normalisation(summary: Measured) -> Judgement:
     ]
     printed = [Row(f"formula at the entry, {_name(row)}", gap(row, "formula_as_printed"), 0.0, 1e-4) for row in lines]
     worst = max((float(row.measured) for row in printed), default=0.0)
-    return judge(
-        f"squared entry exact to rounding; the entry itself is off by up to {worst:.3f}", rows, printed=printed
-    )
+    evidence = f"squared entry exact to rounding; the entry itself is off by up to {worst:.3f}"
+    return judge(evidence, printed, misprint("alpha stands for the squared entry of the sub-diagonal", rows))
 
 
 def judge_most(summary: Measured) -> Judgement:
@@ -210,7 +222,7 @@ def judge_most(summary: Measured) -> Judgement:
     others = compare([key for key in sums if key[2] > 0])
     top = max(sums.values())
     evidence = f"{best:.3f} for the line, at most {top:.3f} with a diagonal"
-    return judge(evidence, plain_lines, counterexamples=others)
+    return judge(evidence, plain_lines + others, condition("among matrices without a diagonal", plain_lines))
 
 
 def judge_beyond(summary: Measured) -> Judgement:
@@ -259,6 +271,9 @@ EXPERIMENT = Experiment(
             measures="exact root mean square of the norm at steps 2 to N-2",
             test="larger at every step",
             judge=judge_growth,
+            counterfeit=with_column(
+                "transients", "rms_norm", lambda row: [1.0] * len(row["rms_norm"]), where=lambda row: row["alpha"] > 1
+            ),
         ),
         Claim(
             id="kerg2022-ch3-fig1-end",
@@ -267,6 +282,7 @@ EXPERIMENT = Experiment(
             measures="norm at N-1 and from N on",
             test="exactly zero",
             judge=judge_end,
+            counterfeit=with_column("transients", "mean_norm", lambda row: [1.0] * len(row["mean_norm"])),
         ),
         Claim(
             id="separatrix-ch3-fig1-sampling",
@@ -276,6 +292,9 @@ EXPERIMENT = Experiment(
             measures="mean square over starts",
             test="5 standard errors",
             judge=judge_sampling,
+            counterfeit=with_column(
+                "transients", "mean_square", lambda row: [2 * value for value in row["mean_square"]]
+            ),
         ),
         Claim(
             id="kerg2022-ch3-fig1-normalisation",
@@ -284,6 +303,9 @@ EXPERIMENT = Experiment(
             measures="largest difference over the lags",
             test="1e-12 at the squared entry",
             judge=judge_normalisation,
+            counterfeit=with_column(
+                "memory", "formula_squared", lambda row: [1.1 * value for value in row["formula_squared"]]
+            ),
             erratum="kerg2022-normalisation",
         ),
         Claim(
@@ -293,6 +315,12 @@ EXPERIMENT = Experiment(
             measures="sum of J(k) over k < N",
             test="no other sum is larger",
             judge=judge_most,
+            counterfeit=with_column(
+                "memory",
+                "curve",
+                lambda row: [20 * value for value in row["curve"]],
+                where=lambda row: row["alpha"] < 1,
+            ),
             erratum="kerg2022-delay-line-optimal",
         ),
         Claim(
@@ -302,6 +330,9 @@ EXPERIMENT = Experiment(
             measures="J(N)",
             test="above 0.001, zero without",
             judge=judge_beyond,
+            counterfeit=with_column(
+                "memory", "curve", lambda row: [0.0] * len(row["curve"]), where=lambda row: row["d"] > 0
+            ),
         ),
     ),
     draw=draw,

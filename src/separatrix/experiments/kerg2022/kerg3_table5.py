@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    instead,
+    judge,
+    with_column,
+)
 from separatrix.sources.kerg2022 import TABLE5, TABLE5_UNITS
 
 if TYPE_CHECKING:
@@ -137,7 +149,7 @@ def judge_diagonal(summary: Measured) -> Judgement:
     off = [row for row in printed if not row.agrees]
     widest = max(abs(float(row.measured) - float(row.expected)) for row in printed)
     evidence = f"{len(off)} of {len(printed)} printed totals differ from the exact ones, by up to {widest:.3f}"
-    return judge(evidence, exact, printed=printed)
+    return judge(evidence, printed, instead("totals in ball arithmetic lie up to 0.5 from those printed", exact))
 
 
 def judge_rounding(summary: Measured) -> Judgement:
@@ -217,6 +229,7 @@ EXPERIMENT = Experiment(
             measures="total Fisher memory",
             test="equal to the printed digits",
             judge=judge_nilpotent,
+            counterfeit=with_column("Total Fisher memory", "total", lambda row: 1.05 * row["total"]),
         ),
         Claim(
             id="kerg2022-table5-diagonal",
@@ -224,6 +237,10 @@ EXPERIMENT = Experiment(
             measures="total Fisher memory in ball arithmetic",
             test="exact totals pass the trace identity and lie near the print; print to its digits",
             judge=judge_diagonal,
+            counterfeit=with_column("Total Fisher memory", "trace_error", 0.1),
+            genuine=with_column(
+                "Total Fisher memory", "total", lambda row: row["printed"], where=lambda row: row["printed"] is not None
+            ),
             erratum="kerg2022-table5",
         ),
         Claim(
@@ -232,6 +249,7 @@ EXPERIMENT = Experiment(
             measures="plain double precision against exact first 150 terms",
             test="1e-6",
             judge=judge_rounding,
+            counterfeit=with_column("Total Fisher memory", "plain_double", lambda row: row["first_terms"]),
             erratum="kerg2022-table5",
         ),
         Claim(
@@ -240,6 +258,9 @@ EXPERIMENT = Experiment(
             measures="ratio of totals with and without diagonal",
             test="above 1 in every pair",
             judge=judge_order,
+            counterfeit=with_column(
+                "Total Fisher memory", "total", lambda row: row["total"] / 5, where=lambda row: row["d"] > 0
+            ),
         ),
         Claim(
             id="kerg2022-table5-beta",
@@ -247,6 +268,9 @@ EXPERIMENT = Experiment(
             measures="relative change of the total",
             test="within 5 %",
             judge=judge_beta,
+            counterfeit=with_column(
+                "Total Fisher memory", "total", lambda row: 0.8 * row["total"], where=lambda row: row["beta"] > 0
+            ),
         ),
         Claim(
             id="kerg2022-table5-truncation",
@@ -254,6 +278,7 @@ EXPERIMENT = Experiment(
             measures="sum of 150 terms against the infinite sum",
             test="0.003",
             judge=judge_truncation,
+            counterfeit=with_column("Total Fisher memory", "first_terms", lambda row: 0.99 * row["total"]),
         ),
     ),
     draw=draw,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_fields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,6 +193,7 @@ EXPERIMENT = Experiment(
             measures="splits where closed form and exact spectrum differ",
             test="zero",
             judge=judge_window,
+            counterfeit=with_fields(wrong=1),
         ),
         Claim(
             id="separatrix-critical-beta",
@@ -200,6 +201,7 @@ EXPERIMENT = Experiment(
             measures="beta at which the balanced state changes stability, by bisection",
             test="relative error 1e-6",
             judge=judge_threshold,
+            counterfeit=with_fields(threshold_error=0.1),
         ),
     ),
     draw=draw,

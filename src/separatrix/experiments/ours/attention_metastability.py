@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_fields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -155,6 +155,7 @@ EXPERIMENT = Experiment(
             measures="slope of the time of departure against the logarithm of the distance",
             test="within 15% of one over the rate",
             judge=judge_life,
+            counterfeit=with_fields(slope=lambda slope: 2 * slope),
         ),
     ),
     draw=draw,

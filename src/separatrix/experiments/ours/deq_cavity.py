@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -179,7 +179,7 @@ def judge_all_cases(summary: Measured) -> Judgement:
     """Decide ``separatrix-cavity-families``."""
     table, width = summary.table("cases"), summary.width
     rows = _variance_rows(table, width) + _radius_rows(table, width)
-    return judge(f"{sum(row.agrees for row in rows)} of {len(rows)} comparisons agree", rows)
+    return judge(f"{sum(bool(row.agrees) for row in rows)} of {len(rows)} comparisons agree", rows)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
@@ -212,6 +212,7 @@ EXPERIMENT = Experiment(
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
             judge=judge_headline,
+            counterfeit=with_column("cases", "h_var", lambda row: 1.1 * row["h_var"]),
             scale="laptop",
         ),
         Claim(
@@ -220,6 +221,7 @@ EXPERIMENT = Experiment(
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
             judge=judge_all_cases,
+            counterfeit=with_column("cases", "radius", lambda row: 1.2 * row["radius"]),
             scale="laptop",
         ),
     ),

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
     import torch
@@ -226,7 +226,8 @@ def judge_decay(summary: Summary) -> Judgement:
         for row in summary.table("drift")
         if row["optimiser"] == "weight_decay"
     ]
-    return judge("D shrinks like exp(-2 g t)", rows)
+    shown = ", ".join(f"{float(row.measured):.4f} ({float(row.expected):.4f})" for row in rows)
+    return judge(f"D after over before, and exp(-2 g t): {shown}", rows)
 
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
@@ -258,6 +259,7 @@ EXPERIMENT = Experiment(
             measures="relative rate of D along the gradient, by one backward pass",
             test="conserved parts below 1e-12, larger parts above 0.01",
             judge=judge_laws,
+            counterfeit=with_column("laws", "its residual", 0.0, lambda row: bool(row["larger law"])),
         ),
         Claim(
             id="separatrix-conservation-step",
@@ -269,6 +271,7 @@ EXPERIMENT = Experiment(
             measures="predicted against measured change of D in one step",
             test="difference below 1e-12 of D",
             judge=judge_step,
+            counterfeit=with_column("laws", "drift error", 1e-3),
         ),
         Claim(
             id="separatrix-conservation-optimisers",
@@ -280,6 +283,7 @@ EXPERIMENT = Experiment(
             measures="relative drift of the diagonal of D",
             test="drift halves with lr (2 within 0.5), momentum drifts over 5 times more, Adam's drift does not fall",
             judge=judge_optimisers,
+            counterfeit=with_column("drift", "drift", 1e-3, lambda row: row["optimiser"] in ("gd", "momentum")),
         ),
         Claim(
             id="separatrix-conservation-decay",
@@ -288,6 +292,7 @@ EXPERIMENT = Experiment(
             measures="D after over D before",
             test="within 5 lr",
             judge=judge_decay,
+            counterfeit=with_column("drift", "D after / before", 1.0),
         ),
     ),
     draw=draw,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -211,6 +211,7 @@ EXPERIMENT = Experiment(
             measures="training loss",
             test="within 2 %",
             judge=judge_equal_loss,
+            counterfeit=with_column("regime at equal loss", "loss", lambda row: 2 * row["loss"]),
         ),
         Claim(
             id="separatrix-digits-lazy",
@@ -218,6 +219,7 @@ EXPERIMENT = Experiment(
             measures="kernel distance, 1 - CKA and steps against the network nearest to balance 0",
             test="less than half the change, more than three times the steps",
             judge=judge_lazy,
+            counterfeit=with_column("regime at equal loss", "kernel_distance", 0.1),
         ),
         Claim(
             id="separatrix-digits-asymmetry",
@@ -225,6 +227,7 @@ EXPERIMENT = Experiment(
             measures="1 - CKA of the hidden layer at either end of the scale",
             test="more than three times larger with a heavy second layer",
             judge=judge_asymmetry,
+            counterfeit=with_column("regime at equal loss", "feature_change", 0.1),
         ),
         Claim(
             id="separatrix-digits-accuracy",
@@ -232,6 +235,7 @@ EXPERIMENT = Experiment(
             measures="test accuracy over seeds",
             test="means within 1 % or twice the largest standard deviation over seeds",
             judge=judge_accuracy,
+            counterfeit=with_column("regime at equal loss", "accuracy", lambda row: 0.5 + 0.4 * (row["alpha"] > 1)),
             scale="laptop",
         ),
     ),

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    condition,
+    judge,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -175,7 +187,7 @@ def judge_lazy(summary: Measured) -> Judgement:
         f"onto: time {onto[0]['time']:.3g} to {onto[-1]['time']:.3g}, kernel {onto[-1]['kernel_distance']:.1g}; "
         f"not onto: time {thin[0]['time']:.3g} to {thin[-1]['time']:.3g}, kernel {thin[-1]['kernel_distance']:.2g}"
     )
-    return judge(text, rows, counterexamples=whole)
+    return judge(text, rows[:2] + whole, condition("where the heavy layer is onto", rows))
 
 
 def judge_plateau(summary: Measured) -> Judgement:
@@ -224,7 +236,8 @@ def judge_determinant(summary: Measured) -> Judgement:
             rows.append(Row("fraction that learns at balance 0", row["learned"], 0.5, 0.3))
         else:
             rows.append(Row(f"fraction that learns at balance {row['balance']:g}", row["learned"], 1.0, 0.0))
-    return judge("half of all starts never learn at balance zero; any other balance learns from every start", rows)
+    shown = ", ".join(f"{row['learned']:.2f} at {row['balance']:g}" for row in summary.table("sign of the determinant"))
+    return judge(f"share of starts that learn, by balance: {shown}", rows)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
@@ -261,6 +274,7 @@ EXPERIMENT = Experiment(
             measures="time to learn and kernel distance over the balance",
             test="holds where the heavy layer is onto",
             judge=judge_lazy,
+            counterfeit=with_column("regime map", "kernel_distance", 0.5),
             erratum="anguita2024-large-balance-lazy",
         ),
         Claim(
@@ -271,6 +285,7 @@ EXPERIMENT = Experiment(
             measures="distance from the exponential",
             test="error * balance^2 constant within 30 percent",
             judge=judge_shallow,
+            counterfeit=with_column("regime map", "lazy_error", lambda row: 1 / row["balance"]),
             erratum="anguita2024-large-balance-lazy",
         ),
         Claim(
@@ -281,6 +296,7 @@ EXPERIMENT = Experiment(
             measures="plateau, delay, predicted regime",
             test="1 percent; 15 percent",
             judge=judge_plateau,
+            counterfeit=with_column("regime map", "plateau", 0.1),
         ),
         Claim(
             id="separatrix-zero-balance-determinant",
@@ -288,6 +304,7 @@ EXPERIMENT = Experiment(
             measures="fraction of random starts that learn",
             test="exact",
             judge=judge_determinant,
+            counterfeit=with_column("sign of the determinant", "agree", 0.5),
         ),
     ),
     draw=draw,

@@ -1,5 +1,23 @@
 from .cell import Cell as Cell
-from .claim import Claim as Claim, Judgement as Judgement, Row as Row, Verdict as Verdict, judge as judge
+from .claim import (
+    Claim as Claim,
+    Judgement as Judgement,
+    Row as Row,
+    Truth as Truth,
+    Verdict as Verdict,
+    condition as condition,
+    holds as holds,
+    instead as instead,
+    interval_row as interval_row,
+    judge as judge,
+    misprint as misprint,
+)
+from .counterfeit import (
+    in_turn as in_turn,
+    with_column as with_column,
+    with_entry as with_entry,
+    with_fields as with_fields,
+)
 from .definition import (
     Experiment as Experiment,
     Params as Params,
@@ -8,5 +26,6 @@ from .definition import (
 )
 from .provenance import code_fingerprint as code_fingerprint, machine as machine, provenance as provenance
 from .record import Record as Record
+from .rule import rule_digest as rule_digest
 from .scales import SCALES as SCALES
 from .summary import Summary as Summary, Table as Table

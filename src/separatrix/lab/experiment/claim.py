@@ -1,14 +1,15 @@
 """Claims: statements of the documents (and ours) with a verdict computed from what was measured.
 
 A verdict is never typed in. A claim's ``judge`` receives the summary of a run and returns a judgement built from
-rows of measured and expected numbers, each with its tolerance.
+rows of measured and expected numbers, each with its tolerance. Good and bad news follow from the same rows: a row
+agrees, disagrees, or cannot tell.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
@@ -22,11 +23,18 @@ class Verdict(Labelled):
     """What the measurement says of a claim."""
 
     CONFIRMED = "confirmed"
-    CORRECTED = "confirmed with correction"
-    REFINED = "refined"
+    MISPRINT = "misprint"
+    """The symbols are wrong; the statement holds once they are right."""
+    CONDITIONAL = "holds under a condition"
+    """False in its generality, true with a named condition."""
     REFUTED = "refuted"
+    """The statement as meant is false, whatever may be true instead."""
     UNDECIDED = "undecided"
     NOT_RUN = "not run at this scale"
+
+
+_FOLLOWS: Any = object()
+"""That ``agrees`` was not given and follows from the numbers."""
 
 
 @final
@@ -36,19 +44,23 @@ class Row:
     """One comparison: what was measured, what is expected, and how far they may differ.
 
     ``expected`` is a number (printed in the document, or predicted by theory) or a sentence for a yes/no question.
-    ``agrees`` follows from the numbers unless it is given, which a yes/no question must do. A measured or expected
-    value that is not a number (NaN) decides nothing, whatever ``agrees`` says.
+    ``agrees`` follows from the numbers unless it is given, which a yes/no question must do; ``None`` means that the
+    measurement cannot tell. A measured or expected value that is not a number (NaN) never can, whatever is given.
     """
 
     quantity: str
     measured: float | int | str
     expected: float | int | str
     tolerance: float | int | str = 0.0
-    agrees: bool = None  # type: ignore[assignment]
+    agrees: bool | None = _FOLLOWS
     spread: float | None = None
+    concerns: str = "the statement"
+    """The statement itself, or what is true in its place."""
 
     def __post_init__(self) -> None:
-        if self.agrees is None:
+        if not self.is_number:
+            object.__setattr__(self, "agrees", None)
+        elif self.agrees is _FOLLOWS:
             object.__setattr__(self, "agrees", self._within())
 
     def _within(self) -> bool:
@@ -66,6 +78,71 @@ class Row:
         return not any(isinstance(side, float) and math.isnan(side) for side in (self.measured, self.expected))
 
 
+def interval_row(
+    quantity: str,
+    measured: float,
+    interval: tuple[float, float],
+    *,
+    above: float | None = None,
+    below: float | None = None,
+) -> Row:
+    """A row that agrees if the interval lies on the stated side, disagrees if on the other, and else cannot tell.
+
+    The same rule for good and bad news: swapping the sides swaps agreement and disagreement.
+
+    Args:
+        quantity: what was measured.
+        measured: its estimate.
+        interval: lower and upper end of its confidence interval.
+        above: the statement says more than this.
+        below: the statement says less than this.
+
+    Raises:
+        InvalidInput: not exactly one side is stated, or the interval runs backwards.
+    """
+    if (above is None) is (below is None):
+        raise InvalidInput(f"row {quantity!r} must state exactly one of above and below.")
+    low, high = interval
+    if low > high:
+        raise InvalidInput(f"interval of row {quantity!r} must run upwards; got {interval}.")
+    bound = above if above is not None else below
+    assert bound is not None
+    over, under = low > bound, high < bound
+    agrees = None if over is under else over is (above is not None)
+    side = "above" if above is not None else "below"
+    return Row(quantity, measured, f"{side} {bound:g}", f"interval {low:.4g} to {high:.4g}", agrees)
+
+
+@final
+@suggest_options
+@dataclasses.dataclass(frozen=True)
+class Truth:
+    """What is true where a statement, as it stands, is not: made by ``misprint``, ``condition`` or ``instead``."""
+
+    verdict: Verdict
+    says: str
+    rows: tuple[Row, ...]
+
+    def __post_init__(self) -> None:
+        marked = tuple(dataclasses.replace(row, concerns="what is true") for row in self.rows)
+        object.__setattr__(self, "rows", marked)
+
+
+def misprint(says: str, rows: Iterable[Row]) -> Truth:
+    """The statement with its symbols right: only for a slip of print, sign or index that changes no meaning."""
+    return Truth(Verdict.MISPRINT, says, tuple(rows))
+
+
+def condition(says: str, rows: Iterable[Row]) -> Truth:
+    """The statement under a named condition which the document does not make."""
+    return Truth(Verdict.CONDITIONAL, says, tuple(rows))
+
+
+def instead(says: str, rows: Iterable[Row]) -> Truth:
+    """Another statement, true in place of one that is false as meant; it is shown and does not soften the verdict."""
+    return Truth(Verdict.REFUTED, says, tuple(rows))
+
+
 @final
 @suggest_options
 @dataclasses.dataclass(frozen=True)
@@ -75,40 +152,41 @@ class Judgement:
     verdict: Verdict
     evidence: str
     rows: tuple[Row, ...] = ()
+    truth: str = ""
+    """What is true instead, where the statement as it stands is not and the rows show it."""
 
 
-def judge(
-    evidence: str,
-    rows: Iterable[Row],
-    *,
-    printed: Iterable[Row] = (),
-    counterexamples: Iterable[Row] = (),
-) -> Judgement:
+def judge(evidence: str, rows: Iterable[Row], truth: Truth | None = None) -> Judgement:
     """The verdict that follows from rows.
+
+    The statement as it stands is confirmed if every row agrees and undecided if one cannot tell and none disagrees.
+    If one disagrees it is false as it stands. The verdict is then that of ``truth``, if all of its rows agree, and
+    refuted otherwise.
 
     Args:
         evidence: one sentence with the measured numbers.
-        rows: what must hold for the claim (in corrected or restricted form, if the other arguments are given).
-        printed: the claim as printed; if one of these disagrees while all ``rows`` agree, the print has a misprint.
-        counterexamples: the claim in its full generality; if one disagrees while all ``rows`` agree, the claim
-            holds only under a condition and is refined.
-
-    A row that disagrees decides by itself; if none of its group does and one of them is not a number, the claim stays
-    undecided, and the evidence says which measurement failed.
+        rows: the statement as it stands in the document, in its full generality.
+        truth: what is true if that is false.
     """
-    rows, printed, counterexamples = tuple(rows), tuple(printed), tuple(counterexamples)
+    rows = tuple(rows)
     if not rows:
         return Judgement(Verdict.NOT_RUN, "nothing was measured")
-    everything = rows + printed + counterexamples
-    groups = ((rows, Verdict.REFUTED), (printed, Verdict.CORRECTED), (counterexamples, Verdict.REFINED))
-    for group, verdict in groups:
-        if any(row.is_number and not row.agrees for row in group):
-            return Judgement(verdict, evidence, everything)
-        missing = [row.quantity for row in group if not row.is_number]
-        if missing:
-            reason = f"undecided, because this is not a number: {', '.join(missing)}"
-            return Judgement(Verdict.UNDECIDED, f"{reason} ({evidence})", everything)
-    return Judgement(Verdict.CONFIRMED, evidence, everything)
+    shown = rows + (truth.rows if truth is not None else ())
+    if holds(rows) is None:
+        missing = [row.quantity for row in rows if not row.is_number]
+        reason = f"undecided, because this is not a number: {', '.join(missing)} ({evidence})" if missing else evidence
+        return Judgement(Verdict.UNDECIDED, reason, shown)
+    if holds(rows):
+        return Judgement(Verdict.CONFIRMED, evidence, shown)
+    if truth is None or not truth.rows or not holds(truth.rows):  # what was not measured softens nothing
+        return Judgement(Verdict.REFUTED, evidence, shown)
+    return Judgement(truth.verdict, evidence, shown, truth.says)
+
+
+def holds(rows: Sequence[Row]) -> bool | None:
+    """Whether all rows agree: no if one disagrees, ``None`` if none does and one cannot tell."""
+    answers = {row.agrees for row in rows}
+    return False if False in answers else None if None in answers else True
 
 
 @final
@@ -123,6 +201,10 @@ class Claim:
         measures: the quantity that is measured.
         test: the tolerance or statistical test, in words.
         judge: summary of the experiment to a judgement.
+        counterfeit: summary of a real run to one in which the statement is false (a wrong exponent, swapped labels,
+            twice the stated effect in the other direction): the rule must refute it, or it has no power.
+        genuine: summary of a real run to one in which the statement is true: the rule must confirm it. Needed where
+            real runs refute the claim or leave it undecided, so that good news could have been told as well.
         document: key of the source, or ``"separatrix"``; that of the experiment if not given.
         place: where the statement stands; the experiment's if not given.
         erratum: key of the erratum, when the print is known to be wrong.
@@ -134,6 +216,8 @@ class Claim:
     measures: str
     test: str
     judge: Callable[[Any], Judgement]
+    counterfeit: Callable[[Any], Any]
+    genuine: Callable[[Any], Any] | None = None
     document: str = ""
     place: str = ""
     erratum: str | None = None

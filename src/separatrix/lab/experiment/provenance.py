@@ -6,8 +6,10 @@ import datetime
 import functools
 import hashlib
 import importlib.metadata
+import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,12 +19,15 @@ import separatrix
 
 from .cell import Cell
 from .definition import Experiment
+from .rule import rule_digest
 
 
 def provenance(
     experiment: Experiment, cell: Cell, seconds: float, data: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """What goes into a record beside its payload.
+    """What goes into a record beside its payload: all that helps to repeat it, and the rules its claims have now.
+
+    So a rule that is changed after a cell was computed is seen to be.
 
     Args:
         experiment: whose cell was computed.
@@ -36,7 +41,9 @@ def provenance(
         "args": dict(cell.args),
         "seed": cell.seed,
         "package_version": separatrix.__version__,
+        "commit": commit(),
         "code": code_fingerprint(experiment.module),
+        "rules": {claim.id: rule_digest(claim) for claim in experiment.claims},
         "data": {name: known.get(name, "not recorded") for name in experiment.data},
         "machine": machine(),
         "seconds": seconds,
@@ -59,6 +66,33 @@ def code_fingerprint(module: str) -> str:
 
 
 @functools.cache
+def commit() -> str:
+    """The commit of the package's sources: of the checkout it is run from, or of which it was installed by pip.
+
+    ``+changes`` follows when files of the package differ from it; ``"unknown"`` when neither is known.
+    """
+    root = Path(separatrix.__file__).parent
+    git = ["git", "-C", str(root)]
+    try:
+        tracked = subprocess.run([*git, "ls-files", "--error-unmatch", "__init__.py"], capture_output=True, timeout=10)
+        if tracked.returncode == 0:
+            head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, timeout=10, text=True, check=True)
+            changed = subprocess.run([*git, "status", "--porcelain", "."], capture_output=True, timeout=10, check=True)
+            return head.stdout.strip() + ("+changes" if changed.stdout else "")
+    except (OSError, subprocess.SubprocessError):
+        pass
+    return _installed_commit()
+
+
+def _installed_commit() -> str:
+    try:
+        origin = importlib.metadata.distribution("separatrix").read_text("direct_url.json")
+        return str(json.loads(origin or "{}")["vcs_info"]["commit_id"])
+    except (importlib.metadata.PackageNotFoundError, ValueError, KeyError):
+        return "unknown"
+
+
+@functools.cache
 def machine() -> dict[str, Any]:
     """Platform, Python, versions of the numerical libraries (read without importing them), number of processors."""
     return {
@@ -76,7 +110,9 @@ def combined(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     times = sorted(record["time"] for record in records)
     return {
         "package_versions": sorted({record["package_version"] for record in records}),
+        "commits": sorted({record.get("commit", "unknown") for record in records}),
         "code": sorted({record["code"] for record in records}),
+        "rules": _rules(records),
         "data": {name: digest for record in records for name, digest in record["data"].items()},
         "seeds": sorted({record["seed"] for record in records}),
         "machines": _distinct([record["machine"] for record in records]),
@@ -84,6 +120,16 @@ def combined(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "first": times[0] if times else None,
         "last": times[-1] if times else None,
     }
+
+
+def _rules(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """By claim id, the digests of every rule that stood when a cell was computed; older records name none."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        for claim, digest in record.get("rules", {}).items():
+            found.setdefault(claim, set()).add(digest)
+    complete = {claim for claim in found if all(claim in record.get("rules", {}) for record in records)}
+    return {claim: sorted(found[claim]) for claim in sorted(complete)}
 
 
 def _distinct(machines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

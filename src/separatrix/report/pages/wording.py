@@ -10,8 +10,8 @@ from separatrix.lab.experiment.claim import Verdict
 
 VERDICT_MARKS = {
     Verdict.CONFIRMED: "✓",
-    Verdict.CORRECTED: "✎",
-    Verdict.REFINED: "◐",
+    Verdict.MISPRINT: "✎",
+    Verdict.CONDITIONAL: "◐",
     Verdict.REFUTED: "✗",
     Verdict.UNDECIDED: "?",
     Verdict.NOT_RUN: "…",

@@ -1,0 +1,8 @@
+from .publication import (
+    Publication as Publication,
+    read_publication as read_publication,
+    read_publications as read_publications,
+)
+from .publishing import judge_again as judge_again, publish as publish
+from .shipped import shipped_results as shipped_results
+from .verification import CellCheck as CellCheck, Verification as Verification, verify as verify

@@ -1,0 +1,150 @@
+"""Writing published results, from a store or by judging a published summary again under the present rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import separatrix
+from separatrix.core.errors import MissingData, StoreError
+from separatrix.core.result import plain
+
+from ..campaign import RunReport, best_report, judgements_of
+from ..experiment.claim import Claim, Judgement
+from ..experiment.definition import Experiment
+from ..experiment.rule import rule_digest
+from ..experiment.scales import require_scale
+from ..store.records import Store
+from .fingerprints import fingerprint
+from .history import with_history
+from .publication import read_publication
+
+
+def publish(
+    experiments: Iterable[Experiment], store: Store, folder: Path, scale: str = "laptop", because: str = ""
+) -> tuple[list[Path], list[str]]:
+    """Write ``<name>.json`` for each experiment that has a complete run at the scale.
+
+    Args:
+        experiments: which.
+        store: where their records are.
+        folder: where the files go.
+        scale: of the runs.
+        because: why a published verdict or rule changes; it goes into the history of the file.
+
+    Returns:
+        The files written, and the names of experiments left out because no such run is complete.
+
+    Raises:
+        InvalidInput: a published verdict or rule would change and no reason is given; no file is written then.
+    """
+    require_scale(scale)
+    texts, left_out = {}, []
+    for experiment in experiments:
+        report = best_report(experiment, store, scale)
+        if report is None or report.summary is None:
+            left_out.append(experiment.name)
+        else:
+            path = folder / f"{experiment.name}.json"
+            texts[path] = _text(with_history(_body(report, store), path, because))
+    for path, text in texts.items():
+        _write(path, text)
+    return list(texts), left_out
+
+
+def judge_again(experiments: Iterable[Experiment], folder: Path, because: str = "") -> list[Path]:
+    """Judge the published summaries of a folder again by the present rules, without computing anything.
+
+    The files then say that the rule is younger than the run. Experiments without a file are passed over.
+
+    Returns:
+        The files that changed.
+
+    Raises:
+        InvalidInput: a verdict or rule would change and no reason is given; no file is written then.
+        MissingData: a file belongs to another version of its experiment, which only a new run can replace.
+    """
+    texts = {}
+    for experiment in experiments:
+        path = folder / f"{experiment.name}.json"
+        if path.exists():
+            before = path.read_text(encoding="utf-8")
+            after = _text(with_history(_judged_body(experiment, path), path, because))
+            if after != before:
+                texts[path] = after
+    for path, text in texts.items():
+        _write(path, text)
+    return list(texts)
+
+
+def _judged_body(experiment: Experiment, path: Path) -> dict[str, Any]:
+    published = read_publication(path, experiment)
+    if published.stale:
+        raise MissingData(f"{path} was made by another version of {experiment.name}; run it and publish again.")
+    summary = experiment.summary.from_dict(published.summary)
+    judgements = judgements_of(experiment, published.scale, summary)
+    rules = published.provenance.get("rules", {})
+    return {
+        **{name: value for name, value in vars(published).items() if name != "stale"},
+        "title": experiment.title,
+        "document": experiment.document,
+        "place": experiment.place,
+        "claims": _claims(experiment, judgements, rules),
+    }
+
+
+def _body(report: RunReport, store: Store) -> dict[str, Any]:
+    """A complete run as plain values; floats in full, so that they read back exactly."""
+    experiment = report.experiment
+    assert report.summary is not None
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "document": experiment.document,
+        "place": experiment.place,
+        "version": experiment.version,
+        "scale": report.scale,
+        "params": report.params.model_dump(mode="json"),
+        "summary": report.summary.to_dict(),
+        "claims": _claims(experiment, report.judgements, report.provenance["rules"]),
+        "records": {cell.key: fingerprint(record) for cell in report.cells if (record := store.read(cell.key))},
+        "history": [],
+        "provenance": {
+            "package_version": separatrix.__version__,
+            **plain(dict(report.provenance)),
+            "command": report.command,
+        },
+    }
+
+
+def _claims(
+    experiment: Experiment, judgements: Mapping[str, Judgement], rules: Mapping[str, list[str]]
+) -> dict[str, Any]:
+    return {
+        claim.id: _judged(claim, judgements[claim.id], rules) for claim in experiment.claims if claim.id in judgements
+    }
+
+
+def _judged(claim: Claim, judgement: Judgement, rules: Mapping[str, list[str]]) -> dict[str, Any]:
+    return {
+        "statement": claim.statement,
+        **plain(judgement),
+        "rule": rule_digest(claim),
+        "rules_of_run": list(rules.get(claim.id, [])),
+    }
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}.") from error

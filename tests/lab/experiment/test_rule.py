@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from separatrix.lab import Claim, Judgement, Row, judge, rule_digest
+
+LIMIT = 0.1
+
+
+def rule(source: str, **given: Any) -> Claim:
+    """A claim whose rule is compiled from text, with globals of its own."""
+    names: dict[str, Any] = {"judge": judge, "Row": Row, "__name__": "somewhere", **given}
+    exec(compile(source, "somewhere", "exec"), names)
+    return claim(names["decide"])
+
+
+def claim(decide: Any, **changes: Any) -> Claim:
+    given: dict[str, Any] = {"id": "a", "statement": "s", "measures": "m", "test": "t", "counterfeit": len, **changes}
+    return Claim(judge=decide, **given)
+
+
+def limited(summary: Any) -> Judgement:
+    """Decide by a constant of the module."""
+    return judge("x", [Row("x", 0.0, 0.0, LIMIT) for _ in range(1)])
+
+
+def calls(summary: Any) -> Judgement:
+    return _helper(summary)
+
+
+def _helper(summary: Any) -> Judgement:
+    return judge("x", [Row("x", 0.0, 0.0, LIMIT)])
+
+
+def within(tolerance: float) -> Any:
+    def decide(summary: Any) -> Judgement:
+        return judge("x", [Row("x", 0.0, 0.0, tolerance)])
+
+    return decide
+
+
+def by_share(summary: Any, share: float) -> Judgement:
+    return judge("x", [Row("x", 0.0, 0.0, share)])
+
+
+def test_the_same_rule_has_the_same_digest() -> None:
+    assert rule_digest(claim(limited)) == rule_digest(claim(limited, measures="other words"))
+    assert rule_digest(claim(within(0.1))) == rule_digest(claim(within(0.1)))
+
+
+@pytest.mark.parametrize("decide", [limited, calls])
+def test_a_changed_constant_changes_the_digest(decide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rule_digest(claim(decide))
+    monkeypatch.setitem(globals(), "LIMIT", 0.2)
+    assert rule_digest(claim(decide)) != before
+
+
+def test_a_changed_helper_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rule_digest(claim(calls))
+    monkeypatch.setitem(globals(), "_helper", limited)
+    assert rule_digest(claim(calls)) != before
+
+
+def test_closures_and_partial_functions_count_with_their_values() -> None:
+    assert rule_digest(claim(within(0.1))) != rule_digest(claim(within(0.2)))
+    one, two = (claim(functools.partial(by_share, share=share)) for share in (0.1, 0.2))
+    assert rule_digest(one) != rule_digest(two)
+
+
+def test_statement_test_and_scale_belong_to_the_rule() -> None:
+    plain = rule_digest(claim(limited))
+    assert plain != rule_digest(claim(limited, statement="another"))
+    assert plain != rule_digest(claim(limited, test="another"))
+    assert plain != rule_digest(claim(limited, scale="paper"))
+
+
+def test_code_without_a_file_is_told_apart_too() -> None:
+    first = rule("def decide(summary): return judge('x', [Row('x', 0.0, 0.0, 0.1)])")
+    second = rule("def decide(summary): return judge('x', [Row('x', 0.0, 0.0, 0.2)])")
+    assert rule_digest(first) != rule_digest(second)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from separatrix.core.errors import InvalidInput, MissingData
+from separatrix.lab import Store, publish, verify
+from short_experiments import SHORT, run_inline
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    with Store(tmp_path / "store") as store:
+        run_inline(store, (SHORT, SHORT.params("laptop"), "laptop"))
+        publish([SHORT], store, tmp_path)
+    return tmp_path / "short.json"
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    body = json.loads(path.read_text())
+    change(body)
+    path.write_text(json.dumps(body))
+
+
+def test_an_honest_file_is_verified_bit_for_bit(published: Path) -> None:
+    found = verify(published, SHORT)
+    assert found.ok
+    assert (found.n_cells, len(found.checks)) == (6, 6)
+    assert {check.agreement for check in found.checks} == {"bit for bit"}
+    assert set(found.rules.values()) == {"judged by the rule that stood before the run"}
+
+
+def test_a_sample_is_drawn_by_its_seed(published: Path) -> None:
+    chosen = [[check.cell.key for check in verify(published, SHORT, sample=2, seed=seed).checks] for seed in (0, 0, 1)]
+    assert chosen[0] == chosen[1] != chosen[2]
+    assert len(set(chosen[0])) == 2
+
+
+def test_an_edited_number_is_found_with_its_cell(published: Path) -> None:
+    def forge(body: dict[str, Any]) -> None:
+        kept = next(iter(body["records"].values()))
+        kept["digest"], path = "0" * 64, next(iter(kept["numbers"]))
+        kept["numbers"][path] += 0.5
+
+    edit(published, forge)
+    found = verify(published, SHORT)
+    assert not found.ok
+    (wrong,) = [check for check in found.checks if check.agreement == "different"]
+    assert "published was" in wrong.reason
+
+
+def test_another_machine_may_differ_by_rounding(published: Path) -> None:
+    def elsewhere(body: dict[str, Any]) -> None:
+        for kept in body["records"].values():
+            kept["digest"] = "0" * 64
+            kept["numbers"] = {path: value * (1 + 1e-9) for path, value in kept["numbers"].items()}
+
+    edit(published, elsewhere)
+    found = verify(published, SHORT)
+    assert found.ok
+    assert {check.agreement for check in found.checks} == {"within tolerance"}
+    assert not verify(published, SHORT, rtol=1e-12).ok
+
+
+def test_what_cannot_be_verified_is_one_sentence(published: Path) -> None:
+    with pytest.raises(InvalidInput, match="sample must be a positive number"):
+        verify(published, SHORT, sample=0)
+    with pytest.raises(MissingData, match="this code has another version"):
+        verify(published, dataclasses.replace(SHORT, version=2))
+    edit(published, lambda body: body.pop("records"))
+    with pytest.raises(MissingData, match="published without its records"):
+        verify(published, SHORT)
