@@ -19,7 +19,7 @@ class JacobianAt:
     """
 
     def __init__(self, fixed_point_map: FixedPointMap, z: Float[Tensor, "*batch d"]) -> None:
-        self._map = CountedMap(fixed_point_map, z.shape)
+        self._map = CountedMap(fixed_point_map, z.shape, z.dtype)
         self._point = z.detach().reshape(-1, z.shape[-1])
         self.batch_shape = z.shape[:-1]
         self.dim = z.shape[-1]
