@@ -308,7 +308,7 @@ def _hints(known: KnownMap, hint: Any) -> tuple[Tensor, ...] | None:
         return (zero,)
     if hint == "picard":
         z = zero
-        for _ in range(4000):
+        for _ in range(600):
             z = known.exact(z)
         return (z,)
     return tuple(hint[1])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.known_maps import BUDGET, DEVELOPMENT, FRESH, Verdict, judged, known_map
+from known_maps import BUDGET, DEVELOPMENT, FRESH, Verdict, judged, known_map
 from torch import Tensor
 from torch.nn import functional
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from separatrix.core.errors import ShapeError
 from separatrix.core.names import suggest_options
 
+from .products import jacobian_product, transposed_product
+
 FixedPointMap: TypeAlias = Callable[[Tensor], Tensor]
 
 
@@ -77,8 +79,11 @@ class CountedMap:
         if isinstance(self.fixed_point_map, AffineMap):
             self.evaluations += 1
             return self.fixed_point_map.linear(direction.view(self.shape)).reshape(direction.shape)
-        image: Tensor = torch.func.jvp(self, (z,), (direction,))[1]
-        return image
+        return jacobian_product(self, z, direction)
+
+    def transposed_derivative(self, z: Tensor, vector: Tensor) -> Tensor:
+        """The transpose of the Jacobian at z times a vector."""
+        return transposed_product(self, z, vector)
 
     def _autocast(self, device: str) -> contextlib.AbstractContextManager[object]:
         if device not in self._lower:
