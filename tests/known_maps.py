@@ -23,8 +23,9 @@ Nothing else excuses a solve.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -40,13 +41,13 @@ BUDGET = 200
 OFF_BY = 10.0
 WITHIN, IN_A_ROW = 1 / 3, 5
 ROUNDING_MARGIN = 3.0
-DTYPES = (torch.float64, torch.float32, torch.float64, torch.bfloat16)
+DTYPES = (torch.float64, torch.float32, torch.bfloat16)
 Formula = Callable[..., Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """One random instance: numbers from its own stream."""
+    """Random numbers for a batch of maps: every row has its own."""
 
     stream: torch.Generator
     dim: int
@@ -54,27 +55,30 @@ class Draw:
     dtype: torch.dtype
 
     def normal(self, *shape: int) -> Tensor:
-        return torch.randn(*shape, generator=self.stream, dtype=torch.float64)
+        return torch.randn(self.rows, *shape, generator=self.stream, dtype=torch.float64)
 
-    def between(self, low: float, high: float) -> float:
-        return low + (high - low) * float(torch.rand((), generator=self.stream, dtype=torch.float64))
+    def between(self, low: float, high: float) -> Tensor:
+        return low + (high - low) * torch.rand(self.rows, 1, generator=self.stream, dtype=torch.float64)
 
-    def power(self, low: float, high: float) -> float:
-        return float(10 ** self.between(low, high))
+    def power(self, low: float, high: float) -> Tensor:
+        return torch.as_tensor(10 ** self.between(low, high))
 
-    def matrix(self, norm: float) -> Tensor:
+    def matrix(self, norm: Tensor | float) -> Tensor:
         entries = self.normal(self.dim, self.dim)
-        return norm * entries / torch.linalg.matrix_norm(entries, ord=2)
+        scale = torch.as_tensor(norm, dtype=torch.float64).expand(self.rows, 1) / torch.linalg.matrix_norm(
+            entries, ord=2
+        ).unsqueeze(-1)
+        return entries * scale.unsqueeze(-1)
 
     def rotation(self) -> Tensor:
         return torch.linalg.qr(self.normal(self.dim, self.dim))[0]
 
     def symmetric(self, eigenvalues: Tensor) -> Tensor:
         basis = self.rotation()
-        return basis @ torch.diag(eigenvalues) @ basis.mT
+        return basis @ torch.diag_embed(eigenvalues) @ basis.mT
 
     def inputs(self) -> Tensor:
-        return self.normal(self.rows, self.dim) * self.power(-2, 2)
+        return self.normal(self.dim) * self.power(-2, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,17 +103,14 @@ class KnownMap:
         return [] if self.hints is None else [self._polished(hint.double()) for hint in self.hints]
 
     def jacobian(self, z: Tensor) -> Tensor:
-        """(rows, d, d) at z, in double precision."""
-
-        def row(index: int) -> Tensor:
-            def alone(point: Tensor) -> Tensor:
-                states = torch.cat([z[:index], point[None], z[index + 1 :]])
-                return self.exact(states)[index]
-
-            out: Tensor = torch.autograd.functional.jacobian(alone, z[index])  # type: ignore[no-untyped-call]
-            return out
-
-        return torch.stack([row(index) for index in range(len(z))])
+        """(rows, d, d) at z, in double precision; rows do not depend on each other."""
+        point = z.detach().requires_grad_()
+        image = self.exact(point)
+        rows = []
+        for k in range(z.shape[1]):
+            (row,) = torch.autograd.grad(image[:, k].sum(), point, retain_graph=True, allow_unused=True)
+            rows.append(torch.zeros_like(z) if row is None else row)
+        return torch.stack(rows, dim=1)
 
     def gain(self, z: Tensor) -> Tensor:
         """|(I - J)^-1| at z, per row."""
@@ -121,7 +122,7 @@ class KnownMap:
         identity = torch.eye(z.shape[1], dtype=torch.float64)
         for _ in range(60):
             step = torch.linalg.solve(identity - self.jacobian(z), self.exact(z) - z)
-            z = z + step
+            z = (z + step).detach()
             if bool((step.norm(dim=1) <= 1e-15 * z.norm(dim=1)).all()):
                 break
         residual = (self.exact(z) - z).norm(dim=1)
@@ -139,13 +140,13 @@ def contraction(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 
 def slow(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     radius = 1 - draw.power(-4.5, -1.5)
-    eigenvalues = radius * torch.rand(draw.dim, generator=draw.stream, dtype=torch.float64)
-    eigenvalues[0] = radius
+    eigenvalues = radius * torch.rand(draw.rows, draw.dim, generator=draw.stream, dtype=torch.float64)
+    eigenvalues[:, :1] = radius
     return _affine, (draw.symmetric(eigenvalues), draw.inputs()), "zero"
 
 
 def stretched(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
-    eigenvalues = torch.linspace(-0.98, 0.98, draw.dim, dtype=torch.float64)
+    eigenvalues = torch.linspace(-0.98, 0.98, draw.dim, dtype=torch.float64).expand(draw.rows, -1)
     return _affine, (draw.symmetric(eigenvalues), draw.inputs()), "zero"
 
 
@@ -155,7 +156,7 @@ def huge(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 
 def repelling(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     eye = torch.eye(draw.dim, dtype=torch.float64)
-    return _affine, (-draw.between(1.1, 3) * eye, draw.inputs()), "zero"
+    return _affine, (-draw.between(1.1, 3).unsqueeze(-1) * eye, draw.inputs()), "zero"
 
 
 def at_zero(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
@@ -171,8 +172,7 @@ def tanh(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 
 
 def period_two(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
-    slope = torch.tensor(draw.between(1.2, 3), dtype=torch.float64)
-    return lambda z, slope: -slope * torch.tanh(z), (slope,), "zero"
+    return lambda z, slope: -slope * torch.tanh(z), (draw.between(1.2, 3),), "zero"
 
 
 def no_softplus(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
@@ -185,7 +185,7 @@ def no_shift(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 
 def no_residual(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     parameters = (draw.matrix(1.0), draw.inputs().abs() + 0.1)
-    return lambda z, weight, x: z + (1.5 + torch.tanh(z @ weight.mT)) * x, parameters, None
+    return lambda z, weight, x: z + (1.5 + torch.tanh(_times(weight, z))) * x, parameters, None
 
 
 def no_root(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
@@ -207,7 +207,7 @@ DEVELOPMENT: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]
 def residual_mlp(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """z + h (W2 tanh(W1 z + b) + x - z): a residual cell with a small step, contracting by 1 - h (1 - |W2||W1|)."""
     product = draw.between(0.1, 0.9)
-    parameters = (draw.matrix(1.0), draw.matrix(product), draw.normal(draw.dim), draw.inputs(), _number(draw, 0.05, 1))
+    parameters = (draw.matrix(1.0), draw.matrix(product), draw.normal(draw.dim), draw.inputs(), draw.between(0.05, 1))
     return _residual_mlp, parameters, "picard"
 
 
@@ -220,7 +220,7 @@ def softplus_net(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 def rational(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """M (z / (1 + z^2)) + x, whose slope is at most |M| < 1."""
     parameters = (draw.matrix(draw.between(0.1, 0.97)), draw.inputs())
-    return lambda z, weight, x: (z / (1 + z.square())) @ weight.mT + x, parameters, "picard"
+    return lambda z, weight, x: _times(weight, z / (1 + z.square())) + x, parameters, "picard"
 
 
 def newton_root(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
@@ -232,7 +232,7 @@ def newton_root(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 def non_normal(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """A rotation of modulus below one plus a strong feedforward part, in a rotated basis."""
     radius = 1 - draw.power(-2.5, -0.3)
-    triangle = torch.triu(draw.normal(draw.dim, draw.dim), 1) * draw.between(0.5, 3) / draw.dim**0.5
+    triangle = torch.triu(draw.normal(draw.dim, draw.dim), 1) * draw.between(0.5, 3).unsqueeze(-1) / draw.dim**0.5
     blocks = _rotations(draw, radius)
     basis = draw.rotation()
     return _affine, (basis @ (blocks + triangle) @ basis.mT, draw.inputs()), "zero"
@@ -246,21 +246,21 @@ def layer_norm(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 
 def saddle_node(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """A pair of equilibria beside a fold, one attracting: gap + (u - c)^2 with a negative gap drives one unit u."""
-    gap, c = (torch.tensor(value, dtype=torch.float64) for value in (-_gap(draw), draw.between(1, 5)))
+    gap, c = -_gap(draw), draw.between(1, 5)
     held_gap, held_c = (value.to(draw.dtype).double() for value in (gap, c))
     hints = [_beside_the_fold(draw, held_c, sign * (-held_gap).sqrt()) for sign in (-1, 1)]
-    return _fold, (c, gap, _number(draw, 0.05, 0.3)), ("given", hints, float(c))
+    return _fold, (c, gap, draw.between(0.05, 0.3)), ("given", hints, c)
 
 
 def ghost(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """The same with a positive gap, at least 30 times the rounding of the state: nothing is there, but it is slow."""
-    gap, c = (torch.tensor(value, dtype=torch.float64) for value in (_gap(draw), draw.between(1, 5)))
-    return _fold, (c, gap, _number(draw, 0.05, 0.3)), ("none", [], float(c))
+    gap, c = _gap(draw), draw.between(1, 5)
+    return _fold, (c, gap, draw.between(0.05, 0.3)), ("none", [], c)
 
 
 def no_mlp(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """z + s softplus(W2 tanh(W1 z + b)): a residual network that pushes every unit upwards, for ever."""
-    parameters = (draw.matrix(2.0), draw.matrix(2.0), draw.normal(draw.dim), _number(draw, 0.01, 2))
+    parameters = (draw.matrix(2.0), draw.matrix(2.0), draw.normal(draw.dim), draw.between(0.01, 2))
     return _pushing_mlp, parameters, None
 
 
@@ -277,22 +277,24 @@ FRESH: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = {
 }  # fmt: skip
 
 
-def known_map(kinds: dict[str, Any], index: int, seed: int) -> KnownMap:
-    """The ``index``-th instance of a stream: kinds in turn, then dtypes; half of the starts are zero."""
-    names = list(kinds)
-    kind = names[index % len(names)]
-    stream = torch.Generator().manual_seed(seed + index)
-    dtype = DTYPES[(index // len(names)) % len(DTYPES)]
-    draw = Draw(stream, 1, 2, dtype)
-    draw = dataclasses.replace(draw, dim=int(draw.between(1, 12)))
-    formula, parameters, hint = kinds[kind](draw)
-    start = _start(draw, index, kind, hint)
+def known_maps(kind: str, dtype: torch.dtype, dim: int, rows: int, seed: int) -> KnownMap:
+    """So many maps of one kind, one in each row of a batch; half of the starts are zero."""
+    draw = Draw(torch.Generator().manual_seed(seed), dim, rows, dtype)
+    formula, parameters, hint = {**DEVELOPMENT, **FRESH}[kind](draw)
+    start = _start(draw, kind, hint)
     known = KnownMap(kind, formula, tuple(value.double() for value in parameters), start, None)
     return dataclasses.replace(known, hints=_hints(known, hint))
 
 
-def _start(draw: Draw, index: int, kind: str, hint: Any) -> Tensor:
-    start = torch.zeros(draw.rows, draw.dim, dtype=torch.float64) if index % 2 else draw.normal(draw.rows, draw.dim)
+def batches(kinds: Iterable[str], dims: Iterable[int], rows: int, seed: int) -> Iterator[KnownMap]:
+    """Every kind in every precision and dimension."""
+    for number, (kind, dtype, dim) in enumerate(itertools.product(kinds, DTYPES, dims)):
+        yield known_maps(kind, dtype, dim, rows, seed + number)
+
+
+def _start(draw: Draw, kind: str, hint: Any) -> Tensor:
+    zero = (torch.arange(draw.rows) % 2 == 0).unsqueeze(1)
+    start = torch.where(zero, 0.0, draw.normal(draw.dim))
     if kind == "newton_root":
         start = start.abs() + 0.5  # it is not defined at zero
     if isinstance(hint, tuple) and hint[-1] is not None:  # folds: start below, from where the motion leads to them
@@ -315,28 +317,33 @@ def _hints(known: KnownMap, hint: Any) -> tuple[Tensor, ...] | None:
 
 
 def _affine(z: Tensor, weight: Tensor, x: Tensor) -> Tensor:
-    return z @ weight.mT + x
+    return _times(weight, z) + x
+
+
+def _times(weight: Tensor, z: Tensor) -> Tensor:
+    """Every row's matrix times its state."""
+    return torch.bmm(weight, z.unsqueeze(-1)).squeeze(-1)
 
 
 def _tanh(z: Tensor, weight: Tensor, x: Tensor) -> Tensor:
-    return torch.tanh(z @ weight.mT) + x
+    return torch.tanh(_times(weight, z)) + x
 
 
 def _residual_mlp(z: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, x: Tensor, step: Tensor) -> Tensor:
-    return z + step * (torch.tanh(z @ inner.mT + bias) @ outer.mT + x - z)
+    return z + step * (_times(outer, torch.tanh(_times(inner, z) + bias)) + x - z)
 
 
 def _softplus_net(z: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    return functional.softplus(z @ inner.mT + bias) @ outer.mT + x
+    return _times(outer, functional.softplus(_times(inner, z) + bias)) + x
 
 
 def _pushing_mlp(z: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, step: Tensor) -> Tensor:
-    return z + step * functional.softplus(torch.tanh(z @ inner.mT + bias) @ outer.mT)
+    return z + step * functional.softplus(_times(outer, torch.tanh(_times(inner, z) + bias)))
 
 
 def _layer_norm(z: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     centred = z - z.mean(-1, keepdim=True)
-    return (centred / torch.sqrt(centred.square().mean(-1, keepdim=True) + 1)) @ weight.mT + x
+    return _times(weight, centred / torch.sqrt(centred.square().mean(-1, keepdim=True) + 1)) + x
 
 
 def _fold(z: Tensor, c: Tensor, gap: Tensor, step: Tensor) -> Tensor:
@@ -347,27 +354,24 @@ def _fold(z: Tensor, c: Tensor, gap: Tensor, step: Tensor) -> Tensor:
 
 def _beside_the_fold(draw: Draw, c: Tensor, offset: Tensor) -> Tensor:
     point = (c + 0.5 * offset).expand(draw.rows, draw.dim).clone()
-    point[:, 0] = c + offset
+    point[:, :1] = c + offset
     return point
 
 
-def _gap(draw: Draw) -> float:
+def _gap(draw: Draw) -> Tensor:
     """Between 30 times the rounding of a state of size ten and one."""
     return draw.power(math.log10(300 * torch.finfo(draw.dtype).eps), 0)
 
 
-def _number(draw: Draw, low: float, high: float) -> Tensor:
-    return torch.tensor(draw.between(low, high), dtype=torch.float64)
-
-
-def _rotations(draw: Draw, radius: float) -> Tensor:
-    blocks = torch.zeros(draw.dim, draw.dim, dtype=torch.float64)
+def _rotations(draw: Draw, radius: Tensor) -> Tensor:
+    blocks = torch.zeros(draw.rows, draw.dim, draw.dim, dtype=torch.float64)
     for k in range(0, draw.dim - 1, 2):
         angle = draw.between(0, math.pi)
-        cosine, sine = radius * math.cos(angle), radius * math.sin(angle)
-        blocks[k : k + 2, k : k + 2] = torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64)
+        cosine, sine = (radius * angle.cos()).squeeze(1), (radius * angle.sin()).squeeze(1)
+        blocks[:, k, k], blocks[:, k, k + 1] = cosine, -sine
+        blocks[:, k + 1, k], blocks[:, k + 1, k + 1] = sine, cosine
     if draw.dim % 2:
-        blocks[-1, -1] = draw.between(-radius, radius)
+        blocks[:, -1, -1] = (radius * draw.between(-1, 1)).squeeze(1)
     return blocks
 
 

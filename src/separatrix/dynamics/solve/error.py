@@ -37,8 +37,10 @@ _MEMORY = 0.9
 before they have removed it from the error."""
 _CURVATURE = 0.3
 """Error of dr = (J - I) dz in units of |dr| |dz| / |z|."""
-_COARSE = 1e-3
-"""Rounding error of a map from which on single steps tell so little that more of them are looked at."""
+_COARSE, _COARSE_EVIDENCE = 1e-3, 8
+"""Rounding error of a map from which on steps tell so little that it is always probed, and how often."""
+_ONE_SIDED = 0.75
+"""Stretch below which the steps went to and fro along what J reverses: what it keeps may be hidden behind that."""
 _PROBE = 1e-2
 """Length of a probing step relative to the state."""
 
@@ -55,6 +57,7 @@ class ErrorEstimate:
         self._stretch = z.new_zeros(z.shape[0])
         self._noted = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
         """The step at which the stretch of a sample was looked at last."""
+        self._probed = self._stretch
         self._probed_at = z
         self._reach = z.new_zeros(z.shape[0])
         """How far from there a sample may be until a probe is out of date."""
@@ -94,14 +97,16 @@ class ErrorEstimate:
         stretch, evidence = self._seen(noise, unit)
         assert self._last is not None
         probed = torch.linalg.vector_norm(self._last[0] - self._probed_at, dim=-1) < self._reach
-        doubtful = wanted & ~probed & ((evidence < _required(self._last, rounding)) | grown)
+        doubtful = wanted & ~probed
+        if rounding < _COARSE:
+            doubtful &= (evidence < _required(self._last, rounding)) | grown | (stretch < _ONE_SIDED)
         if any_true(doubtful):
-            stretch = torch.maximum(stretch, self._probe(doubtful, noise, unit, rounding, image))
-        # who learns nothing forgets nothing
-        kept = torch.where((evidence > 0) & ~probed, _MEMORY ** (self._n_steps - self._noted), 1.0) * self._stretch
-        self._stretch = torch.where(wanted, torch.maximum(stretch, kept), self._stretch)
+            self._probe(doubtful, noise, unit, rounding, image)
+        faded = _MEMORY ** (self._n_steps - self._noted) * self._stretch
+        self._stretch = torch.where(wanted, torch.maximum(stretch, faded), self._stretch)
         self._noted = torch.where(wanted, self._n_steps, self._noted)
-        return torch.where(wanted, (size + rounding * scale) * self._stretch, torch.inf)
+        largest = torch.maximum(self._stretch, torch.where(probed | doubtful, self._probed, 0.0))
+        return torch.where(wanted, (size + rounding * scale) * largest, torch.inf)
 
     def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
         """The stretch over the steps of the window, and how many of them tell something."""
@@ -117,32 +122,34 @@ class ErrorEstimate:
         unit: Tensor,
         rounding: float,
         image: Callable[[Tensor], Tensor],
-    ) -> Tensor:
-        """Steps from the present state and back, along a start and its images under J: a slow direction comes forward."""
+    ) -> None:
+        """Steps from the present state and back, along a start and its images under I + J."""
         assert self._last is not None
         z, f = self._last
         length = unit * max(_PROBE, 30 * rounding)
         pattern = torch.cos(1.0 + 12.9898 * torch.arange(z.shape[-1], dtype=z.dtype, device=z.device)).expand_as(z)
-        direction = functional.normalize(pattern, dim=-1)
+        direction = functional.normalize(pattern, dim=-1) + functional.normalize(f - z, dim=-1)
         if self._moves:
             direction = direction + functional.normalize(self._moves[-1], dim=-1)
-        moves, changes = list(self._moves), list(self._changes)
+        moves, changes = [], []
         for _ in range(_required(self._last, rounding)):
             shift = length.unsqueeze(-1) * functional.normalize(direction, dim=-1)
             shift = torch.where(wanted.unsqueeze(-1), shift, 0.0)
-            direction = image(z + shift) - f
+            change = (image(z + shift) - f) - shift
             moves.append(shift)
-            changes.append(direction - shift)
+            changes.append(change)
+            direction = 2 * shift + change  # (I + J) u: what J nearly keeps comes forward, what it reverses goes
         stretch, _ = _largest_stretch(torch.stack(moves, dim=1), torch.stack(changes, dim=1), noise, unit)
         self._probed_at = torch.where(wanted.unsqueeze(-1), z, self._probed_at)
         self._reach = torch.where(wanted, length, self._reach)
-        return torch.where(wanted, stretch, 0.0)
+        self._probed = torch.where(wanted, stretch, self._probed)
 
 
 def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
     """How many steps must tell something."""
     assert state is not None
-    return min(_EVIDENCE if rounding < _COARSE else 2 * _EVIDENCE, state[0].shape[-1])
+    dim = state[0].shape[-1]
+    return min(_EVIDENCE, dim) if rounding < _COARSE else min(_COARSE_EVIDENCE, 2 * dim)
 
 
 def _largest_stretch(

@@ -30,7 +30,7 @@ _PATIENCE = 10
 _GROWTH = 10.0
 """Growth of the state over the first image beyond which the residual must have fallen in absolute size."""
 _RETURN = 1e-3
-"""Distance to the state before last, in units of the last step, at which the iteration alternates between two states."""
+"""Distance to the state before last, in units of the last step, at which the iteration alternates between two."""
 
 
 @final
