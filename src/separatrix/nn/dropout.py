@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
@@ -67,31 +64,14 @@ class VariationalDropout(nn.Module):
         """Continue the stream of masks from a saved state."""
         self._stream.set_state(state.cpu())
 
-    @contextlib.contextmanager
-    def keeping(self, mask: Tensor | None) -> Iterator[None]:
-        """Use an earlier mask for a while, as a derivative does that is computed after the next call."""
-        before, self._mask = self._mask, mask
-        try:
-            yield
-        finally:
-            self._mask = before
-
-    @property
-    def mask(self) -> Tensor | None:
-        """The mask of this solve; ``None`` before it is drawn."""
-        return self._mask
-
     def extra_repr(self) -> str:
         """Shown by ``print(module)``."""
         return f"p={self.p}"
 
 
-def dropouts_in(*modules: nn.Module) -> list[VariationalDropout]:
-    """Every ``VariationalDropout`` inside some modules."""
-    return [part for module in modules for part in module.modules() if isinstance(part, VariationalDropout)]
-
-
 def renew_masks(*modules: nn.Module) -> None:
     """Make every ``VariationalDropout`` inside some modules draw a new mask at its next call."""
-    for part in dropouts_in(*modules):
-        part.renew()
+    for module in modules:
+        for part in module.modules():
+            if isinstance(part, VariationalDropout):
+                part.renew()

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from known_maps import BUDGET, DEVELOPMENT, FRESH, KnownMap, Verdict, batches, judged
 from torch import Tensor
 from torch.nn import functional
 
+from known_maps import BUDGET, DEVELOPMENT, FRESH, KnownMap, Verdict, batches, judged
 from separatrix.core import Outcome
 from separatrix.dynamics import AbstractEquilibriumSolver, Broyden, NewtonKrylov, Picard, find_equilibrium, solvers
 from separatrix.dynamics.solve.find import solve_quietly

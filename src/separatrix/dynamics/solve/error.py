@@ -32,24 +32,28 @@ _VISIBLE = 2.0
 """Change of a residual, in units of its rounding error, from which on it tells something."""
 _LOCAL = 0.5
 """Largest step, relative to the state, that tells something about the map near its end."""
-_MEMORY = 0.9
+_MEMORY, _MEMORY_OF_THE_PROBED = 0.9, 0.7
 """What is left of an observed stretch at the next step: accelerated methods remove a slow direction from view long
 before they have removed it from the error."""
 _CURVATURE = 0.3
 """Error of dr = (J - I) dz in units of |dr| |dz| / |z|."""
-_COARSE, _COARSE_EVIDENCE = 1e-3, 8
-"""Rounding error of a map from which on steps tell so little that it is always probed, and how often."""
+_COARSE = 1e-3
+"""Rounding error of a map from which on steps tell so little that it is always probed."""
+_MANY = 8
+"""Probes of coarse maps, and of states that grew much, for which slow directions are to be expected."""
 _ONE_SIDED = 0.75
 """Stretch below which the steps went to and fro along what J reverses: what it keeps may be hidden behind that."""
-_PROBE = 1e-2
-"""Length of a probing step relative to the state."""
+_PROBE = 30
+"""Least length of a probing step relative to the state, in units of rounding. It must also exceed the tolerance: where
+rounding hides what a probe did, the estimate is the length of the probe."""
 
 
 @final
 class ErrorEstimate:
     """|z - z*| of each sample, infinite as long as nothing is known of it."""
 
-    def __init__(self, z: States) -> None:
+    def __init__(self, z: States, tol: float) -> None:
+        self._tol = tol
         self._last: tuple[Tensor, Tensor] | None = None
         self._moves: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
         self._changes: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
@@ -101,11 +105,13 @@ class ErrorEstimate:
         if rounding < _COARSE:
             doubtful &= (evidence < _required(self._last, rounding)) | grown | (stretch < _ONE_SIDED)
         if any_true(doubtful):
-            self._probe(doubtful, noise, unit, rounding, image)
-        faded = _MEMORY ** (self._n_steps - self._noted) * self._stretch
-        self._stretch = torch.where(wanted, torch.maximum(stretch, faded), self._stretch)
+            self._probe(doubtful, grown, noise, unit, rounding, image)
+        probed = probed | doubtful
+        # a probe has looked at this very place: what older steps told is out of date
+        fading = torch.where(probed, _MEMORY_OF_THE_PROBED, _MEMORY) ** (self._n_steps - self._noted)
+        self._stretch = torch.where(wanted, torch.maximum(stretch, fading * self._stretch), self._stretch)
         self._noted = torch.where(wanted, self._n_steps, self._noted)
-        largest = torch.maximum(self._stretch, torch.where(probed | doubtful, self._probed, 0.0))
+        largest = torch.maximum(self._stretch, torch.where(probed, self._probed, 0.0))
         return torch.where(wanted, (size + rounding * scale) * largest, torch.inf)
 
     def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,6 +124,7 @@ class ErrorEstimate:
     def _probe(
         self,
         wanted: Tensor,
+        grown: Tensor,
         noise: Tensor,
         unit: Tensor,
         rounding: float,
@@ -126,15 +133,17 @@ class ErrorEstimate:
         """Steps from the present state and back, along a start and its images under I + J."""
         assert self._last is not None
         z, f = self._last
-        length = unit * max(_PROBE, 30 * rounding)
+        length = unit * max(rounding**0.5, _PROBE * rounding, min(10 * self._tol, 1e-2))
         pattern = torch.cos(1.0 + 12.9898 * torch.arange(z.shape[-1], dtype=z.dtype, device=z.device)).expand_as(z)
         direction = functional.normalize(pattern, dim=-1) + functional.normalize(f - z, dim=-1)
         if self._moves:
             direction = direction + functional.normalize(self._moves[-1], dim=-1)
         moves, changes = [], []
-        for _ in range(_required(self._last, rounding)):
+        few, many = _required(self._last, rounding), min(_MANY, 2 * z.shape[-1])
+        for k in range(max(few, many) if any_true(wanted & grown) else few):
             shift = length.unsqueeze(-1) * functional.normalize(direction, dim=-1)
-            shift = torch.where(wanted.unsqueeze(-1), shift, 0.0)
+            asked = wanted & torch.where(grown, k < many, k < few)
+            shift = torch.where(asked.unsqueeze(-1), shift, 0.0)
             change = (image(z + shift) - f) - shift
             moves.append(shift)
             changes.append(change)
@@ -149,7 +158,7 @@ def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
     """How many steps must tell something."""
     assert state is not None
     dim = state[0].shape[-1]
-    return min(_EVIDENCE, dim) if rounding < _COARSE else min(_COARSE_EVIDENCE, 2 * dim)
+    return min(_EVIDENCE, dim) if rounding < _COARSE else min(_MANY, 2 * dim)
 
 
 def _largest_stretch(

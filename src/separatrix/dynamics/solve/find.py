@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -67,10 +68,16 @@ def solve_quietly(
     z0: Float[Tensor, "*batch d"],
     *,
     rounding: float = 0.0,
+    on_step: Callable[[int, Tensor], None] | None = None,
 ) -> EquilibriumSolution:
     """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns.
 
-    ``rounding`` is the relative rounding error of the map where it is coarser than what its dtypes show.
+    Args:
+        fixed_point_map: as there.
+        method: as there.
+        z0: as there.
+        rounding: relative rounding error of the map where it is coarser than what its dtypes show.
+        on_step: is shown the number of every step, from one, and its states (batch, d).
     """
     solver = find_solver(method)
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
@@ -80,7 +87,7 @@ def solve_quietly(
     with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
         start = z0.detach().clone().reshape(-1, z0.shape[-1])
         # least squares in half precision would not converge
-        solution = _solve(counted, solver, start.to(torch.promote_types(z0.dtype, torch.float32)))
+        solution = _solve(counted, solver, start.to(torch.promote_types(z0.dtype, torch.float32)), on_step)
     return _with_batch_shape(solution, z0)
 
 
@@ -90,7 +97,12 @@ def _described(value: Any) -> str:
     return type(value).__name__
 
 
-def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], z: Tensor) -> EquilibriumSolution:
+def _solve(
+    fixed_point_map: CountedMap,
+    method: AbstractEquilibriumSolver[Any],
+    z: Tensor,
+    on_step: Callable[[int, Tensor], None] | None,
+) -> EquilibriumSolution:
     progress = Progress(method, z)
     if z.shape[0] == 0:
         progress.trace.append(progress.residual)
@@ -102,6 +114,8 @@ def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], 
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
         residual = _difference(f, z, method.residual_buffer(history))
         progress.note(z, f, residual, fixed_point_map)
+        if on_step is not None:
+            on_step(step, z)
         if not progress.any_running or step == method.max_steps:
             break
         proposal = _like(z, method.propose(history, z, f, residual), method)

@@ -55,7 +55,7 @@ class Progress:
         self._stale = torch.zeros(batch, dtype=torch.int64, device=z.device)
         self._limit = self.residual
         self._absolute: Tensor | float = 0.0
-        self._estimate = ErrorEstimate(z)
+        self._estimate = ErrorEstimate(z, method.tolerance(float(torch.finfo(z.dtype).eps)))
 
     @property
     def running(self) -> Tensor:

@@ -13,7 +13,6 @@ from separatrix.core.transforms import any_true, exposed
 
 from ..solve.maps import CountedMap, FixedPointMap
 
-
 _COUPLED = 1e3
 """Product of one row with the rest, in units of rounding, from which on they depend on each other."""
 
@@ -69,8 +68,9 @@ class JacobianAt:
                 if any_true(~moving & (felt > limit)):
                     row = int(exposed(felt).where(exposed(~moving), torch.zeros(())).reshape(-1).argmax()) % samples
                     raise InvalidInput(
-                        f"sample {row} depends on other samples of the batch, so that samples have no Jacobian of their "
-                        f"own. batch_dims={len(self.batch_shape)} of the shape {tuple(self._map.shape)} count samples: "
+                        f"sample {row} depends on other samples of the batch, so that samples have no Jacobian of "
+                        f"their own. batch_dims={len(self.batch_shape)} axes of the shape {tuple(self._map.shape)} "
+                        "count samples: "
                         "pass a smaller batch_dims (0 makes all of z one state), or a map that keeps them apart."
                     )
 

@@ -92,7 +92,8 @@ def contains(outer: nn.Module, inner: nn.Module) -> bool:
 
 def under_construction(module: nn.Module) -> bool:
     """Whether a method of this very object is being run, as when a module makes a layer of its own method."""
-    frame = inspect.currentframe()
+    own = inspect.currentframe()
+    frame = own.f_back if own is not None else None
     while frame is not None:
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
         if names and frame.f_locals.get(names[0]) is module:
