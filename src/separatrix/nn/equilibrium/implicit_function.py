@@ -124,7 +124,8 @@ class _InnerRule(_Rule):
 
 def _has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
     """Whether a gradient of the image would arrive anywhere but at this leaf."""
-    stack, seen = [image.grad_fn], {None}
+    stack: list[Any] = [image.grad_fn]
+    seen: set[Any] = {None}
     while stack:
         node = stack.pop()
         if node in seen:

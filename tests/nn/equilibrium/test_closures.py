@@ -269,7 +269,7 @@ def test_second_derivatives_are_those_of_the_equilibrium(x: Tensor) -> None:
     assert torch.autograd.gradcheck(output, inputs, fast_mode=True)
     assert torch.autograd.gradgradcheck(output, inputs, fast_mode=True)
     (first,) = torch.autograd.grad(output(*inputs).pow(3).sum(), weight, create_graph=True)
-    with pytest.raises(SeparatrixError, match="(first and second derivatives only|no second derivative)"):
+    with pytest.raises(SeparatrixError, match=r"(first and second derivatives only|no second derivative)"):
         torch.autograd.grad(first.pow(2).sum(), weight, create_graph=True)
 
 
