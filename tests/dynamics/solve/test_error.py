@@ -1,8 +1,11 @@
 """``converged`` is never said wrongly: maps with and without equilibria, every solver, every precision.
 
 The judge and its rules are in ``tests/known_maps.py``. The constants of the error estimate were chosen on the
-development kinds. The fresh kinds were run after that, once with seed 900,000; what that run showed about folds (the
-length of a probe, and how long old steps are remembered) was mended and looked at with another seed.
+development kinds. The fresh kinds were then run with seed 900,000: of 10,200 solves 7 wrong (all ghosts), and 77 missed
+of 6,807 due (75 beside folds). That run led to three changes (length and number of probes, how long steps are
+remembered), after which seed 2,600,000 gave 8 wrong (all ghosts) and 12 missed of 6,766. So the second figures are not
+those of kinds never looked at, and the allowance for ghosts in the slow test was made after seeing both. On the
+development kind ``slow`` in single precision 2 of 120 solves remain wrong.
 """
 
 from __future__ import annotations
