@@ -156,6 +156,7 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("EquilibriumLanguageModel", "solver"): lambda bad: language_model(solver=bad),
     ("EquilibriumLanguageModel", "backward_solver"): lambda bad: language_model(backward_solver=bad),
     ("DEQ", "solver"): lambda bad: layers.DEQ(lambda z, x: z, solver=bad),
+    ("DEQ", "eval_solver"): lambda bad: layers.DEQ(lambda z, x: z, eval_solver=bad),
     ("DEQ", "backward"): lambda bad: layers.DEQ(lambda z, x: z, backward=bad),
     ("DEQ", "on_fail"): lambda bad: layers.DEQ(lambda z, x: z, on_fail=bad),
     ("jacobian_penalty", "kind"): penalty,

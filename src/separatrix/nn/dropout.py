@@ -69,8 +69,9 @@ class VariationalDropout(nn.Module):
         return f"p={self.p}"
 
 
-def renew_masks(module: nn.Module) -> None:
-    """Make every ``VariationalDropout`` inside a module draw a new mask at its next call."""
-    for part in module.modules():
-        if isinstance(part, VariationalDropout):
-            part.renew()
+def renew_masks(*modules: nn.Module) -> None:
+    """Make every ``VariationalDropout`` inside some modules draw a new mask at its next call."""
+    for module in modules:
+        for part in module.modules():
+            if isinstance(part, VariationalDropout):
+                part.renew()

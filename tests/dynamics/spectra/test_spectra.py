@@ -1,11 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from separatrix.core import InvalidInput
-from separatrix.dynamics import non_normality, spectral_abscissa, spectral_norm, spectral_radius
+from separatrix.dynamics import (
+    NewtonKrylov,
+    find_equilibrium,
+    jacobian_product,
+    non_normality,
+    spectral_abscissa,
+    spectral_norm,
+    spectral_radius,
+    transposed_product,
+)
 from separatrix.matrices import GOE, Gaussian, Haar
 
 
@@ -83,8 +96,83 @@ def test_the_same_call_gives_the_same_number_and_the_global_stream_is_untouched(
 
 def test_leading_axes_are_kept_and_bad_counts_refused() -> None:
     z = torch.zeros(2, 3, 4, dtype=torch.float64)
-    assert spectral_norm(torch.tanh, z).shape == (2, 3)
+    assert spectral_norm(torch.tanh, z, batch_dims=2).shape == (2, 3)
     with pytest.raises(InvalidInput, match="power must be an integer of at least 2"):
         spectral_radius(torch.tanh, z, power=1)
     with pytest.raises(InvalidInput, match="krylov must be an integer of at least 1"):
         spectral_abscissa(torch.tanh, z, krylov=0)
+
+
+def attention(z: Tensor) -> Tensor:
+    """Tokens that look at each other, by the fused kernel, which has no forward derivative."""
+    return 0.5 * functional.scaled_dot_product_attention(z, z, z) + 0.1 * z
+
+
+def dense_jacobian(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    size = z.numel()
+    return torch.autograd.functional.jacobian(function, z).reshape(size, size)  # type: ignore[no-untyped-call,no-any-return]
+
+
+def test_blocks_without_forward_derivatives_have_spectra(generator: torch.Generator) -> None:
+    z = torch.randn(2, 3, 4, generator=generator, dtype=torch.float64)
+    for row in range(2):
+        dense = dense_jacobian(lambda one: attention(one[None])[0], z[row])
+        eigenvalues, norm = torch.linalg.eigvals(dense), torch.linalg.matrix_norm(dense, ord=2)
+        assert float(spectral_radius(attention, z)[row]) == pytest.approx(float(eigenvalues.abs().max()), rel=1e-8)
+        assert float(spectral_abscissa(attention, z)[row]) == pytest.approx(float(eigenvalues.real.max()), rel=1e-8)
+        assert float(spectral_norm(attention, z, power=200)[row]) == pytest.approx(float(norm), rel=1e-4)
+
+
+def test_tokens_are_no_samples(generator: torch.Generator) -> None:
+    z = torch.randn(2, 3, 4, generator=generator, dtype=torch.float64)
+    assert spectral_radius(attention, z).shape == (2,)
+    for tool in (spectral_radius, spectral_norm, spectral_abscissa, non_normality):
+        with pytest.raises(InvalidInput, match=r"sample \d depends on other samples of the batch.*batch_dims=2"):
+            tool(attention, z, batch_dims=2)
+    whole = torch.linalg.eigvals(dense_jacobian(attention, z)).abs().max()
+    assert float(spectral_radius(attention, z, batch_dims=0)) == pytest.approx(float(whole), rel=1e-8)
+
+
+def test_samples_coupled_by_their_mean_are_named() -> None:
+    z = torch.randn(5, 3, generator=torch.Generator().manual_seed(1))
+    with pytest.raises(InvalidInput, match="depends on other samples"):
+        spectral_radius(lambda z: torch.tanh(z - z.mean(0)), z)
+    with pytest.raises(InvalidInput, match=r"got shape \(3,\).*batch_dims=0 makes all of z one state"):
+        spectral_radius(torch.tanh, z[0])
+
+
+class Cubed(torch.autograd.Function):
+    """A stranger's operation in the old form: no forward mode, no torch.func."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        out: Tensor = gradients[0] * 3 * x**2
+        return out
+
+
+def test_products_fall_back_to_double_backward(generator: torch.Generator) -> None:
+    z, v = torch.randn(2, 2, 3, 4, generator=generator, dtype=torch.float64)
+    expected = (dense_jacobian(attention, z) @ v.flatten()).view_as(z)
+    assert torch.allclose(jacobian_product(attention, z, v), expected)
+    mapped = torch.func.vmap(lambda v: jacobian_product(attention, z, v))(torch.stack([v, 2 * v]))
+    assert torch.allclose(mapped[1], 2 * expected)
+    assert torch.allclose(jacobian_product(Cubed.apply, z, v), 3 * z**2 * v)
+    assert torch.allclose(transposed_product(Cubed.apply, z, v), 3 * z**2 * v)
+    constant = jacobian_product(lambda z: torch.ones_like(z), z, v)
+    assert bool((constant == 0).all())
+
+
+def test_newton_finds_equilibria_of_attention(generator: torch.Generator) -> None:
+    x = torch.randn(2, 12, generator=generator, dtype=torch.float64)
+
+    def cell(z: Tensor) -> Tensor:
+        return attention(z.view(2, 3, 4)).flatten(1) + x
+
+    solution = find_equilibrium(cell, NewtonKrylov(tol=1e-10), torch.zeros_like(x))
+    assert torch.allclose(cell(solution.value), solution.value, atol=1e-9)

@@ -75,7 +75,7 @@ def test_the_bounded_weight_is_computed_once_per_call_and_is_trained(name: str, 
     layer = DEQ(cell, solver=Anderson(tol=1e-10)).eval()
     layer(x).pow(2).sum().backward()
     assert len(calls) == 1
-    unrolled = DEQ(cell, backward=Unrolled(steps=150)).eval()
+    unrolled = DEQ(cell, solver=Anderson(tol=1e-10), backward=Unrolled(steps=150)).eval()
     original = [p for n, p in cell.named_parameters() if "original" in n]
     expected = torch.autograd.grad(unrolled(x).pow(2).sum(), original)
     for parameter, gradient in zip(original, expected, strict=True):

@@ -8,5 +8,6 @@ from .multistart import EquilibriumCount as EquilibriumCount, count_equilibria a
 from .named import find_solver as find_solver, solvers as solvers
 from .newton_krylov import NewtonKrylov as NewtonKrylov, gmres as gmres
 from .picard import Picard as Picard
+from .products import jacobian_product as jacobian_product, transposed_product as transposed_product
 from .random_networks import network_equilibria as network_equilibria, network_radius as network_radius
 from .solution import EquilibriumSolution as EquilibriumSolution

@@ -56,6 +56,11 @@ class AndersonHistory:
         gram = torch.bmm(residuals, residuals.mT).double()
         gram.diagonal(dim1=-2, dim2=-1).mul_(1 + self.ridge)
         factor, failed = torch.linalg.cholesky_ex(gram)
+        if any_true(failed):  # residuals all alike, and rounding: a larger ridge before giving up
+            gram.diagonal(dim1=-2, dim2=-1).mul_(1 + 100 * self.ridge)
+            again, still = torch.linalg.cholesky_ex(gram)
+            factor = torch.where((failed == 0)[:, None, None], factor, again)
+            failed = torch.where(failed == 0, failed, still)
         weights = torch.cholesky_solve(torch.ones_like(gram[..., :1]), factor).squeeze(-1)
         weights /= weights.sum(-1, keepdim=True)
         if any_true(failed):

@@ -26,7 +26,8 @@ _OSCILLATION = -0.9
 class AutoHistory:
     """Anderson's differences, the last residuals, and which samples have left Picard."""
 
-    def __init__(self, z: States, memory: int) -> None:
+    def __init__(self, fixed_point_map: CountedMap, z: States, memory: int) -> None:
+        self.fixed_point_map = fixed_point_map
         self.anderson = AndersonHistory(z, memory, ridge=None)
         self.last_residual: Tensor | None = None
         self.sizes: list[Tensor] = []
@@ -61,7 +62,7 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
 
     def begin(self, fixed_point_map: CountedMap, z: States) -> AutoHistory:
         """Everybody starts with Picard."""
-        return AutoHistory(z, self.memory)
+        return AutoHistory(fixed_point_map, z, self.memory)
 
     def residual_buffer(self, history: AutoHistory) -> Tensor:
         """The residual is written into Anderson's history at once."""
@@ -90,7 +91,7 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
         now, before = history.sizes[-1], history.sizes[-_TRIAL]
         rate = (now / before) ** (1 / (_TRIAL - 1))
         measure = now / torch.linalg.vector_norm(f, dim=-1) if self.stop == "rel" else now
-        remaining = torch.log(measure / self.tol) / -torch.log(rate)
+        remaining = torch.log(measure / self.tolerance(history.fixed_point_map.rounding)) / -torch.log(rate)
         leaves = ~history.accelerated & ~((rate < 1) & (remaining <= self.patience))
         if any_true(leaves):
             cosine = torch.linalg.vecdot(residual, previous) / (now * history.sizes[-2])

@@ -51,22 +51,40 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[SolverHistory]):
     A method that checks its own options calls ``super().__post_init__()`` first.
 
     Args:
-        tol: a sample is done when its residual is at most this.
+        tol: a sample is done when its estimated error |z - z*| is at most ``tol |z| + atol``, and its residual too. By
+            default 1e-6, or a thousand times the rounding error of the map where that is more (at most 0.1).
         max_steps: steps that one sample may use; looking at the start is the first.
-        stop: ``"rel"`` divides the residual |f(z) - z| by |f(z)|, ``"abs"`` does not.
+        stop: ``"rel"`` as above. ``"abs"`` asks for an error of at most ``tol``, whatever the size of the state.
+            ``"residual"`` asks for |f(z) - z| <= tol and nothing else: no claim about the error, and no cost of one.
         divergence: a sample whose residual exceeds its first one by this factor has diverged.
+        atol: absolute part of the tolerance of ``"rel"``, which decides near an equilibrium at zero. By default a
+            hundredth of ``tol``, times the first residual where that is smaller than one.
     """
 
-    tol: float = 1e-6
+    tol: float | None = None
     max_steps: int = 100
-    stop: Literal["abs", "rel"] = "rel"
+    stop: Literal["abs", "rel", "residual"] = "rel"
     divergence: float = 1e8
+    atol: float | None = None
 
     def __post_init__(self) -> None:
-        require_positive(self.tol, "tol")
+        if self.tol is not None:
+            require_positive(self.tol, "tol")
+        if self.atol is not None and self.atol != 0:
+            require_positive(self.atol, "atol")
         require_integer(self.max_steps, "max_steps", at_least=1)
         require_positive(self.divergence, "divergence")
-        choose("stop", self.stop, ("abs", "rel"))
+        choose("stop", self.stop, ("abs", "rel", "residual"))
+
+    def tolerance(self, rounding: float) -> float:
+        """``tol``, or what a map with this relative rounding error can reach.
+
+        Example:
+            >>> from separatrix.dynamics import Picard
+            >>> Picard().tolerance(2.0**-52), Picard(tol=1e-3).tolerance(2.0**-52)
+            (1e-06, 0.001)
+        """
+        return self.tol if self.tol is not None else min(max(1e-6, 1e3 * rounding), 0.1)
 
     @abc.abstractmethod
     def begin(self, fixed_point_map: CountedMap, z: States) -> SolverHistory:

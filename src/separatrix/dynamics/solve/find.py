@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -62,16 +63,32 @@ def find_equilibrium(
 
 
 def solve_quietly(
-    fixed_point_map: FixedPointMap, method: AbstractEquilibriumSolver[Any] | str, z0: Float[Tensor, "*batch d"]
+    fixed_point_map: FixedPointMap,
+    method: AbstractEquilibriumSolver[Any] | str,
+    z0: Float[Tensor, "*batch d"],
+    *,
+    rounding: float = 0.0,
+    on_step: Callable[[int, Tensor], None] | None = None,
 ) -> EquilibriumSolution:
-    """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns."""
+    """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns.
+
+    Args:
+        fixed_point_map: as there.
+        method: as there.
+        z0: as there.
+        rounding: relative rounding error of the map where it is coarser than what its dtypes show.
+        on_step: is shown the number of every step, from one, and its states (batch, d).
+    """
     solver = find_solver(method)
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
         raise InvalidInput(f"z0 must be a floating tensor (batch, d); got {_described(z0)}.")
-    counted = CountedMap(fixed_point_map, z0.shape)  # remembers the autocast that is switched off next
+    # remembers the autocast that is switched off next
+    counted = CountedMap(fixed_point_map, z0.shape, z0.dtype, rounding=rounding)
     with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
-        solution = _solve(counted, solver, z0.detach().clone().reshape(-1, z0.shape[-1]))
-    return _with_batch_shape(solution, z0.shape)
+        start = z0.detach().clone().reshape(-1, z0.shape[-1])
+        # least squares in half precision would not converge
+        solution = _solve(counted, solver, start.to(torch.promote_types(z0.dtype, torch.float32)), on_step)
+    return _with_batch_shape(solution, z0)
 
 
 def _described(value: Any) -> str:
@@ -80,7 +97,12 @@ def _described(value: Any) -> str:
     return type(value).__name__
 
 
-def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], z: Tensor) -> EquilibriumSolution:
+def _solve(
+    fixed_point_map: CountedMap,
+    method: AbstractEquilibriumSolver[Any],
+    z: Tensor,
+    on_step: Callable[[int, Tensor], None] | None,
+) -> EquilibriumSolution:
     progress = Progress(method, z)
     if z.shape[0] == 0:
         progress.trace.append(progress.residual)
@@ -91,7 +113,9 @@ def _solve(fixed_point_map: CountedMap, method: AbstractEquilibriumSolver[Any], 
     for step in range(1, method.max_steps + 1):
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
         residual = _difference(f, z, method.residual_buffer(history))
-        progress.note(z, f, residual, fixed_point_map.evaluations)
+        progress.note(z, f, residual, fixed_point_map)
+        if on_step is not None:
+            on_step(step, z)
         if not progress.any_running or step == method.max_steps:
             break
         proposal = _like(z, method.propose(history, z, f, residual), method)
@@ -119,8 +143,10 @@ def _mapped_like(z: Tensor, f: Tensor) -> Tensor:
     return torch.where(torch.zeros_like(f, dtype=torch.bool), f, z)
 
 
-def _with_batch_shape(solution: EquilibriumSolution, shape: torch.Size) -> EquilibriumSolution:
-    batch = shape[:-1]
+def _with_batch_shape(solution: EquilibriumSolution, z0: Tensor) -> EquilibriumSolution:
+    shape, batch = z0.shape, z0.shape[:-1]
+    if solution.value.dtype != z0.dtype:
+        solution = dataclasses.replace(solution, value=solution.value.to(z0.dtype), best=solution.best.to(z0.dtype))
     if len(batch) == 1:
         return solution
     return dataclasses.replace(
@@ -130,6 +156,6 @@ def _with_batch_shape(solution: EquilibriumSolution, shape: torch.Size) -> Equil
         trace=solution.trace.reshape(solution.trace.shape[0], *batch),
         **{
             name: getattr(solution, name).reshape(batch)
-            for name in ("outcome", "residual", "relative", "steps", "rate", "evaluations")
+            for name in ("outcome", "residual", "relative", "error", "steps", "rate", "evaluations")
         },
     )

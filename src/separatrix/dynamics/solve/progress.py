@@ -1,11 +1,14 @@
 """Per-sample bookkeeping of a solve: the best iterate, who is finished and why.
 
+A sample has converged when its *error* is estimated small (``ErrorEstimate``), not when its residual is.
+
 Everything is done with selections of rows, never with products by a mask: zero times NaN is NaN, and one bad sample
-would poison the good ones. The steps at which nothing happens to any sample cost two norms and a few comparisons.
+would poison the good ones. The steps at which nothing happens to any sample cost four norms and a few comparisons.
 """
 
 from __future__ import annotations
 
+import collections
 from typing import final
 
 import torch
@@ -15,6 +18,8 @@ from separatrix.core.outcome import Outcome
 from separatrix.core.transforms import all_true, any_true
 
 from .base import AbstractEquilibriumSolver, States
+from .error import ErrorEstimate
+from .maps import CountedMap
 from .solution import EquilibriumSolution
 from .stacks import rows_from
 
@@ -22,6 +27,10 @@ _RUNNING = -1
 _RATE_WINDOW = 8
 _PATIENCE = 10
 """Steps without a better residual, near rounding, after which a sample has stalled."""
+_GROWTH = 10.0
+"""Growth of the state over the first image beyond which the residual must have fallen in absolute size."""
+_RETURN = 1e-3
+"""Distance to the state before last, in units of the last step, at which the iteration alternates between two."""
 
 
 @final
@@ -34,62 +43,102 @@ class Progress:
         self.best = z
         self.residual = torch.full((batch,), torch.inf, dtype=z.dtype, device=z.device)
         self.relative = self.residual
+        self.error = self.residual
         self.outcome = torch.full((batch,), _RUNNING, device=z.device)
         self.steps = torch.zeros(batch, dtype=torch.int64, device=z.device)
         self._evaluations: list[int] = []
         self.all_running = True
         self.any_running = batch > 0
         self.trace: list[Tensor] = []
+        self._scales: list[Tensor] = []
+        self._points: collections.deque[Tensor] = collections.deque(maxlen=3)
         self._stale = torch.zeros(batch, dtype=torch.int64, device=z.device)
         self._limit = self.residual
-        self._floor = min(100 * torch.finfo(z.dtype).eps, 0.1)
-        # otherwise whoever comes so close has converged
-        self._may_stall = method.stop == "abs" or method.tol < self._floor
+        self._absolute: Tensor | float = 0.0
+        self._estimate = ErrorEstimate(z, method.tolerance(float(torch.finfo(z.dtype).eps)))
 
     @property
     def running(self) -> Tensor:
         """Mask of the samples that are not finished."""
         return self.outcome == _RUNNING
 
-    def note(self, z: States, f: States, residual: States, evaluations: int) -> None:
-        """Take in one step: update the best iterates and decide who is finished, after so many evaluations."""
-        self._evaluations.append(evaluations)
+    def note(self, z: States, f: States, residual: States, fixed_point_map: CountedMap) -> None:
+        """Take in one step: update the best iterates and decide who is finished. The map may be looked at once more."""
+        rounding = fixed_point_map.rounding
         size = torch.linalg.vector_norm(residual, dim=-1)
-        relative = size / torch.linalg.vector_norm(f, dim=-1).clamp_min(torch.finfo(z.dtype).tiny)
+        scale = torch.linalg.vector_norm(f, dim=-1)
         if not self.trace:
             self._limit = self.method.divergence * size
+            self._absolute = self._absolute_part(size, rounding)
         self.trace.append(size)
-        done = (relative if self.method.stop == "rel" else size) <= self.method.tol
-        self._keep_best(z, size, relative, done)
-        finished = done | ~(size <= self._limit)  # too large, or NaN
-        stalled = (self._stale >= _PATIENCE) & (self.relative <= self._floor) if self._may_stall else None
-        if stalled is not None:
-            finished |= stalled
+        self._scales.append(scale)
+        self._points.append(z)
+        done, error = self._judged(z, f, size, scale, fixed_point_map)
+        self._evaluations.append(fixed_point_map.evaluations)
+        self._keep_best(z, size, scale, error, done)
+        stalled = (self._stale >= _PATIENCE) & (self.relative <= min(100 * rounding, 0.1))
+        finished = done | ~(size <= self._limit) | stalled  # too large, or NaN
         if not self.all_running:
             finished &= self.running
         if any_true(finished):
             self._finish(finished, size, done, stalled)
 
-    def _keep_best(self, z: Tensor, size: Tensor, relative: Tensor, done: Tensor) -> None:
+    def _judged(
+        self, z: Tensor, f: Tensor, size: Tensor, scale: Tensor, fixed_point_map: CountedMap
+    ) -> tuple[Tensor, Tensor]:
+        """Who has converged, and the estimated errors."""
+        rounding = fixed_point_map.rounding
+        allowed = self._allowed(scale, rounding)
+        near = size <= allowed
+        if self.method.stop == "residual":
+            return near, torch.full_like(size, torch.inf)
+        self._estimate.learn(z, f)
+        error = torch.full_like(size, torch.inf)
+        near = near & self.running & ~self._nothing_gained(size, scale, rounding)
+        if not any_true(near):
+            return near, error
+        unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
+        unit = torch.where(unit > 0, unit, 1.0)
+        error = self._estimate.errors(near, size, scale, unit, self._grown(scale), rounding, fixed_point_map)
+        return near & (error <= allowed), error
+
+    def _absolute_part(self, first: Tensor, rounding: float) -> Tensor | float:
+        tol = self.method.tolerance(rounding)
+        if self.method.stop != "rel":
+            return tol
+        if self.method.atol is not None:
+            return self.method.atol
+        return 1e-2 * tol * first.nan_to_num().clamp_max(1.0)
+
+    def _allowed(self, scale: Tensor, rounding: float) -> Tensor:
+        """The largest error of each sample that counts as none."""
+        share = self.method.tolerance(rounding) if self.method.stop == "rel" else 0.0
+        return share * scale + self._absolute
+
+    def _nothing_gained(self, size: Tensor, scale: Tensor, rounding: float) -> Tensor:
+        """Whether the state grew so much that its rounding hides whether the residual fell at all."""
+        return self._grown(scale) & (size + rounding * scale > 0.1 * self.trace[0])
+
+    def _grown(self, scale: Tensor) -> Tensor:
+        return scale > _GROWTH * self._scales[0]
+
+    def _keep_best(self, z: Tensor, size: Tensor, scale: Tensor, error: Tensor, done: Tensor) -> None:
+        relative = size / scale.clamp_min(torch.finfo(size.dtype).tiny)
         better = (size < self.residual) | done
-        settled = better
-        if not self.all_running:
-            settled = better | (self.outcome == int(Outcome.CONVERGED))  # their rows of z are their best rows
-        if all_true(settled):
-            self.best, self.residual, self.relative = z, size, relative
-            if self._may_stall:
-                self._stale.zero_()
+        if self.all_running and all_true(better):
+            self.best, self.residual, self.relative, self.error = z, size, relative, error
+            self._stale.zero_()
             return
         better = better & self.running
         self.best = rows_from(z, better, self.best)
         self.residual = torch.where(better, size, self.residual)
         self.relative = torch.where(better, relative, self.relative)
+        self.error = torch.where(better, error, self.error)
         self._stale = torch.where(better, 0, self._stale + 1)
 
-    def _finish(self, now: Tensor, size: Tensor, done: Tensor, stalled: Tensor | None) -> None:
+    def _finish(self, now: Tensor, size: Tensor, done: Tensor, stalled: Tensor) -> None:
         code = torch.where(torch.isfinite(size), int(Outcome.DIVERGED), int(Outcome.NON_FINITE))
-        if stalled is not None:
-            code = torch.where(stalled, int(Outcome.STALLED), code)
+        code = torch.where(stalled, int(Outcome.STALLED), code)
         code = torch.where(done, int(Outcome.CONVERGED), code)
         self.outcome = torch.where(now, code, self.outcome)
         self.steps = torch.where(now, len(self.trace), self.steps)
@@ -110,17 +159,37 @@ class Progress:
         value = rows_from(nan, failed, best) if any_true(failed) else best
         residual = torch.where(unknown, torch.nan, self.residual)
         relative = torch.where(unknown, torch.nan, self.relative)
-        return EquilibriumSolution(value, best, outcome, residual, relative, steps, rate, evaluations, trace)
+        return EquilibriumSolution(
+            value, best, outcome, residual, relative, self.error, steps, rate, evaluations, trace
+        )
 
     def _final_outcome(self, trace: Tensor, rate: Tensor) -> Tensor:
-        """Who ran to the end needs more steps, unless the residual grew; an overflow after growth is a divergence."""
+        """Why the others failed: an overflow after growth is a divergence; who ran to the end is looked at closer."""
         first = trace[0]
-        growing = (trace[-1] > 10 * first) & (rate > 1)
-        outcome = torch.where(self.running & growing, int(Outcome.DIVERGED), self.outcome)
+        outcome = torch.where(self.running & (trace[-1] > 10 * first) & (rate > 1), int(Outcome.DIVERGED), self.outcome)
+        if len(self.trace) > 2 * _RATE_WINDOW:
+            outcome = torch.where((outcome == _RUNNING) & self._returns(trace), int(Outcome.CYCLE), outcome)
+            outcome = torch.where((outcome == _RUNNING) & self._escapes(trace), int(Outcome.NO_EQUILIBRIUM), outcome)
         outcome = torch.where(outcome == _RUNNING, int(Outcome.OUT_OF_STEPS), outcome)
         largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
         overflow = (outcome == Outcome.NON_FINITE) & torch.isfinite(first) & (largest > 1e3 * first)
         return torch.where(overflow, int(Outcome.DIVERGED), outcome)
+
+    def _returns(self, trace: Tensor) -> Tensor:
+        """Whether the last state is that of two steps before, one step moves it, and that step does not shrink."""
+        before, last, now = self._points
+        step = torch.linalg.vector_norm(now - last, dim=-1)
+        back = torch.linalg.vector_norm(now - before, dim=-1)
+        steady = trace[-1] >= (1 - _RETURN) * trace[-1 - len(trace) // 4]
+        return (back <= _RETURN * step) & (step > 0) & steady
+
+    def _escapes(self, trace: Tensor) -> Tensor:
+        """Whether, over the second half of the steps, the state grew while the residual did not fall."""
+        half = len(self.trace) // 2
+        scales = torch.stack(self._scales)
+        grew = scales[half:].amax(0) > 1.2 * scales[:half].amax(0)
+        fell = trace[half:].amin(0) < 0.999 * trace[:half].amin(0)
+        return grew & ~fell
 
 
 def _rate(trace: Tensor, steps: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def network_equilibria(
         max_steps: evaluations at most.
     """
     require_square(recurrent, "recurrent")
-    method = Picard(damping=damping, tol=tol * inputs.shape[-1] ** 0.5, stop="abs", max_steps=max_steps)
+    method = Picard(damping=damping, tol=tol * inputs.shape[-1] ** 0.5, stop="residual", max_steps=max_steps)
     return solve_quietly(lambda z: phi(z @ recurrent.mT) + inputs, method, torch.zeros_like(inputs))
 
 

@@ -29,6 +29,9 @@ class EquilibriumSolution(Result):
     outcome: Int[Tensor, " *batch"]
     residual: Float[Tensor, " *batch"]
     relative: Float[Tensor, " *batch"]
+    error: Float[Tensor, " *batch"]
+    """Estimated distance |best - z*|: the residual times how far steps move the state per change of residual. Infinite
+    where nothing is known of it; not estimated with ``stop="residual"``."""
     steps: Int[Tensor, " *batch"]
     """Steps (residuals looked at) until this sample was finished."""
     rate: Float[Tensor, " *batch"]

@@ -21,8 +21,9 @@ from .jacobian import JacobianAt, unit
 
 def spectral_radius(
     fixed_point_map: FixedPointMap,
-    z: Float[Tensor, "*batch d"],
+    z: Float[Tensor, "*state"],
     *,
+    batch_dims: int = 1,
     generator: torch.Generator | None = None,
     power: int = 100,
     krylov: int = 40,
@@ -33,8 +34,10 @@ def spectral_radius(
     of dimension ``krylov`` started from there. Exact to rounding when ``krylov`` reaches d.
 
     Args:
-        fixed_point_map: the map; rows must not depend on each other.
-        z: states ``(..., d)``.
+        fixed_point_map: the map; samples must not depend on each other.
+        z: states; the first ``batch_dims`` axes count samples.
+        batch_dims: how many axes are a batch. A layer with attention on (batch, tokens, features) has one; coupling
+            between supposed samples is looked for and named.
         generator: for the random start; a fixed one by default, so that the same call gives the same number.
         power: Jacobian-vector products for the growth rate.
         krylov: dimension of the Krylov space; memory grows as (batch, krylov, d).
@@ -49,7 +52,7 @@ def spectral_radius(
     """
     require_integer(power, "power", at_least=2)
     require_integer(krylov, "krylov", at_least=1)
-    jacobian = JacobianAt(fixed_point_map, z)
+    jacobian = JacobianAt(fixed_point_map, z, batch_dims=batch_dims)
     start = jacobian.random_directions(generator)
     with torch.no_grad():
         if krylov >= jacobian.dim:
@@ -61,8 +64,9 @@ def spectral_radius(
 
 def spectral_abscissa(
     fixed_point_map: FixedPointMap,
-    z: Float[Tensor, "*batch d"],
+    z: Float[Tensor, "*state"],
     *,
+    batch_dims: int = 1,
     generator: torch.Generator | None = None,
     krylov: int = 60,
 ) -> Float[Tensor, " *batch"]:
@@ -74,8 +78,10 @@ def spectral_abscissa(
     for a normal Jacobian.
 
     Args:
-        fixed_point_map: the map; rows must not depend on each other.
-        z: states ``(..., d)``.
+        fixed_point_map: the map; samples must not depend on each other.
+        z: states; the first ``batch_dims`` axes count samples.
+        batch_dims: how many axes are a batch. A layer with attention on (batch, tokens, features) has one; coupling
+            between supposed samples is looked for and named.
         generator: for the random start; a fixed one by default.
         krylov: dimension of the Krylov space; memory grows as (batch, krylov, d).
 
@@ -83,7 +89,7 @@ def spectral_abscissa(
         One number per sample; NaN where the Jacobian is not finite.
     """
     require_integer(krylov, "krylov", at_least=1)
-    jacobian = JacobianAt(fixed_point_map, z)
+    jacobian = JacobianAt(fixed_point_map, z, batch_dims=batch_dims)
     n_krylov = min(krylov, jacobian.dim)
     with torch.no_grad():
         values = ritz_values(jacobian, jacobian.random_directions(generator), n_krylov)

@@ -6,32 +6,73 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arrays import require_integer
+from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
+from separatrix.core.transforms import any_true, exposed
 
 from ..solve.maps import CountedMap, FixedPointMap
+
+_COUPLED = 1e3
+"""Product of one row with the rest, in units of rounding, from which on they depend on each other."""
 
 
 @suggest_options
 class JacobianAt:
-    """The Jacobian of a map at a batch of points z (..., d), as products with vectors (samples, d).
+    """The Jacobian of a map at a batch of points, as products with vectors (samples, d).
 
-    The rows of the map must not depend on each other: one product serves the whole batch.
+    Args:
+        fixed_point_map: the map, on states of the shape of z.
+        z: states; the first ``batch_dims`` axes count samples, all others together are one state.
+        batch_dims: how many axes are a batch. Samples must not depend on each other, since one product serves them all;
+            that is looked at.
+
+    Raises:
+        InvalidInput: a sample depends on another one, or no axis is left for the state.
     """
 
-    def __init__(self, fixed_point_map: FixedPointMap, z: Float[Tensor, "*batch d"]) -> None:
-        self._map = CountedMap(fixed_point_map, z.shape)
-        self._point = z.detach().reshape(-1, z.shape[-1])
-        self.batch_shape = z.shape[:-1]
-        self.dim = z.shape[-1]
+    def __init__(self, fixed_point_map: FixedPointMap, z: Float[Tensor, "*state"], *, batch_dims: int = 1) -> None:
+        require_integer(batch_dims, "batch_dims", at_least=0)
+        if z.ndim <= batch_dims:
+            raise InvalidInput(
+                f"z must have an axis beyond the {batch_dims} of the batch; got shape {tuple(z.shape)}. "
+                "batch_dims=0 makes all of z one state."
+            )
+        self._map = CountedMap(fixed_point_map, z.shape, z.dtype)
+        self.batch_shape = z.shape[:batch_dims]
+        self.dim = z.shape[batch_dims:].numel()
+        self._point = z.detach().reshape(self.batch_shape.numel(), self.dim)
+        self._point = self._point.to(torch.promote_types(z.dtype, torch.float32))
+        self._require_separate_rows()
 
     def times(self, direction: Float[Tensor, "samples d"]) -> Float[Tensor, "samples d"]:
-        """J times a vector, by forward differentiation."""
+        """J times a vector, by forward differentiation; by double backward where that is not there."""
         return self._map.derivative(self._point, direction)
 
     def transposed_times(self, vector: Float[Tensor, "samples d"]) -> Float[Tensor, "samples d"]:
         """J^T times a vector, by reverse differentiation."""
-        product: Tensor = torch.func.vjp(self._map, self._point)[1](vector)[0]
-        return product
+        return self._map.transposed_derivative(self._point, vector)
+
+    def _require_separate_rows(self) -> None:
+        """Move every other sample, then the rest, then each half: those that rest must not feel it. Four products."""
+        samples = len(self._point)
+        if samples < 2 or self.dim == 0:
+            return
+        index = torch.arange(samples, device=self._point.device)
+        direction = self.random_directions(None)
+        with torch.no_grad():
+            for moving in (index % 2 == 0, index % 2 == 1, index < samples // 2, index >= samples // 2):
+                image = self.times(torch.where(moving.unsqueeze(1), direction, 0.0))
+                felt = torch.linalg.vector_norm(image, dim=1)
+                limit = _COUPLED * self._map.rounding * felt[moving].nan_to_num().amax()
+                if any_true(~moving & (felt > limit)):
+                    row = int(exposed(felt).where(exposed(~moving), torch.zeros(())).reshape(-1).argmax()) % samples
+                    raise InvalidInput(
+                        f"sample {row} depends on other samples of the batch, so that samples have no Jacobian of "
+                        f"their own. batch_dims={len(self.batch_shape)} axes of the shape {tuple(self._map.shape)} "
+                        "count samples: "
+                        "pass a smaller batch_dims (0 makes all of z one state), or a map that keeps them apart."
+                    )
 
     def random_directions(self, generator: torch.Generator | None) -> Float[Tensor, "samples d"]:
         """A unit vector per sample, from a fixed stream unless a generator is given."""

@@ -15,8 +15,9 @@ from .jacobian import JacobianAt, unit
 
 def spectral_norm(
     fixed_point_map: FixedPointMap,
-    z: Float[Tensor, "*batch d"],
+    z: Float[Tensor, "*state"],
     *,
+    batch_dims: int = 1,
     generator: torch.Generator | None = None,
     power: int = 60,
 ) -> Float[Tensor, " *batch"]:
@@ -25,13 +26,15 @@ def spectral_norm(
     Power iteration with J^T J: ``power`` products with J and as many with J^T; an estimate from below.
 
     Args:
-        fixed_point_map: the map; rows must not depend on each other.
-        z: states ``(..., d)``.
+        fixed_point_map: the map; samples must not depend on each other.
+        z: states; the first ``batch_dims`` axes count samples.
+        batch_dims: how many axes are a batch. A layer with attention on (batch, tokens, features) has one; coupling
+            between supposed samples is looked for and named.
         generator: for the random start; a fixed one by default.
         power: number of iterations.
     """
     require_integer(power, "power", at_least=1)
-    jacobian = JacobianAt(fixed_point_map, z)
+    jacobian = JacobianAt(fixed_point_map, z, batch_dims=batch_dims)
     vector = jacobian.random_directions(generator)
     with torch.no_grad():
         for _ in range(power):
@@ -43,8 +46,9 @@ def spectral_norm(
 
 def non_normality(
     fixed_point_map: FixedPointMap,
-    z: Float[Tensor, "*batch d"],
+    z: Float[Tensor, "*state"],
     *,
+    batch_dims: int = 1,
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, " *batch"]:
     """Spectral norm over spectral radius of the Jacobian at z: one for a normal Jacobian, infinite for a nilpotent one.
@@ -52,5 +56,5 @@ def non_normality(
     Where it is large, perturbations grow before they decay, and residuals may rise for many steps of an iteration that
     converges in the end.
     """
-    norm = spectral_norm(fixed_point_map, z, generator=generator)
-    return norm / spectral_radius(fixed_point_map, z, generator=generator)
+    norm = spectral_norm(fixed_point_map, z, batch_dims=batch_dims, generator=generator)
+    return norm / spectral_radius(fixed_point_map, z, batch_dims=batch_dims, generator=generator)

@@ -16,7 +16,8 @@ from .bounds import (
     bound_spectral_norm as bound_spectral_norm,
 )
 from .cells import DenseLayers as DenseLayers, ResidualCell as ResidualCell, TanhCell as TanhCell
-from .deq import DEQ as DEQ
+from .closures import modules_used as modules_used
+from .deq import DEQ as DEQ, fixed_point_correction as fixed_point_correction
 from .hutchinson import jacobian_penalty as jacobian_penalty
 from .models import EquilibriumClassifier as EquilibriumClassifier, EquilibriumLanguageModel as EquilibriumLanguageModel
 from .monotone import MonotoneDEQ as MonotoneDEQ

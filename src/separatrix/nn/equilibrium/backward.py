@@ -14,19 +14,23 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import Tensor
 
-from separatrix.core.arrays import require_integer
-from separatrix.core.errors import InvalidInput
+from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.errors import InvalidInput, SeparatrixError, ShapeError
 from separatrix.core.kinds import public_kinds
 from separatrix.core.names import resolve, suggest_options
+from separatrix.core.transforms import any_true
 from separatrix.dynamics.solve.anderson import Anderson
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.find import solve_quietly
 from separatrix.dynamics.solve.maps import AffineMap
 from separatrix.dynamics.solve.named import find_solver
+from separatrix.dynamics.solve.picard import Picard
 from separatrix.dynamics.solve.solution import EquilibriumSolution
 
-from .implicit_function import PackedMap, attach_equilibrium
+from .implicit_function import PackedMap, attach_equilibrium, rounding_of
 
+LinearSolver: TypeAlias = Callable[[PackedMap, Tensor], Tensor]
+"""From an operator and a right-hand side to the solution."""
 Report: TypeAlias = Callable[[EquilibriumSolution], None]
 
 
@@ -64,8 +68,15 @@ class AbstractLinearBackward(AbstractBackward):
     For implementers: write ``solve(linear, rhs, report)``, the solution v (batch, d) of v = linear(v) + rhs for every
     row on its own, where ``linear`` multiplies (batch, d) by the Jacobian's transpose and ``rhs`` is the gradient that
     arrived. The same ``solve`` with J in place of J^T gives forward-mode derivatives, and it may run inside
-    ``torch.func.vmap``. Second derivatives are refused for you.
+    ``torch.func.vmap``. Second derivatives are refused for you, unless ``second_order`` is set: then they are right as
+    far as ``solve`` is.
+
+    Args:
+        second_order: keep two evaluations of the map instead of one, so that the gradient can be differentiated once
+            more (``torch.autograd.grad(..., create_graph=True)``).
     """
+
+    second_order: bool = False
 
     @abc.abstractmethod
     def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
@@ -73,7 +84,9 @@ class AbstractLinearBackward(AbstractBackward):
 
     def attach(self, packed_map: PackedMap, z_star: Tensor, z0: Tensor, report: Report) -> Tensor:
         """One evaluation of the map is kept; the linear equation is solved when the gradient arrives."""
-        return attach_equilibrium(packed_map, z_star, lambda linear, rhs: self.solve(linear, rhs, report))
+        return attach_equilibrium(
+            packed_map, z_star, lambda linear, rhs: self.solve(linear, rhs, report), second_order=self.second_order
+        )
 
 
 @final
@@ -83,21 +96,46 @@ class Implicit(AbstractLinearBackward):
     """The implicit function theorem: v = J^T v + g by any fixed-point solver. Exact up to its tolerance.
 
     Args:
-        solver: a solver, or the name of one, which stands for its defaults.
+        solver: a solver, or the name of one, which stands for its defaults. By default Anderson, with the tolerance
+            that the precision of the cell can reach (1e-6 in double, 1.2e-4 in single).
+        linear_solver: instead of ``solver``, any function of an operator and a right-hand side, both on (batch, d),
+            that returns v with operator(v) = rhs: a Krylov method of another library, say. What it returns is checked:
+            a residual above ``check`` times the right-hand side is reported as a failure.
+        check: see there; by default the tolerance of ``solver``.
     """
 
-    solver: AbstractEquilibriumSolver[Any] | str = dataclasses.field(
-        default_factory=lambda: Anderson(tol=1e-6, max_steps=60)
-    )
+    solver: AbstractEquilibriumSolver[Any] | str = dataclasses.field(default_factory=lambda: Anderson(max_steps=60))
+    linear_solver: LinearSolver | None = None
+    check: float | None = None
 
     def __post_init__(self) -> None:
         find_solver(self.solver)  # a wrong name fails here, not in the first backward pass
+        if self.linear_solver is not None and not callable(self.linear_solver):
+            raise InvalidInput(
+                f"linear_solver must be a function of an operator and a right-hand side; got {self.linear_solver!r}."
+            )
+        if self.check is not None:
+            require_positive(self.check, "check")
 
     def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
         """Solve from the right-hand side; a sample that does not converge takes its best iterate."""
-        solution = solve_quietly(AffineMap(linear, rhs), self.solver, rhs)
+        if self.linear_solver is not None:
+            return self._solved_elsewhere(self.linear_solver, linear, rhs, report)
+        solution = solve_quietly(AffineMap(linear, rhs), self.solver, rhs, rounding=rounding_of(linear))
         report(solution)
         return solution.best
+
+    def _solved_elsewhere(self, solver: LinearSolver, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
+        with torch.no_grad():
+            v = solver(lambda vector: vector - linear(vector), rhs)
+        if not isinstance(v, Tensor) or v.shape != rhs.shape:
+            raise ShapeError(f"linear_solver must return a tensor of shape {tuple(rhs.shape)}; it returned {v!r}.")
+        share = self.check if self.check is not None else find_solver(self.solver).tolerance(rounding_of(linear))
+        size = torch.linalg.vector_norm(rhs, dim=-1, keepdim=True)
+        unit = torch.where(size > 0, size, 1.0)  # in units of the right-hand side the check is one number
+        looked_at = AffineMap(lambda vector: linear(vector * unit) / unit, rhs / unit)
+        report(solve_quietly(looked_at, Picard(tol=share, stop="residual", max_steps=1), v.to(rhs.dtype) / unit))
+        return v.to(rhs.dtype)
 
 
 @final
@@ -156,7 +194,11 @@ class Phantom(AbstractBackward):
 @suggest_options
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Unrolled(AbstractBackward):
-    """Backpropagate through ``steps`` Picard steps from the start: memory grows with the steps. For checking."""
+    """Backpropagate through ``steps`` Picard steps from the start: memory grows with the steps. For checking.
+
+    The value is the solver's. Where plain steps lead away from it, their derivative is not its derivative, and the pass
+    raises.
+    """
 
     steps: int = 100
 
@@ -164,11 +206,19 @@ class Unrolled(AbstractBackward):
         require_integer(self.steps, "steps", at_least=1)
 
     def attach(self, packed_map: PackedMap, z_star: Tensor, z0: Tensor, report: Report) -> Tensor:
-        """The iteration itself, with its graph."""
+        """The solver's equilibrium with the graph of the iteration."""
         z = z0
         for _ in range(self.steps):
             z = packed_map(z)
-        return z
+        value = z_star.detach()
+        start, end = (torch.linalg.vector_norm(point.detach() - value, dim=-1) for point in (z0, z))
+        room = 1e-2 * torch.linalg.vector_norm(value, dim=-1)
+        if any_true(torch.isfinite(value).all(-1) & ~(end <= torch.maximum(start, room))):
+            raise SeparatrixError(
+                "backward=Unrolled(): plain steps lead away from the equilibrium that the solver found, so their "
+                "derivative is not its derivative. Use backward=Implicit()."
+            )
+        return value + (z - z.detach())
 
 
 @final

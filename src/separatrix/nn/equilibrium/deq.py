@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from separatrix.core.arrays import require_integer
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
 from separatrix.core.names import choose, suggest_options
 from separatrix.core.transforms import transforms_active
@@ -20,8 +23,13 @@ from separatrix.dynamics.solve.solution import EquilibriumSolution
 
 from ..dropout import renew_masks
 from .backward import AbstractBackward, find_backward
-from .implicit_function import PackedMap
+from .closures import contains, modules_used, under_construction
+from .guards import outside_the_compiler, refused_batch_norm, require_gradients
+from .packed_map import CellMap
 from .state import State, StateLayout
+
+_TOL = 1e-4
+"""Tolerance of a solver given by name."""
 
 
 def zeros_like_input(x: Any) -> Tensor:
@@ -43,19 +51,30 @@ class DEQ(nn.Module):
     the gradient of anything, so watch ``last.n_failed``. Parametrised weights (weight norm, spectral bounds) are
     computed once a call; ``VariationalDropout`` inside the cell draws one mask a call. Works with ``torch.func``:
     ``grad``, ``vjp``, ``jvp``, ``jacrev``, ``jacfwd`` and ``vmap`` around them (gradients per sample, ensembles of
-    parameters); inside them ``last`` is not kept. What is not there raises: second derivatives, and derivatives
-    outside a ``vmap``.
+    parameters); inside them ``last`` is not kept. What is not there raises: second derivatives that were not asked for
+    (``Implicit(second_order=True)``), and derivatives outside a ``vmap``. Under ``torch.compile`` the layer runs as it
+    is, since its loop depends on numbers: compile the cell, ``DEQ(torch.compile(cell))``.
+
+    Modules that a cell closes over (a bound method, a closure, a ``functools.partial``, a global name) are found: their
+    parameters are the layer's, unless the layer is a part of that module itself.
 
     Args:
         cell: a module (or function) f(z, x) that returns a state like z: a tensor (batch, ...), a tuple or a dict
             of such tensors.
         solver: forward method with its tolerances, or its name (``"anderson"``, ``"broyden"``, ...; ``solvers()`` has
-            them all), which stands for ``tol=1e-4, max_steps=50``.
+            them all), which stands for ``max_steps=50`` and ``tol=1e-4``, or more where the precision of the cell
+            cannot reach that (0.1 in bfloat16).
         backward: how gradients are computed: ``Implicit()``, ``OneStep()``, ``Phantom()``, ``Neumann()``, ``Exact()``,
             ``Unrolled()``, or a name (``"implicit"``, ``"one-step"``, ...), which stands for its defaults.
         initial: the start from the input; zeros shaped like the input by default.
         on_fail: what to do when a sample does not converge, forward or backward: ``"return"`` in silence (it is
             flagged in ``last`` and ``last_backward``), ``"warn"``, or ``"raise"``.
+        eval_solver: the solver in evaluation mode, where a larger budget or a tighter tolerance may be wanted.
+        has_aux: the cell returns a pair (state, aux); the layer then returns the equilibrium and the aux of the cell
+            there, at the cost of one more evaluation.
+        indexing: steps of the solver whose states are returned too, or the number of states, spread evenly over
+            ``max_steps``. The layer then returns a tuple of states, the equilibrium last. The earlier ones carry the
+            gradient of one step; see ``fixed_point_correction``.
 
     Example:
         >>> layer = DEQ(lambda z, x: 0.5 * torch.tanh(z) + x)
@@ -77,44 +96,87 @@ class DEQ(nn.Module):
         backward: AbstractBackward | str = "implicit",
         initial: Callable[[Any], State] = zeros_like_input,
         on_fail: Literal["return", "warn", "raise"] = "warn",
+        eval_solver: AbstractEquilibriumSolver[Any] | str | None = None,
+        has_aux: bool = False,
+        indexing: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         choose("on_fail", on_fail, ("return", "warn", "raise"))
         self.cell = cell
-        self.solver = find_solver(solver, tol=1e-4, max_steps=50)
+        self.solver = find_solver(solver, tol=_TOL, max_steps=50)
+        self.eval_solver = None if eval_solver is None else find_solver(eval_solver, tol=_TOL, max_steps=50)
+        self._named = (isinstance(solver, str), isinstance(eval_solver, str))
         self.backward = find_backward(backward)
         self.initial = initial
         self.on_fail = on_fail
+        self.has_aux = has_aux
+        self.indexing = _checked_indexing(indexing)
         self.last = None
         self.last_backward = None
         self._known_deterministic = False
+        outside = [] if isinstance(cell, nn.Module) else modules_used(cell)
+        outside = [module for module in outside if not under_construction(module)]
+        if outside:
+            self.closed_over = nn.ModuleList(outside)
 
-    def forward(self, x: Any, z0: State | None = None) -> State:
+    def forward(self, x: Any, z0: State | None = None) -> Any:
         """The equilibrium for input x, from ``z0`` (a warm start) or from ``initial(x)``."""
+        return outside_the_compiler(self._equilibrium)(x, z0)
+
+    def _equilibrium(self, x: Any, z0: State | None) -> Any:
         start = self.initial(x) if z0 is None else z0
         layout = StateLayout.of(start)
         packed_start = layout.pack(start).detach()
-
-        def packed_map(z: Tensor) -> Tensor:
-            return layout.pack(self.cell(layout.unpack(z), x))
-
-        renew_masks(self)
-        with parametrize.cached():
-            _compute_parametrised(self)
+        modules = self._modules_of_the_cell()
+        packed_map = CellMap(self.cell, x, layout, has_aux=self.has_aux)
+        renew_masks(*modules)
+        with parametrize.cached(), refused_batch_norm(modules):
             self._require_a_map(packed_map, packed_start)
-            solution = self._solve(packed_map, packed_start)
+            solution, earlier = self._solve(packed_map, packed_start)
+            require_gradients(modules)
             z_star = solution.best
             if torch.is_grad_enabled():
+                packed_map.watch()
                 z_star = self.backward.attach(packed_map, z_star, packed_start, self._note_backward)
-        return layout.unpack(z_star)
+                self._look_again(packed_map, solution)
+                earlier = [packed_map(z) for z in earlier]
+            states = tuple(layout.unpack(z) for z in (*earlier, z_star))
+            result = states if self.indexing else states[-1]
+            return (result, packed_map.with_aux(z_star)[1]) if self.has_aux else result
 
-    def _solve(self, packed_map: PackedMap, start: Tensor) -> EquilibriumSolution:
-        solution = solve_quietly(packed_map, self.solver, start)
+    def _modules_of_the_cell(self) -> list[nn.Module]:
+        """What the cell uses; modules that the layer holds must be among it, and must not hold the layer."""
+        used = modules_used(self.cell)
+        held = getattr(self, "closed_over", None)
+        if held is not None:
+            if any(contains(module, self) for module in used):
+                self.closed_over = nn.ModuleList(module for module in held if not contains(module, self))
+            elif any(all(module is not other for other in used) for module in held):
+                raise InvalidInput(
+                    "this layer is a copy, but its cell still uses the modules of the original: a function is not "
+                    "copied. Make the cell a module."
+                )
+        return used
+
+    def _solve(self, packed_map: CellMap, start: Tensor) -> tuple[EquilibriumSolution, list[Tensor]]:
+        solver = self.solver if self.training or self.eval_solver is None else self.eval_solver
+        if self._named[solver is self.eval_solver]:  # its tolerance is ours to choose: what the precision can reach
+            solver = dataclasses.replace(solver, tol=max(_TOL, min(1e3 * packed_map.rounding, 0.1)))
+        wanted = _steps(self.indexing, solver.max_steps)
+        seen: dict[int, Tensor] = {}
+
+        def remember(step: int, z: Tensor) -> None:
+            if step in wanted:
+                seen[step] = z.clone()
+
+        solution = solve_quietly(
+            packed_map, solver, start, rounding=packed_map.rounding, on_step=remember if wanted else None
+        )
         # tensors of a transform do not outlive it
         self.last = None if transforms_active() else solution
         self.last_backward = None
         self._judge(solution, "forward")
-        return solution
+        return solution, [seen.get(step, solution.best) for step in wanted]
 
     def _note_backward(self, solution: EquilibriumSolution) -> None:
         self.last_backward = None if transforms_active() else solution
@@ -128,19 +190,33 @@ class DEQ(nn.Module):
             raise NotConverged(message, solution)
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
-    @torch.no_grad()
-    def _require_a_map(self, packed_map: PackedMap, z: Tensor) -> None:
-        """Refuse, at the first call in training mode, a cell that gives two answers to one question."""
+    def _require_a_map(self, packed_map: CellMap, start: Tensor) -> None:
+        """Refuse, at the first call in training mode, a cell that gives two answers to one question.
+
+        It is asked beside the start: at zero, dropout of the state would not be seen.
+        """
         if self._known_deterministic or not self.training or transforms_active():
             return
-        first, second = packed_map(z), packed_map(z)
+        pattern = torch.cos(1.0 + 12.9898 * torch.arange(start.shape[-1], dtype=start.dtype, device=start.device))
+        with torch.set_grad_enabled(torch.is_grad_enabled()):  # the first evaluation computes the weights
+            first, second = (packed_map(start + pattern).detach() for _ in range(2))
         scale = float(first.abs().nan_to_num().mean()) if first.numel() else 0.0
         if not torch.allclose(first, second, rtol=1e-2, atol=1e-2 * scale, equal_nan=True):
-            raise InvalidInput(
-                "the cell gave two different results for the same state and input, so it has no equilibrium; it "
-                "probably contains nn.Dropout. Use separatrix.nn.VariationalDropout, which keeps one mask per solve."
-            )
+            raise InvalidInput(_TWO_ANSWERS)
         self._known_deterministic = True
+
+    def _look_again(self, packed_map: CellMap, solution: EquilibriumSolution) -> None:
+        """In training, whether the cell still answers at the equilibrium as it did to the solver: at no cost."""
+        if not self.training or transforms_active() or packed_map.watched is None:
+            return
+        z, image = packed_map.watched
+        if not torch.equal(z, solution.best):
+            return
+        residual = torch.linalg.vector_norm(image - z, dim=-1)
+        scale = torch.linalg.vector_norm(image, dim=-1)
+        differs = (residual - solution.residual).abs() > 0.5 * solution.residual + 10 * packed_map.rounding * scale
+        if bool((differs & torch.isfinite(residual)).any()):
+            raise InvalidInput(_TWO_ANSWERS)
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles hold: everything but the last solutions."""
@@ -151,8 +227,46 @@ class DEQ(nn.Module):
         return f"solver={self.solver}, backward={self.backward}"
 
 
-def _compute_parametrised(module: nn.Module) -> None:
-    """Fill the cache of parametrised weights now, with gradients: the first use would be inside the solver, without."""
-    for part in module.modules():
-        for name in getattr(part, "parametrizations", {}):
-            getattr(part, name)
+_TWO_ANSWERS = (
+    "the cell gave two different results for the same state and input, so it has no equilibrium; it "
+    "probably contains nn.Dropout. Use separatrix.nn.VariationalDropout, which keeps one mask per solve."
+)
+
+
+def _checked_indexing(indexing: int | Sequence[int] | None) -> int | tuple[int, ...] | None:
+    if indexing is None or isinstance(indexing, int):
+        return indexing if indexing is None else require_integer(indexing, "indexing", at_least=1)
+    return tuple(sorted({require_integer(step, "indexing", at_least=1) for step in indexing}))
+
+
+def _steps(indexing: int | tuple[int, ...] | None, max_steps: int) -> tuple[int, ...]:
+    """The steps before the last state that are wanted."""
+    if isinstance(indexing, int):
+        return tuple(max(1, round(max_steps * k / indexing)) for k in range(1, indexing))
+    return indexing or ()
+
+
+def fixed_point_correction(
+    loss: Callable[[State], Tensor], states: Sequence[State], *, decay: float = 0.8
+) -> Float[Tensor, ""]:
+    """The loss of the equilibrium plus that of earlier states of the solve, which weigh less the earlier they are.
+
+    Trains the solve to pass near good states before its end (Bai, Koltun and Kolter, Neural Deep Equilibrium Solvers
+    and Deep Equilibrium Optical Flow Estimation, 2022). ``states`` is what a layer with ``indexing`` returns.
+
+    Args:
+        loss: of one state.
+        states: in the order of the steps, the equilibrium last.
+        decay: weight of a state relative to the next one.
+
+    Example:
+        >>> layer = DEQ(lambda z, x: 0.5 * z + x, indexing=3)
+        >>> float(fixed_point_correction(lambda z: z.square().mean(), layer(torch.ones(2, 3)))) > 4
+        True
+    """
+    if not states:
+        raise InvalidInput("states must hold at least one state, as a layer with indexing returns them.")
+    if not 0 <= decay <= 1:
+        raise InvalidInput(f"decay must lie in [0, 1]; got {decay}.")
+    weights = [decay ** (len(states) - 1 - k) for k in range(len(states))]
+    return torch.stack([weight * loss(state) for weight, state in zip(weights, states, strict=True)]).sum()

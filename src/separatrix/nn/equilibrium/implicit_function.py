@@ -17,33 +17,69 @@ from torch import Tensor
 
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.transforms import transforms_active
+from separatrix.dynamics.solve.products import jacobian_product
+
+from .packed_map import CellMap
 
 PackedMap: TypeAlias = Callable[[Tensor], Tensor]
 LinearSolve: TypeAlias = Callable[[PackedMap, Tensor], Tensor]
 """Solves v = A v + b from products with A and the vector b."""
 
 
-def attach_equilibrium(packed_map: PackedMap, z_star: Tensor, solve: LinearSolve) -> Tensor:
+def attach_equilibrium(
+    packed_map: PackedMap, z_star: Tensor, solve: LinearSolve, *, second_order: bool = False
+) -> Tensor:
     """The equilibrium ``z_star`` with derivatives with respect to all that the map closes over.
 
-    One evaluation of the map is kept for the backward pass. Second derivatives raise.
+    One evaluation of the map is kept for the backward pass. If nothing that the map closes over has a gradient, the
+    equilibrium has none either. With ``second_order`` two evaluations are kept, and second derivatives exist for
+    ``torch.autograd``; without it, and inside ``torch.func``, they raise.
     """
     z_star = z_star.detach()
+    coarse = rounding_of(packed_map)
     if transforms_active():
         image, products = torch.func.vjp(packed_map, z_star)[:2]
-        return _carried(image, z_star, _Rule(lambda v: products(v)[0], packed_map, solve, transformed=True))
+        rule = _Rule(Product(lambda v: products(v)[0], coarse), packed_map, solve, transformed=True)
+        return _carried(image, z_star, rule)
     with torch.enable_grad():
         z_in = z_star.requires_grad_()
         image = packed_map(z_in)
+
+    if not _has_other_leaves(image, z_in):
+        return z_star.detach()
 
     def pull_back(vector: Tensor) -> Tensor:
         (product,) = torch.autograd.grad(image, z_in, vector, retain_graph=True, allow_unused=True)
         return torch.zeros_like(z_in) if product is None else product
 
-    return _carried(image, z_star.detach(), _Rule(pull_back, packed_map, solve, transformed=False))
+    product = Product(pull_back, coarse)
+    if not second_order:
+        return _carried(image, z_star.detach(), _Rule(product, packed_map, solve, transformed=False))
+    taken_away = [0.0]
+    with torch.enable_grad():
+        z = _carried(image, z_star.detach(), _InnerRule(product, packed_map, solve, False, taken_away))
+        image_of_z = packed_map(z)
+    return _carried_twice(image_of_z, z, lambda linear, rhs: solve(Product(linear, coarse), rhs), taken_away)
 
 
 @final
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """A linear map with the relative rounding error of the arithmetic behind it."""
+
+    linear: PackedMap
+    rounding: float
+
+    def __call__(self, vector: Tensor) -> Tensor:
+        """The image of a vector."""
+        return self.linear(vector)
+
+
+def rounding_of(packed_map: PackedMap) -> float:
+    """The relative rounding error that a map declares; zero where it declares none."""
+    return packed_map.rounding if isinstance(packed_map, (Product, CellMap)) else 0.0
+
+
 @dataclasses.dataclass(frozen=True)
 class _Rule:
     """What the node needs to know: products with J^T, the map (for products with J) and how to solve."""
@@ -61,18 +97,57 @@ class _Rule:
         return self.solve(self.pull_back, gradient)
 
     def tangent(self, z_star: Tensor, tangent: Tensor) -> Tensor:
-        def push_forward(direction: Tensor) -> Tensor:
-            image: Tensor = torch.func.jvp(self.packed_map, (z_star,), (direction,))[1]
-            return image
+        coarse = rounding_of(self.packed_map)
+        return self.solve(
+            Product(lambda direction: jacobian_product(self.packed_map, z_star, direction), coarse), tangent
+        )
 
-        return self.solve(push_forward, tangent)
+
+@final
+@dataclasses.dataclass(frozen=True)
+class _InnerRule(_Rule):
+    """For the equilibrium below one with second derivatives: what arrives in a first backward pass is nothing.
+
+    ``taken_away`` is the size of the two terms whose difference arrives.
+    """
+
+    taken_away: list[float] = dataclasses.field(default_factory=list)
+
+    def adjoint(self, gradient: Tensor) -> Tensor:
+        if float(torch.linalg.vector_norm(gradient.detach())) <= 1e-5 * self.taken_away[0]:
+            return torch.zeros_like(gradient)
+        if torch.is_grad_enabled():
+            raise SeparatrixError(_NO_THIRD)
+        self.taken_away[0] = 0.0
+        return self.solve(self.pull_back, gradient)
+
+
+def _has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
+    """Whether a gradient of the image would arrive anywhere but at this leaf."""
+    stack: list[Any] = [image.grad_fn]
+    seen: set[Any] = {None}
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        variable = getattr(node, "variable", None)
+        if variable is not None and variable is not leaf:
+            return True
+        if node is not None:
+            stack.extend(part for part, _ in node.next_functions)
+    return False
 
 
 _NO_OUTER = (
     "an equilibrium layer inside torch.func.vmap has no derivative outside of it; take the derivative inside vmap, or "
     "put the mapped axis into the batch."
 )
-_NO_SECOND = "an equilibrium layer has no second derivative; use backward=Unrolled() for that."
+_NO_THIRD = "an equilibrium layer has first and second derivatives only; use backward=Unrolled() for higher ones."
+_NO_SECOND = (
+    "an equilibrium layer has no second derivative unless asked for: use backward=Implicit(second_order=True) with "
+    "torch.autograd, or backward=Unrolled() inside torch.func."
+)
 
 
 class _Equilibrium(torch.autograd.Function):
@@ -100,6 +175,45 @@ class _Equilibrium(torch.autograd.Function):
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
         tangent: Tensor = ctx.rule.tangent(ctx.z_star, tangents[0])
         return tangent
+
+
+class _TwiceDifferentiable(torch.autograd.Function):
+    """Hands on z, itself an equilibrium with first derivatives, from which ``image`` was computed.
+
+    The gradient v^T df/dtheta is taken at z, not at a constant, so that it can be differentiated further. What flows
+    back from the image to z, J^T v, is taken away again: it is part of v already. v solves v = J^T v + g, a linear map
+    that depends on z, on theta and on g, and is attached as an equilibrium in its turn.
+    """
+
+    @staticmethod
+    def forward(image: Tensor, z: Tensor, solve: LinearSolve, taken_away: list[float]) -> Tensor:
+        return z.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, LinearSolve, list[float]], output: Tensor) -> None:
+        ctx.solve, ctx.taken_away = inputs[2:]
+        ctx.save_for_backward(inputs[0], inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        image, z = ctx.saved_tensors
+        further = torch.is_grad_enabled()
+
+        def pull_back(vector: Tensor, keep: bool = False) -> Tensor:
+            (product,) = torch.autograd.grad(image, z, vector, retain_graph=True, create_graph=keep, allow_unused=True)
+            return torch.zeros_like(z) if product is None else product
+
+        v = ctx.solve(pull_back, gradients[0].detach())
+        if further:
+            v = attach_equilibrium(lambda v: pull_back(v, keep=True) + gradients[0], v, ctx.solve)
+        back = pull_back(v, keep=further)
+        ctx.taken_away[0] = float(torch.linalg.vector_norm(back.detach()))
+        return v, -back, None, None
+
+
+def _carried_twice(image: Tensor, z: Tensor, solve: LinearSolve, taken_away: list[float]) -> Tensor:
+    out: Tensor = _TwiceDifferentiable.apply(image, z, solve, taken_away)
+    return out
 
 
 class _Refusing(torch.autograd.Function):

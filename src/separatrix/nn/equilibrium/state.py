@@ -39,21 +39,30 @@ class StateLayout:
         if len({leaf.shape[0] for leaf in leaves}) != 1:
             shapes = [tuple(leaf.shape) for leaf in leaves]
             raise InvalidInput(f"the tensors of a state must share their first axis, the batch; got shapes {shapes}.")
+        if any(leaf.shape[1:].numel() == 0 for leaf in leaves):
+            shapes = [tuple(leaf.shape) for leaf in leaves]
+            raise InvalidInput(f"the tensors of a state must have at least one feature; got shapes {shapes}.")
         dtypes = tuple(leaf.dtype for leaf in leaves)
         # solvers need single precision at least: least squares in half precision would not converge
         dtype = functools.reduce(torch.promote_types, dtypes, torch.float32)
         return cls(structure, tuple(leaf.shape for leaf in leaves), dtypes, dtype, isinstance(state, Tensor))
 
+    @property
+    def rounding(self) -> float:
+        """The relative rounding error of its coarsest tensor."""
+        return max(float(torch.finfo(dtype).eps) for dtype in self.dtypes)
+
     def pack(self, state: State) -> Tensor:
         """The state as (batch, d)."""
         if isinstance(state, Tensor) and self.bare and state.shape == self.shapes[0]:
             return _flat(state, self.dtype)
+        state = _in_the_order_of(pytree.tree_unflatten(list(self.shapes), self.structure), state)
         leaves, structure = pytree.tree_flatten(state)
-        shapes = tuple(leaf.shape for leaf in leaves)
+        shapes = tuple(leaf.shape if isinstance(leaf, Tensor) else torch.Size() for leaf in leaves)
         if structure != self.structure or shapes != self.shapes:
             raise InvalidInput(
-                f"the cell must return a state like the one it gets: shapes {[tuple(s) for s in self.shapes]}; "
-                f"it returned {[tuple(s) for s in shapes]}."
+                f"the cell must return a state like the one it gets: {_described(self.structure, self.shapes)}; "
+                f"it returned {_described(structure, shapes)}."
             )
         return torch.cat([_flat(leaf, self.dtype) for leaf in leaves], dim=1)
 
@@ -65,6 +74,21 @@ class StateLayout:
         parts = zip(packed.split(sizes, dim=1), self.shapes, self.dtypes, strict=True)
         leaves = [part.reshape(shape).to(dtype) for part, shape, dtype in parts]
         return pytree.tree_unflatten(leaves, self.structure)
+
+
+def _in_the_order_of(model: Any, state: Any) -> Any:
+    """The same state with its dictionaries in the order of the model's: a dictionary is known by its keys."""
+    if isinstance(model, dict) and isinstance(state, dict) and model.keys() == state.keys():
+        return {key: _in_the_order_of(model[key], state[key]) for key in model}
+    if type(model) in (list, tuple) and type(state) is type(model) and len(model) == len(state):
+        return type(model)(_in_the_order_of(a, b) for a, b in zip(model, state, strict=True))
+    return state
+
+
+def _described(structure: Any, shapes: tuple[torch.Size, ...]) -> str:
+    """Shapes in their structure, with the names of a dictionary."""
+    nested = pytree.tree_unflatten([tuple(shape) for shape in shapes], structure)
+    return f"shapes {nested if isinstance(nested, dict) else [tuple(shape) for shape in shapes]}"
 
 
 def _flat(leaf: Tensor, dtype: torch.dtype) -> Tensor:

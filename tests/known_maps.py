@@ -1,0 +1,465 @@
+"""Maps whose equilibria are known, and the judge of what a solver says about them.
+
+The rules were written down before any solver was run on these maps.
+
+*Truth.* The equilibria of a map are those of its formula in exact arithmetic, with parameters that the dtype can hold;
+they come from Newton's method with dense Jacobians in double precision (residual below 1e-11 of the state), or do not
+exist, by construction. The solver sees the formula in the arithmetic of the dtype.
+
+*Wrong.* ``converged`` is wrong if there is no equilibrium, or if the nearest one is farther from the answer than ten
+times what the solver claims, tol |z*| + atol with the default tolerances. The factor ten is what an estimate of an
+error may be off by: without an estimate, with the residual alone, it would be off by |(I - J)^-1|, up to 1e5 here.
+Rounding is no excuse: where it spoils the answer the solver has to say that it stalled.
+
+*Missed.* A solve that is due to converge and did not say so. It is due if
+
+- there is an equilibrium z*, and the precision allows the claim: 3 eps |(I - J(z*))^-1| <= tol;
+- the budget suffices: the iterates of this very method, followed to the end of the budget and never stopped, lie
+  within a third of tol |z*| + atol of z* for five steps in a row.
+
+Nothing else excuses a solve.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from separatrix.core import Outcome
+from separatrix.dynamics import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.find import solve_quietly
+from separatrix.dynamics.solve.maps import CountedMap
+
+BUDGET = 200
+OFF_BY = 10.0
+WITHIN, IN_A_ROW = 1 / 3, 5
+ROUNDING_MARGIN = 3.0
+DTYPES = (torch.float64, torch.float32, torch.bfloat16)
+Formula = Callable[..., Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Draw:
+    """Random numbers for a batch of maps: every row has its own."""
+
+    stream: torch.Generator
+    dim: int
+    rows: int
+    dtype: torch.dtype
+
+    def normal(self, *shape: int) -> Tensor:
+        return torch.randn(self.rows, *shape, generator=self.stream, dtype=torch.float64)
+
+    def between(self, low: float, high: float) -> Tensor:
+        return low + (high - low) * torch.rand(self.rows, 1, generator=self.stream, dtype=torch.float64)
+
+    def power(self, low: float, high: float) -> Tensor:
+        return torch.as_tensor(10 ** self.between(low, high))
+
+    def matrix(self, norm: Tensor | float) -> Tensor:
+        entries = self.normal(self.dim, self.dim)
+        scale = torch.as_tensor(norm, dtype=torch.float64).expand(self.rows, 1) / torch.linalg.matrix_norm(
+            entries, ord=2
+        ).unsqueeze(-1)
+        return entries * scale.unsqueeze(-1)
+
+    def rotation(self) -> Tensor:
+        return torch.linalg.qr(self.normal(self.dim, self.dim))[0]
+
+    def symmetric(self, eigenvalues: Tensor) -> Tensor:
+        basis = self.rotation()
+        return basis @ torch.diag_embed(eigenvalues) @ basis.mT
+
+    def inputs(self) -> Tensor:
+        return self.normal(self.dim) * self.power(-2, 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownMap:
+    """A formula f(z, *parameters), where to start, and starts from which Newton finds the equilibria (or None)."""
+
+    kind: str
+    formula: Formula
+    parameters: tuple[Tensor, ...]
+    start: Tensor
+    hints: tuple[Tensor, ...] | None
+
+    def __call__(self, z: Tensor) -> Tensor:
+        return self.formula(z, *(value.to(z.dtype) for value in self.parameters))
+
+    def exact(self, z: Tensor) -> Tensor:
+        """The formula in double precision, with the parameters that the dtype holds."""
+        return self.formula(z, *(value.to(self.start.dtype).double() for value in self.parameters))
+
+    def equilibria(self) -> list[Tensor]:
+        """All known equilibria, each (rows, d)."""
+        return [] if self.hints is None else [self._polished(hint.double()) for hint in self.hints]
+
+    def jacobian(self, z: Tensor) -> Tensor:
+        """(rows, d, d) at z, in double precision; rows do not depend on each other."""
+        point = z.detach().requires_grad_()
+        image = self.exact(point)
+        rows = []
+        for k in range(z.shape[1]):
+            (row,) = torch.autograd.grad(image[:, k].sum(), point, retain_graph=True, allow_unused=True)
+            rows.append(torch.zeros_like(z) if row is None else row)
+        return torch.stack(rows, dim=1)
+
+    def gain(self, z: Tensor) -> Tensor:
+        """|(I - J)^-1| at z, per row."""
+        identity = torch.eye(z.shape[1], dtype=torch.float64)
+        smallest = torch.linalg.svdvals(identity - self.jacobian(z))[:, -1]
+        return 1 / smallest.clamp_min(1e-300)
+
+    def _polished(self, z: Tensor) -> Tensor:
+        identity = torch.eye(z.shape[1], dtype=torch.float64)
+        for _ in range(60):
+            step = torch.linalg.solve(identity - self.jacobian(z), self.exact(z) - z)
+            z = (z + step).detach()
+            if bool((step.norm(dim=1) <= 1e-15 * z.norm(dim=1)).all()):
+                break
+        residual = (self.exact(z) - z).norm(dim=1)
+        size = torch.maximum(z.norm(dim=1), self.exact(torch.zeros_like(z)).norm(dim=1))
+        assert bool((residual <= 1e-11 * size + 1e-300).all()), (self.kind, residual, size)
+        return z
+
+
+# ---- kinds used in development
+
+
+def contraction(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return _affine, (draw.matrix(draw.between(0.05, 0.9)), draw.inputs()), "zero"
+
+
+def slow(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    radius = 1 - draw.power(-4.5, -1.5)
+    eigenvalues = radius * torch.rand(draw.rows, draw.dim, generator=draw.stream, dtype=torch.float64)
+    eigenvalues[:, :1] = radius
+    return _affine, (draw.symmetric(eigenvalues), draw.inputs()), "zero"
+
+
+def stretched(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    eigenvalues = torch.linspace(-0.98, 0.98, draw.dim, dtype=torch.float64).expand(draw.rows, -1)
+    return _affine, (draw.symmetric(eigenvalues), draw.inputs()), "zero"
+
+
+def huge(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return _affine, (draw.matrix(draw.between(0.05, 0.9)), draw.power(4, 12) * draw.inputs()), "zero"
+
+
+def repelling(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    eye = torch.eye(draw.dim, dtype=torch.float64)
+    return _affine, (-draw.between(1.1, 3).unsqueeze(-1) * eye, draw.inputs()), "zero"
+
+
+def at_zero(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return _affine, (draw.matrix(draw.between(0.1, 0.95)), torch.zeros(draw.rows, draw.dim)), "zero"
+
+
+def tanh_at_zero(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return _tanh, (draw.matrix(draw.between(0.1, 0.95)), torch.zeros(draw.rows, draw.dim)), "zero"
+
+
+def tanh(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return _tanh, (draw.matrix(draw.between(0.1, 0.95)), draw.inputs()), "picard"
+
+
+def period_two(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return lambda z, slope: -slope * torch.tanh(z), (draw.between(1.2, 3),), "zero"
+
+
+def no_softplus(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return lambda z, x: functional.softplus(z) + x, (draw.inputs().abs() + 1e-3,), None
+
+
+def no_shift(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return lambda z, x: z + x, (draw.inputs().abs() + 0.1,), None
+
+
+def no_residual(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    parameters = (draw.matrix(1.0), draw.inputs().abs() + 0.1)
+    return lambda z, weight, x: z + (1.5 + torch.tanh(_times(weight, z))) * x, parameters, None
+
+
+def no_root(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    return lambda z, x: torch.sqrt(z.square() + x.square() + 1e-2), (draw.inputs(),), None
+
+
+DEVELOPMENT: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = {
+    kind.__name__: kind
+    for kind in (
+        contraction, slow, stretched, huge, repelling, at_zero, tanh_at_zero, tanh, period_two,
+        no_softplus, no_shift, no_residual, no_root,
+    )
+}  # fmt: skip
+
+
+# ---- kinds on which nothing was chosen
+
+
+def residual_mlp(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """z + h (W2 tanh(W1 z + b) + x - z): a residual cell with a small step, contracting by 1 - h (1 - |W2||W1|)."""
+    product = draw.between(0.1, 0.9)
+    parameters = (draw.matrix(1.0), draw.matrix(product), draw.normal(draw.dim), draw.inputs(), draw.between(0.05, 1))
+    return _residual_mlp, parameters, "picard"
+
+
+def softplus_net(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """W softplus(V z + b) + x with |W||V| below one, so that there is one equilibrium."""
+    parameters = (draw.matrix(1.0), draw.matrix(draw.between(0.1, 0.97)), draw.normal(draw.dim), draw.inputs())
+    return _softplus_net, parameters, "picard"
+
+
+def rational(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """M (z / (1 + z^2)) + x, whose slope is at most |M| < 1."""
+    parameters = (draw.matrix(draw.between(0.1, 0.97)), draw.inputs())
+    return lambda z, weight, x: _times(weight, z / (1 + z.square())) + x, parameters, "picard"
+
+
+def newton_root(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """(|z| + x / |z|) / 2 with x > 0, whose only equilibrium is the positive root of x."""
+    x = draw.inputs().abs() + 0.1
+    return lambda z, x: (z.abs() + x / z.abs()) / 2, (x,), ("given", [x.to(draw.dtype).double().sqrt()], None)
+
+
+def non_normal(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A rotation of modulus below one plus a strong feedforward part, in a rotated basis."""
+    radius = 1 - draw.power(-2.5, -0.3)
+    triangle = torch.triu(draw.normal(draw.dim, draw.dim), 1) * draw.between(0.5, 3).unsqueeze(-1) / draw.dim**0.5
+    blocks = _rotations(draw, radius)
+    basis = draw.rotation()
+    return _affine, (basis @ (blocks + triangle) @ basis.mT, draw.inputs()), "zero"
+
+
+def layer_norm(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """M (h - mean h) / sqrt(var h + 1) + x for h = z: normalisation with |M| below one half, so it contracts."""
+    parameters = (draw.matrix(draw.between(0.05, 0.5)), draw.inputs())
+    return _layer_norm, parameters, "picard"
+
+
+def saddle_node(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A pair of equilibria beside a fold, one attracting: gap + (u - c)^2 with a negative gap drives one unit u."""
+    gap, c = -_gap(draw), draw.between(1, 5)
+    held_gap, held_c = (value.to(draw.dtype).double() for value in (gap, c))
+    hints = [_beside_the_fold(draw, held_c, sign * (-held_gap).sqrt()) for sign in (-1, 1)]
+    return _fold, (c, gap, draw.between(0.05, 0.3)), ("given", hints, c)
+
+
+def ghost(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """The same with a positive gap, at least 30 times the rounding of the state: nothing is there, but it is slow."""
+    gap, c = _gap(draw), draw.between(1, 5)
+    return _fold, (c, gap, draw.between(0.05, 0.3)), ("none", [], c)
+
+
+def no_mlp(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """z + s softplus(W2 tanh(W1 z + b)): a residual network that pushes every unit upwards, for ever."""
+    parameters = (draw.matrix(2.0), draw.matrix(2.0), draw.normal(draw.dim), draw.between(0.01, 2))
+    return _pushing_mlp, parameters, None
+
+
+def no_swish(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """z sigmoid(z) + x with x beyond 0.3: silu(z) - z is at least -0.2785 for positive z and positive for negative."""
+    return lambda z, x: functional.silu(z) + x, (draw.inputs().abs() + 0.3,), None
+
+
+FRESH: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = {
+    kind.__name__: kind
+    for kind in (
+        residual_mlp, softplus_net, rational, newton_root, non_normal, layer_norm, saddle_node, ghost, no_mlp, no_swish,
+    )
+}  # fmt: skip
+
+
+def known_maps(kind: str, dtype: torch.dtype, dim: int, rows: int, seed: int) -> KnownMap:
+    """So many maps of one kind, one in each row of a batch; half of the starts are zero."""
+    draw = Draw(torch.Generator().manual_seed(seed), dim, rows, dtype)
+    formula, parameters, hint = {**DEVELOPMENT, **FRESH}[kind](draw)
+    start = _start(draw, kind, hint)
+    known = KnownMap(kind, formula, tuple(value.double() for value in parameters), start, None)
+    return dataclasses.replace(known, hints=_hints(known, hint))
+
+
+def batches(kinds: Iterable[str], dims: Iterable[int], rows: int, seed: int) -> Iterator[KnownMap]:
+    """Every kind in every precision and dimension."""
+    for number, (kind, dtype, dim) in enumerate(itertools.product(kinds, DTYPES, dims)):
+        yield known_maps(kind, dtype, dim, rows, seed + number)
+
+
+def _start(draw: Draw, kind: str, hint: Any) -> Tensor:
+    zero = (torch.arange(draw.rows) % 2 == 0).unsqueeze(1)
+    start = torch.where(zero, 0.0, draw.normal(draw.dim))
+    if kind == "newton_root":
+        start = start.abs() + 0.5  # it is not defined at zero
+    if isinstance(hint, tuple) and hint[-1] is not None:  # folds: start below, from where the motion leads to them
+        start = hint[-1] - start.abs() - 0.5
+    return start.to(draw.dtype)
+
+
+def _hints(known: KnownMap, hint: Any) -> tuple[Tensor, ...] | None:
+    zero = torch.zeros(known.start.shape, dtype=torch.float64)
+    if hint is None or (isinstance(hint, tuple) and hint[0] == "none"):
+        return None
+    if hint == "zero":
+        return (zero,)
+    if hint == "picard":
+        z = zero
+        for _ in range(600):
+            z = known.exact(z)
+        return (z,)
+    return tuple(hint[1])
+
+
+def _affine(z: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+    return _times(weight, z) + x
+
+
+def _times(weight: Tensor, z: Tensor) -> Tensor:
+    """Every row's matrix times its state."""
+    return torch.bmm(weight, z.unsqueeze(-1)).squeeze(-1)
+
+
+def _tanh(z: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+    return torch.tanh(_times(weight, z)) + x
+
+
+def _residual_mlp(z: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, x: Tensor, step: Tensor) -> Tensor:
+    return z + step * (_times(outer, torch.tanh(_times(inner, z) + bias)) + x - z)
+
+
+def _softplus_net(z: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    return _times(outer, functional.softplus(_times(inner, z) + bias)) + x
+
+
+def _pushing_mlp(z: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, step: Tensor) -> Tensor:
+    return z + step * functional.softplus(_times(outer, torch.tanh(_times(inner, z) + bias)))
+
+
+def _layer_norm(z: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+    centred = z - z.mean(-1, keepdim=True)
+    return _times(weight, centred / torch.sqrt(centred.square().mean(-1, keepdim=True) + 1)) + x
+
+
+def _fold(z: Tensor, c: Tensor, gap: Tensor, step: Tensor) -> Tensor:
+    """The first unit moves through the fold; the others follow it."""
+    first, others = z[..., :1], z[..., 1:]
+    return torch.cat([first + step * (gap + (first - c).square()), c + 0.5 * (others - c) + 0.25 * (first - c)], dim=-1)
+
+
+def _beside_the_fold(draw: Draw, c: Tensor, offset: Tensor) -> Tensor:
+    point = (c + 0.5 * offset).expand(draw.rows, draw.dim).clone()
+    point[:, :1] = c + offset
+    return point
+
+
+def _gap(draw: Draw) -> Tensor:
+    """Between 30 times the rounding of a state of size ten and one."""
+    return draw.power(math.log10(300 * torch.finfo(draw.dtype).eps), 0)
+
+
+def _rotations(draw: Draw, radius: Tensor) -> Tensor:
+    blocks = torch.zeros(draw.rows, draw.dim, draw.dim, dtype=torch.float64)
+    for k in range(0, draw.dim - 1, 2):
+        angle = draw.between(0, math.pi)
+        cosine, sine = (radius * angle.cos()).squeeze(1), (radius * angle.sin()).squeeze(1)
+        blocks[:, k, k], blocks[:, k, k + 1] = cosine, -sine
+        blocks[:, k + 1, k], blocks[:, k + 1, k + 1] = sine, cosine
+    if draw.dim % 2:
+        blocks[:, -1, -1] = (radius * draw.between(-1, 1)).squeeze(1)
+    return blocks
+
+
+# ---- the judge
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What a solver said about one row, and whether it may."""
+
+    kind: str
+    solver: str
+    dtype: torch.dtype
+    outcome: Outcome
+    exists: bool
+    wrong: bool
+    due: bool
+    distance: float
+    """To the nearest equilibrium, over what was claimed."""
+    evaluations: int
+
+    @property
+    def missed(self) -> bool:
+        return self.due and self.outcome != Outcome.CONVERGED
+
+
+def judged(known: KnownMap, method: AbstractEquilibriumSolver[Any]) -> list[Verdict]:
+    """One verdict per row; the method must have its default tolerances."""
+    solution = solve_quietly(known, method, known.start)
+    eps = torch.finfo(known.start.dtype).eps
+    tol = min(max(1e-6, 1e3 * eps), 0.1)
+    first = (known.exact(known.start.double()) - known.start.double()).norm(dim=1)
+    points = known.equilibria()
+    claims = [tol * point.norm(dim=1) + 1e-2 * tol * first.clamp_max(1.0) for point in points]
+    distances = _distances(solution.best.double(), points, claims)
+    converged = solution.outcome == Outcome.CONVERGED
+    due = torch.zeros_like(converged) if bool(converged.all()) else _due(known, method, points, claims, eps, tol)
+    return [
+        Verdict(
+            known.kind,
+            type(method).__name__,
+            known.start.dtype,
+            Outcome(int(solution.outcome[row])),
+            bool(points),
+            bool(converged[row]) and not float(distances[row]) <= OFF_BY,
+            bool(due[row]) or (bool(converged[row]) and bool(points)),
+            float(distances[row]),
+            int(solution.evaluations[row]),
+        )
+        for row in range(len(converged))
+    ]
+
+
+def _distances(z: Tensor, points: list[Tensor], claims: list[Tensor]) -> Tensor:
+    if not points:
+        return torch.full(z.shape[:1], torch.inf, dtype=torch.float64)
+    away = [(z - point).norm(dim=1) for point in points]
+    far = [
+        torch.where(gap == 0, 0.0, gap / claim) for gap, claim in zip(away, claims, strict=True)
+    ]  # claim may be zero
+    return torch.stack(far).nan_to_num(nan=torch.inf).amin(0)
+
+
+@torch.no_grad()
+def _due(
+    known: KnownMap,
+    method: AbstractEquilibriumSolver[Any],
+    points: list[Tensor],
+    claims: list[Tensor],
+    eps: float,
+    tol: float,
+) -> Tensor:
+    """Whether the iterates of the method, never stopped, come and stay near an equilibrium that can be claimed."""
+    due = torch.zeros(len(known.start), dtype=torch.bool)
+    if not points:
+        return due
+    with torch.enable_grad():
+        claimable = [ROUNDING_MARGIN * eps * known.gain(point) <= tol for point in points]
+    counted = CountedMap(known, known.start.shape, known.start.dtype)
+    z = known.start.to(torch.promote_types(known.start.dtype, torch.float32))
+    history = method.begin(counted, z)
+    in_a_row = [torch.zeros(len(z), dtype=torch.int64) for _ in points]
+    for _ in range(method.max_steps):
+        for k, (point, claim) in enumerate(zip(points, claims, strict=True)):
+            near = (z.double() - point).norm(dim=1) <= WITHIN * claim
+            in_a_row[k] = torch.where(near, in_a_row[k] + 1, 0)
+            due |= claimable[k] & (in_a_row[k] >= IN_A_ROW)
+        f = counted(z)
+        residual = torch.sub(f, z, out=method.residual_buffer(history))
+        z = method.propose(history, z, f, residual)
+    return due
