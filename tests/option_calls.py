@@ -185,6 +185,10 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("random_balance", "scheme"): lambda bad: theory.random_balance(bad, 2, 2, 2),
     ("wide_balance", "scheme"): lambda bad: theory.wide_balance(bad, 1.0, 1.0),
     ("TrainingSettings", "optimiser"): lambda bad: settings(optimiser=bad),
+    ("Copy", "encoding"): lambda bad: tasks.Copy(encoding=bad),
+    ("Copy", "layout"): lambda bad: tasks.Copy(layout=bad),
+    ("Denoise", "variant"): lambda bad: tasks.Denoise(variant=bad),
+    ("TrainingSettings", "best"): lambda bad: settings(best=bad),
     ("TrainingSettings", "schedule"): lambda bad: settings(schedule=bad),
 }
 """By function and argument, a call with everything right but that argument."""

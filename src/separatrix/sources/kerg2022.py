@@ -98,6 +98,14 @@ ERRATA: tuple[Erratum, ...] = (
         "Loewner order A >= B means that A - B is positive semidefinite",
         evidence="random triangular matrices of 2 to 8 units: exponent 2 fails in 1361 of 14000, 2(N-1) never",
     ),
+    Erratum(
+        key="kerg2022-copy-length",
+        place="appendix A.1.1",
+        printed="the copy task has 10 + T input steps, the cue stands at step T, the loss is over the recalled symbols",
+        correct="it has T + 20 steps, the cue stands at step T + 10 (counted from 1), the loss is over all steps",
+        evidence="the baseline of 0.095 printed for T = 200 is 10 ln 8 / 220 = 0.0945; over the ten recalled symbols "
+        "alone it would be ln 8 = 2.08",
+    ),
 )
 
 DOCUMENT = Document(
