@@ -9,12 +9,14 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import FrameType
 
 from ..experiment.cell import Cell
 from ..experiment.definition import load
 from ..experiment.provenance import provenance
 from ..experiment.record import Record
+from ..experiment.scratch import scratch_below
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
@@ -23,12 +25,13 @@ ONE_THREAD = dict.fromkeys(
 always one; only a process that starts with these variables is sure to keep to it."""
 
 
-def compute_record(cell: Cell, data: Mapping[str, str]) -> Record:
+def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = None) -> Record:
     """Run one cell and wrap its payload with its provenance; one thread, whatever the machine.
 
     Args:
         cell: what to compute.
         data: SHA-256 of data sets by name, for the provenance.
+        scratch: below it the cell may keep a checkpoint (``scratch_folder``).
 
     Raises:
         Exception: whatever the experiment raises, or that its payload cannot be written. It is the cell's own error.
@@ -38,7 +41,8 @@ def compute_record(cell: Cell, data: Mapping[str, str]) -> Record:
     if torch is not None:
         torch.set_num_threads(1)
     begun = time.perf_counter()
-    payload = experiment.run(cell)
+    with scratch_below(scratch):
+        payload = experiment.run(cell)
     seconds = time.perf_counter() - begun
     record = Record(cell, payload, provenance(experiment, cell, seconds, data))
     record.to_text()  # a payload that cannot be written is an error of the cell, not of the store

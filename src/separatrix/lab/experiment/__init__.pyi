@@ -9,4 +9,5 @@ from .definition import (
 from .provenance import code_fingerprint as code_fingerprint, machine as machine, provenance as provenance
 from .record import Record as Record
 from .scales import SCALES as SCALES
+from .scratch import scratch_folder as scratch_folder
 from .summary import Summary as Summary, Table as Table
