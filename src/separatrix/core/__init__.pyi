@@ -37,3 +37,4 @@ from .names import choose as choose, resolve as resolve, suggest_options as sugg
 from .outcome import Outcome as Outcome
 from .random import spawn as spawn, spawn_numpy as spawn_numpy, stream_seed as stream_seed
 from .result import Result as Result, brief as brief, plain as plain
+from .trace import Trace as Trace
