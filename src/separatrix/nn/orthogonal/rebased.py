@@ -80,12 +80,14 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
     def forward(self, *free: Tensor) -> Tensor:
         """The matrix; in training, a tangent that an optimiser moved is first absorbed into the base."""
         (tangent,) = free
-        if self._absorbs(tangent) and bool(tangent.detach().any()):
+        has_moved = transforms_active() or bool(tangent.detach().any())
+        if has_moved and self._absorbs(tangent):
             self._waiting += 1
             assert self.rebase is not None
             if self._waiting >= self.rebase:
                 self._absorb(tangent)
-        if transforms_active() or bool(tangent.detach().any()):
+                has_moved = False
+        if has_moved:
             return self.moved(self.base_matrix, tangent)
         matrix: Tensor = _AtBase.apply(self, self.base_matrix, tangent)
         return matrix

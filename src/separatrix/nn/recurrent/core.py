@@ -107,9 +107,8 @@ class AbstractRecurrent(nn.Module, abc.ABC):
     def _states(self, x: Tensor, initial: Tensor, lengths: Tensor | None) -> Tensor:
         if lengths is not None:
             lengths = _checked_lengths(lengths, x)
-        weights = self.weights()
         with torch.autocast(x.device.type, enabled=False):  # the buffers of the scan have one dtype
-            return scan(self.step, self.drives(x.to(initial.abs().dtype)), initial, weights, lengths)
+            return scan(self.step, self.drives(x.to(initial.abs().dtype)), initial, self.weights(), lengths)
 
     def _time_first(self, x: Tensor) -> tuple[Tensor, bool]:
         if not isinstance(x, Tensor) or x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
@@ -122,7 +121,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         return inputs, x.ndim == 2
 
     def _initial(self, h_0: Tensor | None, x: Tensor, is_single: bool) -> Tensor:
-        reference = next(self.parameters())
+        reference = next(self.parameters())  # real also where the network is complex
         dtype = reference.dtype.to_complex() if self.is_complex else reference.dtype
         if h_0 is None:
             return torch.zeros(x.shape[1], self.state_size, dtype=dtype, device=x.device)

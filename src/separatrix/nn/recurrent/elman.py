@@ -105,7 +105,7 @@ class ModRelu(AbstractNonlinearity):
     def apply_(self, a: Tensor, bias: Tensor | None) -> None:
         """In place: the size first, then the sign, which is 0 at 0."""
         assert bias is not None
-        size = a.abs().add_(bias).clamp_min_(0)
+        size = a.abs().add_(bias).relu_()
         a.sgn_().mul_(size)
 
     def slope(self, value: Tensor) -> Tensor:
@@ -154,6 +154,7 @@ class _ElmanKernel(AbstractKernel):
         self.transposed = weights[0].mT
         self.bias = weights[1] if step.phi.has_bias else None
         self.plain = step.keep == 0 and step.rate == 1
+        self.columns = self.matrix
         self.slopes: Any = None
         self.values: Tensor | None = None
 
@@ -168,12 +169,13 @@ class _ElmanKernel(AbstractKernel):
         if not self.plain:  # computed again: dividing differences of states by a small rate would cost digits
             self.values = drives + states[:-1] @ self.transposed
             self.step.phi.apply_(self.values, self.bias)
+        self.columns = self.matrix.mT.contiguous().mT  # column after column, which products of few rows like better
         slope = self.step.phi.slope(self.values)
         self.slopes = (slope if self.plain else self.step.rate * slope).unbind(0)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
         torch.mul(gradient, self.slopes[t], out=drive_gradient)
-        torch.addmm(incoming, drive_gradient, self.matrix, out=out)
+        torch.addmm(incoming, drive_gradient, self.columns, out=out)
         if not self.plain:
             out.add_(gradient, alpha=self.step.keep)
 

@@ -65,7 +65,7 @@ class SequenceModel(nn.Module):
         else:
             raise InvalidInput("lengths are for cores of this package; pack the sequence for those of torch.")
         if self.readout == "steps":
-            return self.head(output), state
+            return self.head(output.transpose(0, 1)).transpose(0, 1), state  # cores keep time first: no copy
         if lengths is None:
             return self.head(output[:, -1]), state
         last = (lengths - 1).clamp_min(0).reshape(-1, 1, 1).expand(-1, 1, output.shape[-1])
