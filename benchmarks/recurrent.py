@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrize, parametrizations
+from torch.nn.utils import parametrizations, parametrize
 
 from separatrix import nn as layers
 from separatrix.core import spawn
@@ -127,7 +127,10 @@ def compare(n: int, rounds: int) -> list[dict[str, Any]]:
         }
         rows.append(row)
         low, high = row["ratio_range"]
-        print(f"N {n:4d} {name:>30}: {row['ratio']:.2f} ({low:.2f} to {high:.2f}), {row['seconds'][1] * 1e3:.1f} ms", flush=True)
+        print(
+            f"N {n:4d} {name:>30}: {row['ratio']:.2f} ({low:.2f} to {high:.2f}), {row['seconds'][1] * 1e3:.1f} ms",
+            flush=True,
+        )
     return rows
 
 

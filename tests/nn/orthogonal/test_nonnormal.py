@@ -20,7 +20,9 @@ def made(n: int, block: Any = "strict", **options: Any) -> NonNormalMatrix:
 def scrambled(module: NonNormalMatrix, size: float = 0.3) -> NonNormalMatrix:
     with torch.no_grad():
         for index, parameter in enumerate(module.parameters()):
-            parameter.add_(size * torch.randn(parameter.shape, dtype=parameter.dtype, generator=spawn(index, "scramble")))
+            parameter.add_(
+                size * torch.randn(parameter.shape, dtype=parameter.dtype, generator=spawn(index, "scramble"))
+            )
     return module
 
 
@@ -39,7 +41,12 @@ def test_the_spectrum_is_gamma_and_theta_whatever_the_rest(block: str, n: int) -
 def test_the_printed_block_does_not_control_its_spectrum_and_says_so() -> None:
     with pytest.warns(SpectrumWarning, match="not the eigenvalues"):
         module = made(2, "printed", start="identity")
-    for theta, t, modulus in ((1.0, 0.3, 1.1191), (1.0, -0.5, 0.7611), (1.0, -2.0, 1.5277), (math.pi / 2, -0.5, 0.7071)):
+    for theta, t, modulus in (
+        (1.0, 0.3, 1.1191),
+        (1.0, -0.5, 0.7611),
+        (1.0, -2.0, 1.5277),
+        (math.pi / 2, -0.5, 0.7071),
+    ):
         with torch.no_grad():
             module.theta.fill_(theta)
             module.feedforward.fill_(t)

@@ -20,7 +20,9 @@ def test_digits_keep_their_pixels_in_another_order() -> None:
     assert torch.equal(plain.train_x.sort(1).values, mixed.train_x.sort(1).values)
     assert not torch.equal(plain.train_x, mixed.train_x)
     # one order for all images and parts
-    order = torch.tensor([int((plain.train_x[:, :, 0] == mixed.train_x[:, k]).all(0).nonzero()[0]) for k in range(20, 30)])
+    order = torch.tensor(
+        [int((plain.train_x[:, :, 0] == mixed.train_x[:, k]).all(0).nonzero()[0]) for k in range(20, 30)]
+    )
     assert torch.equal(plain.test_x[:, order], mixed.test_x[:, 20:30])
 
 
@@ -42,7 +44,7 @@ def test_mnist_has_the_published_order_and_split() -> None:
     data = sequential_mnist(n_train=100)
     assert data.length == 784
     assert (len(data.valid_y), len(data.test_y)) == (10000, 10000)
-    draws = numpy.random.RandomState(1234)  # noqa: NPY002
+    draws = numpy.random.RandomState(1234)
     order, split = draws.permutation(784), draws.permutation(60000)
     mnist = load_mnist()
     expected = mnist.train_images[split[7]].flatten()[order].float() / 255

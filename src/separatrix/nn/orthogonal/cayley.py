@@ -60,8 +60,10 @@ class Cayley(AbstractOrthogonalMap):
         if start in (None, "cayley", "identity"):
             assert exponent is not None
             return (skew_entries(exponent),)
-        rotation = torch.linalg.matrix_exp(exponent) if exponent is not None else rotation_start(
-            "haar", self.n, generator=generator
+        rotation = (
+            torch.linalg.matrix_exp(exponent)
+            if exponent is not None
+            else rotation_start("haar", self.n, generator=generator)
         )
         return (skew_entries(inverse_cayley(rotation)),)
 

@@ -36,7 +36,9 @@ class Givens(AbstractOrthogonalMap):
         super().__init__(n)
         require_integer(capacity, "capacity", at_least=2)
         if n % 2 or capacity % 2 or capacity > n:
-            raise InvalidInput(f"n and capacity must be even, and capacity at most n; got n = {n}, capacity {capacity}.")
+            raise InvalidInput(
+                f"n and capacity must be even, and capacity at most n; got n = {n}, capacity {capacity}."
+            )
         self.capacity = capacity
 
     @property

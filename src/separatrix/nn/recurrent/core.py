@@ -82,7 +82,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
             return self._forward_packed(x, h_0, lengths)
         inputs, is_single = self._time_first(x)
         states = self._states(inputs, self._initial(h_0, inputs, is_single), lengths)
-        output, last = self.read(states[1:]), states[-1:]
+        output, last = self.read(states), states[-1:]
         if lengths is not None:
             times = torch.arange(len(inputs), device=output.device).unsqueeze(1)
             output = output * (times < lengths.to(output.device)).unsqueeze(-1)
@@ -90,12 +90,11 @@ class AbstractRecurrent(nn.Module, abc.ABC):
             return output.squeeze(1), last.squeeze(1)
         return (output.transpose(0, 1) if self.batch_first else output), last
 
-    def trace(
-        self, x: Tensor, h_0: Tensor | None = None, lengths: Int[Tensor, " batch"] | None = None
-    ) -> Trace:
+    def trace(self, x: Tensor, h_0: Tensor | None = None, lengths: Int[Tensor, " batch"] | None = None) -> Trace:
         """All states, the initial one first, and what the nonlinearity saw; batch first."""
         inputs, is_single = self._time_first(x)
-        states = self._states(inputs, self._initial(h_0, inputs, is_single), lengths)
+        initial = self._initial(h_0, inputs, is_single)
+        states = torch.cat([initial.unsqueeze(0), self._states(inputs, initial, lengths)])
         seen = self.pre_activations(inputs, states)
         seen = None if seen is None else seen.transpose(0, 1)
         return Trace(states.transpose(0, 1), seen, lengths=lengths)

@@ -33,8 +33,8 @@ class _DiagonalKernel(AbstractKernel):
     def forward(self, t: int, drive: Tensor, previous: Tensor, out: Tensor) -> None:
         torch.addcmul(drive, self.factor, previous, out=out)
 
-    def prepare_backward(self, drives: Tensor, states: Tensor) -> None:
-        """Nothing is needed."""
+    def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
+        return torch.empty_like(drives)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
         drive_gradient.copy_(gradient)
@@ -69,11 +69,12 @@ class _GatedDiagonalKernel(AbstractKernel):
         gate, candidate = drive.chunk(2, dim=-1)
         torch.lerp(previous, candidate, gate, out=out)
 
-    def prepare_backward(self, drives: Tensor, states: Tensor) -> None:
+    def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
         gates, candidates = drives.chunk(2, dim=-1)
         self.gates = gates.unbind(0)
         self.kept = (1 - gates).unbind(0)
         self.gaps = (candidates - states[:-1]).unbind(0)
+        return torch.empty_like(drives)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
         gate, candidate = drive_gradient.chunk(2, dim=-1)

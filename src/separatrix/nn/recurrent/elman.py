@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 import torch
@@ -26,8 +27,8 @@ class AbstractNonlinearity(abc.ABC):
         """phi(a), with operations that autograd follows."""
 
     @abc.abstractmethod
-    def apply_(self, a: Tensor, bias: Tensor | None) -> None:
-        """phi in place."""
+    def apply_(self, a: Tensor, bias: Tensor | None, buffer: Tensor | None = None) -> None:
+        """phi in place; a real buffer of the same shape saves an allocation."""
 
     @abc.abstractmethod
     def slope(self, value: Tensor) -> Tensor:
@@ -44,7 +45,7 @@ class Tanh(AbstractNonlinearity):
         """tanh(a)."""
         return torch.tanh(a)
 
-    def apply_(self, a: Tensor, bias: Tensor | None) -> None:
+    def apply_(self, a: Tensor, bias: Tensor | None, buffer: Tensor | None = None) -> None:
         """In place."""
         a.tanh_()
 
@@ -63,7 +64,7 @@ class Relu(AbstractNonlinearity):
         """relu(a)."""
         return torch.relu(a)
 
-    def apply_(self, a: Tensor, bias: Tensor | None) -> None:
+    def apply_(self, a: Tensor, bias: Tensor | None, buffer: Tensor | None = None) -> None:
         """In place."""
         a.relu_()
 
@@ -82,12 +83,12 @@ class Linear(AbstractNonlinearity):
         """a."""
         return a
 
-    def apply_(self, a: Tensor, bias: Tensor | None) -> None:
+    def apply_(self, a: Tensor, bias: Tensor | None, buffer: Tensor | None = None) -> None:
         """Nothing to do."""
 
     def slope(self, value: Tensor) -> Tensor:
         """1."""
-        return torch.ones_like(value)
+        return torch.ones_like(value, memory_format=torch.contiguous_format)
 
 
 @final
@@ -102,10 +103,10 @@ class ModRelu(AbstractNonlinearity):
         assert bias is not None
         return modrelu(a, bias)
 
-    def apply_(self, a: Tensor, bias: Tensor | None) -> None:
+    def apply_(self, a: Tensor, bias: Tensor | None, buffer: Tensor | None = None) -> None:
         """In place: the size first, then the sign, which is 0 at 0."""
         assert bias is not None
-        size = a.abs().add_(bias).relu_()
+        size = torch.abs(a, out=buffer).add_(bias).relu_()
         a.sgn_().mul_(size)
 
     def slope(self, value: Tensor) -> Tensor:
@@ -155,29 +156,58 @@ class _ElmanKernel(AbstractKernel):
         self.bias = weights[1] if step.phi.has_bias else None
         self.plain = step.keep == 0 and step.rate == 1
         self.columns = self.matrix
-        self.slopes: Any = None
+        self.buffer: Tensor | None = None
         self.values: Tensor | None = None
 
     def forward(self, t: int, drive: Tensor, previous: Tensor, out: Tensor) -> None:
         torch.addmm(drive, previous, self.transposed, out=out)
-        self.step.phi.apply_(out, self.bias)
+        if self.buffer is None:
+            self.buffer = torch.empty_like(out)
+        self.step.phi.apply_(out, self.bias, self.buffer)
         if not self.plain:
             out.mul_(self.step.rate).add_(previous, alpha=self.step.keep)
 
-    def prepare_backward(self, drives: Tensor, states: Tensor) -> None:
+    def forward_all(self, drives: Sequence[Tensor], states: Sequence[Tensor], n_steps: int) -> None:
+        if not self.plain:
+            super().forward_all(drives, states, n_steps)
+            return
+        matrix, phi, bias, addmm = self.transposed, self.step.phi.apply_, self.bias, torch.addmm
+        buffer, state = torch.empty_like(states[0]), states[0]
+        for drive, out in zip(drives[:n_steps], states[1:], strict=False):
+            addmm(drive, state, matrix, out=out)
+            phi(out, bias, buffer)
+            state = out
+
+    def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
         self.values = states[1:]
         if not self.plain:  # computed again: dividing differences of states by a small rate would cost digits
             self.values = drives + states[:-1] @ self.transposed
             self.step.phi.apply_(self.values, self.bias)
         self.columns = self.matrix.mT.contiguous().mT  # column after column, which products of few rows like better
-        slope = self.step.phi.slope(self.values)
-        self.slopes = (slope if self.plain else self.step.rate * slope).unbind(0)
+        slopes = self.step.phi.slope(self.values)
+        return slopes if self.plain else slopes.mul_(self.step.rate)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
-        torch.mul(gradient, self.slopes[t], out=drive_gradient)
+        drive_gradient.mul_(gradient)  # the slope stood there
         torch.addmm(incoming, drive_gradient, self.columns, out=out)
         if not self.plain:
             out.add_(gradient, alpha=self.step.keep)
+
+    def backward_all(
+        self,
+        now: Tensor,
+        incoming: Sequence[Tensor],
+        drive_gradients: Sequence[Tensor],
+        buffers: tuple[Tensor, Tensor],
+        n_steps: int,
+    ) -> Tensor:
+        if not self.plain:
+            return super().backward_all(now, incoming, drive_gradients, buffers, n_steps)
+        matrix, buffer, addmm = self.columns, buffers[0], torch.addmm
+        for entering, by_drive in zip(incoming[:n_steps][::-1], drive_gradients[:n_steps][::-1], strict=True):
+            by_drive.mul_(now)  # after this the gradient is not needed any more
+            now = addmm(entering, by_drive, matrix, out=buffer)
+        return now
 
     def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
         matrix = drive_gradients.flatten(0, 1).mT @ states[:-1].flatten(0, 1)
@@ -202,12 +232,13 @@ class _ComplexModReluKernel(AbstractKernel):
         torch.addmm(drive, previous, self.transposed, out=out)
         self.step.phi.apply_(out, self.bias)
 
-    def prepare_backward(self, drives: Tensor, states: Tensor) -> None:
+    def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
         sizes = states[1:].abs()
         before = torch.where(sizes > 0, sizes - self.bias, torch.ones_like(sizes))
         self.ratios = (sizes / before).unbind(0)
         self.all_phases = torch.sgn(states[1:])
         self.phases = self.all_phases.unbind(0)
+        return torch.empty_like(drives)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
         turned = self.phases[t].conj() * gradient

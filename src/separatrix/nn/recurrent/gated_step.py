@@ -51,7 +51,7 @@ class _GoruKernel(AbstractKernel):
         candidate.sgn_().mul_(size)
         torch.lerp(candidate, previous, gates[:, self.size :], out=out)
 
-    def prepare_backward(self, drives: Tensor, states: Tensor) -> None:
+    def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
         reset, carry, turned = (states[:-1] @ self.transposed).chunk(3, dim=-1)
         to_reset, to_carry, entering = drives.chunk(3, dim=-1)
         reset, carry = torch.sigmoid(reset + to_reset), torch.sigmoid(carry + to_carry)
@@ -63,6 +63,7 @@ class _GoruKernel(AbstractKernel):
         self.factors = tuple(part.unbind(0) for part in (to_gate, to_candidate, to_reset_gate, reset, carry))
         self.gradients = drives.new_empty(drives.shape)
         self.rows = self.gradients.unbind(0)
+        return torch.empty_like(drives)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
         to_gate, to_candidate, to_reset_gate, reset, carry = (part[t] for part in self.factors)

@@ -46,9 +46,10 @@ class _OscillatorKernel(AbstractKernel):
         torch.add(z, force, alpha=step.dt, out=out[:, size:])
         torch.add(y, out[:, size:], alpha=step.dt, out=out[:, :size])
 
-    def prepare_backward(self, drives: Tensor, states: Tensor) -> None:
+    def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
         force = torch.tanh(drives + states[:-1] @ self.transposed)
         self.slopes = (self.step.dt * (1 - force * force)).unbind(0)
+        return torch.empty_like(drives)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
         step, size = self.step, self.size

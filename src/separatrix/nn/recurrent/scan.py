@@ -27,8 +27,8 @@ def scan(
     initial: Num[Tensor, "batch n"],
     weights: Weights,
     lengths: Int[Tensor, " batch"] | None = None,
-) -> Num[Tensor, "t_plus_1 batch n"]:
-    """All states of a sequence, the initial one first.
+) -> Num[Tensor, "t batch n"]:
+    """The states after each step of a sequence.
 
     Args:
         step: the formula of one step.
@@ -60,7 +60,7 @@ def plain_scan(
         if lengths is not None:
             state = torch.where((t < lengths).unsqueeze(-1), state, states[-1])
         states.append(state)
-    return torch.stack(states)
+    return torch.stack(states[1:])
 
 
 def needs_plain_loop(*tensors: Tensor) -> bool:
@@ -86,13 +86,13 @@ class _Scan(torch.autograd.Function):
         states[0] = initial
         rows, inputs = states.unbind(0), drives.unbind(0)
         first_end = n_steps if lengths is None else int(lengths.min())
-        for t in range(n_steps):
+        kernel.forward_all(inputs, rows, first_end)
+        for t in range(first_end, n_steps):  # from here on some have ended
+            assert lengths is not None
             kernel.forward(t, inputs[t], rows[t], rows[t + 1])
-            if t >= first_end:
-                assert lengths is not None
-                over = lengths <= t
-                rows[t + 1][over] = rows[t][over]
-        return states
+            over = lengths <= t
+            rows[t + 1][over] = rows[t][over]
+        return states[1:]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -107,7 +107,7 @@ class _Scan(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True: the way back must itself be differentiable
             found = _plain_gradients(arguments, gradients[0], ctx.needs_input_grad[2:])
         else:
-            found = _gradients(arguments, states, gradients[0])
+            found = _gradients(arguments, torch.cat([initial.unsqueeze(0), states]), gradients[0])
         wanted = [value if need else None for value, need in zip(found, ctx.needs_input_grad[2:], strict=True)]
         return None, None, *wanted
 
@@ -116,20 +116,21 @@ def _gradients(arguments: tuple[Any, ...], states: Tensor, gradient: Tensor) -> 
     step, drives, _, weights, lengths = arguments
     kernel = step.kernel(weights)
     n_steps = drives.shape[0]
-    kernel.prepare_backward(drives, states)
-    drive_gradients = torch.empty_like(drives)
-    incoming, outgoing = gradient.unbind(0), drive_gradients.unbind(0)
+    drive_gradients = kernel.prepare_backward(drives, states)
+    # before step t a state has the gradient that came to it from outside after step t - 1
+    incoming = (torch.zeros_like(gradient[0]), *gradient.unbind(0))
+    outgoing = drive_gradients.unbind(0)
     first_end = n_steps if lengths is None else int(lengths.min())
     buffers = (torch.empty_like(incoming[0]), torch.empty_like(incoming[0]))
     now = incoming[n_steps]
-    for t in range(n_steps - 1, -1, -1):
+    for t in range(n_steps - 1, first_end - 1, -1):
         before = buffers[t % 2]
         kernel.backward(t, now, incoming[t], outgoing[t], before)
-        if t >= first_end:
-            over = lengths <= t
-            before[over] = incoming[t][over] + now[over]
-            outgoing[t][over] = 0
+        over = lengths <= t
+        before[over] = incoming[t][over] + now[over]
+        outgoing[t][over] = 0
         now = before
+    now = kernel.backward_all(now, incoming, outgoing, buffers, first_end)
     return drive_gradients, now, *kernel.weight_gradients(drive_gradients, states)
 
 

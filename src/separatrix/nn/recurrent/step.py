@@ -8,6 +8,7 @@ compared by ``tests/nn/recurrent/test_step_contract.py``.
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from torch import Tensor
@@ -22,14 +23,39 @@ class AbstractKernel(abc.ABC):
     def forward(self, t: int, drive: Tensor, previous: Tensor, out: Tensor) -> None:
         """Write the state after step t into ``out``."""
 
+    def forward_all(self, drives: Sequence[Tensor], states: Sequence[Tensor], n_steps: int) -> None:
+        """The first steps one after the other, ``states`` beginning with the initial one; a tighter loop may replace
+        this one."""
+        for t in range(n_steps):
+            self.forward(t, drives[t], states[t], states[t + 1])
+
     @abc.abstractmethod
-    def prepare_backward(self, drives: Tensor, states: Tensor) -> None:
-        """Compute, for all steps at once, what the way back needs. ``states`` begins with the initial state."""
+    def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
+        """Compute, for all steps at once, what the way back needs; ``states`` begins with the initial state.
+
+        Gives the buffer for the gradients by the drives. What stands in it is the kernel's own: ``backward`` finds it
+        there, in ``drive_gradient``, and writes over it.
+        """
 
     @abc.abstractmethod
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
         """From the gradient by the state after step t, write that by the drive, and ``incoming`` plus that by the
         state before; ``incoming`` and ``out`` never share memory with ``gradient``."""
+
+    def backward_all(
+        self,
+        now: Tensor,
+        incoming: Sequence[Tensor],
+        drive_gradients: Sequence[Tensor],
+        buffers: tuple[Tensor, Tensor],
+        n_steps: int,
+    ) -> Tensor:
+        """The way back over the first steps from the gradient ``now`` after them; gives that by the initial state."""
+        for t in range(n_steps - 1, -1, -1):
+            before = buffers[t % 2]
+            self.backward(t, now, incoming[t], drive_gradients[t], before)
+            now = before
+        return now
 
     @abc.abstractmethod
     def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:

@@ -21,9 +21,7 @@ SEPARATED = ("ptb-char",)
 """Corpora whose characters are separated by blanks; their lines end with a symbol of its own."""
 
 
-def load_characters(
-    source: str | Path | Dataset, *, path: str | Path | None = None, download: bool = False
-) -> Text:
+def load_characters(source: str | Path | Dataset, *, path: str | Path | None = None, download: bool = False) -> Text:
     """A text as characters.
 
     Args:

@@ -83,7 +83,7 @@ def sequential_mnist(
     mnist = load_mnist(path, download=download)
     images, labels = mnist.train_images, mnist.train_labels
     n_pixels = (images.shape[-1] // pool) ** 2 if pool > 0 else 0
-    draws = numpy.random.RandomState(MNIST_SEED)  # noqa: NPY002  (the published order is of the old generator)
+    draws = numpy.random.RandomState(MNIST_SEED)
     order = torch.from_numpy(draws.permutation(max(n_pixels, 1)))
     split = torch.from_numpy(draws.permutation(len(images)))
     n_valid = len(images) // 6
@@ -106,9 +106,7 @@ def sequential_mnist(
     )
 
 
-def sequential_digits(
-    *, permuted: bool = True, upsample: int = 1, n_valid: int = 237, seed: int = 0
-) -> PixelSequences:
+def sequential_digits(*, permuted: bool = True, upsample: int = 1, n_valid: int = 237, seed: int = 0) -> PixelSequences:
     """The 8 x 8 digits of scikit-learn pixel by pixel: ``64 upsample^2`` steps, nothing to download.
 
     Args:
