@@ -1,11 +1,11 @@
 """Recurrent networks against torch's own: CPU time of a training iteration, interleaved.
 
 Every model reads the copy task (delay 200) and is trained as a user would: forward pass, mean cross entropy over all
-steps, backward pass, RMSprop. Ratios are to ``nn.RNN`` of the same size within one round, on one thread; median, smallest
-and largest over the rounds. "plain loop" is the common way to an orthogonal network: a Python loop over time around a
-weight under ``torch.nn.utils.parametrizations.orthogonal``, read once an iteration (reading it at every step is a
-common mistake and far slower), with modReLU and the input projection of all steps at once. geotorch is measured if it is
-installed.
+steps, backward pass, RMSprop. Ratios are to ``nn.RNN`` of the same size within one round, on one thread; median,
+smallest and largest over the rounds. "plain loop" is the common way to an orthogonal network: a Python loop over time
+around a weight under ``torch.nn.utils.parametrizations.orthogonal``, read once an iteration (reading it at every step
+is a common mistake and far slower), with modReLU and the input projection of all steps at once. geotorch is measured if
+it is installed.
 
 Usage: python benchmarks/recurrent.py [--rounds 7] [--quick]; writes benchmarks/results/recurrent.json.
 """

@@ -30,8 +30,9 @@ def test_any_matrix_within_the_radius_is_reached(n: int, seed: int) -> None:
 
 
 def test_hard_matrices_are_reached() -> None:
-    for matrix in (torch.zeros(4, 4), torch.eye(5), torch.diag(torch.ones(3), 1), torch.tensor([[0.5, -2.0], [0.3, 0.5]]),
-                   torch.diag(torch.tensor([1.0, -1.0, 0.5, -0.25])), torch.ones(4, 4) / 4):  # fmt: skip
+    skewed = torch.tensor([[0.5, -2.0], [0.3, 0.5]])
+    shift, mixed = torch.diag(torch.ones(3), 1), torch.diag(torch.tensor([1.0, -1.0, 0.5, -0.25]))
+    for matrix in (torch.zeros(4, 4), torch.eye(5), shift, skewed, mixed, torch.ones(4, 4) / 4):
         wide = matrix.double()
         bounded = BoundedSpectrum(len(wide), 1.01).to(torch.float64)
         assert torch.allclose(bounded(*bounded.right_inverse(wide)), wide, atol=1e-5)

@@ -125,7 +125,7 @@ def test_any_member_can_be_assigned_or_is_refused_in_words(name: str) -> None:
 def test_what_is_no_member_is_refused(name: str) -> None:
     held = holder(name)
     n = held.map.n
-    with pytest.raises(InvalidInput, match="must be (orthogonal|unitary).*; the largest entry"):
+    with pytest.raises(InvalidInput, match=r"must be (orthogonal|unitary).*; the largest entry"):
         held.assign_(2 * torch.eye(n, dtype=held().dtype))
     with pytest.raises(ShapeError, match="square matrix of size"):
         held.assign_(torch.eye(n + 1, dtype=held().dtype))

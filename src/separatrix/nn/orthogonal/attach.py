@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from separatrix.core.errors import ShapeError
-from separatrix.core.names import choose
+from separatrix.core.names import choose, suggest_options
 
 from .catalogue import find_orthogonal_map
 from .manifold import AbstractOrthogonalMap, nearest_orthogonal
@@ -19,6 +19,7 @@ from .starts import STARTS
 Layer = TypeVar("Layer", bound=nn.Module)
 
 
+@suggest_options
 class OrthogonalMatrix(nn.Module):
     """An orthogonal matrix as part of a module: a map and its free numbers as parameters under their own names.
 

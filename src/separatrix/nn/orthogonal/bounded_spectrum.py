@@ -8,7 +8,8 @@ common size w), P and T are free.
 
 With a bound :math:`\tau` on transients (r < 1) the matrix is :math:`P S M S^{-1} P^\top`, :math:`\|M\| \le 1` and S a
 diagonal that grows from 1 to tau along the blocks. Then :math:`\|W^k\| \le \tau` for every k, and the Kreiss constant,
-which is no larger, obeys the same bound. This is sufficient, not necessary: some matrices within the bound are left out.
+which is no larger, obeys the same bound. This is sufficient, not necessary: some matrices within the bound are left
+out.
 """
 
 from __future__ import annotations
@@ -67,7 +68,6 @@ class BoundedSpectrum(nn.Module):
     def blocks(self, centres: Tensor, products: Tensor, skews: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """a (the lone one of an odd size last), b, c, and the product bc."""
         a = self.radius * torch.tanh(centres)
-        pair = a[: self.n // 2]
         left = 2 * self.radius * torch.sigmoid(-2 * centres[: self.n // 2].abs())  # r - |a|, without cancellation
         product = left * (left - 2 * self.radius * torch.sigmoid(-products))
         if self.transient is not None:

@@ -33,15 +33,15 @@ ORTHOGONAL_MAPS: dict[str, Callable[[int], AbstractOrthogonalMap]] = {
 """By name, what makes a map of a size with its usual options."""
 
 
-def find_orthogonal_map(given: str | AbstractOrthogonalMap, n: int) -> AbstractOrthogonalMap:
+def find_orthogonal_map(map: str | AbstractOrthogonalMap, n: int) -> AbstractOrthogonalMap:
     """The map of a name at its usual options, or the one that was given, which must be of size n.
 
     Example:
         >>> find_orthogonal_map("cayley", 4)
         Cayley(4)
     """
-    if isinstance(given, AbstractOrthogonalMap):
-        if given.n != n:
-            raise InvalidInput(f"map must be of size {n}; got one of size {given.n}.")
-        return given
-    return resolve("map", given, ORTHOGONAL_MAPS, also="an AbstractOrthogonalMap object")(n)
+    if isinstance(map, AbstractOrthogonalMap):
+        if map.n != n:
+            raise InvalidInput(f"map must be of size {n}; got one of size {map.n}.")
+        return map
+    return resolve("map", map, ORTHOGONAL_MAPS, also="an AbstractOrthogonalMap object")(n)

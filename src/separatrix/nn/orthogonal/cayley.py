@@ -1,4 +1,4 @@
-r"""Maps by the Cayley transform, :math:`W = (I + A)^{-1}(I - A) D`: rational, so only one solve, but never -1 without D."""
+r"""Maps by the Cayley transform, :math:`W = (I + A)^{-1}(I - A) D`: one solve, but no eigenvalue -1 without D."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
-from separatrix.core.names import choose
+from separatrix.core.names import choose, suggest_options
 
 from .attach import OrthogonalMatrix
 from .catalogue import find_orthogonal_map
@@ -43,6 +43,7 @@ def block_places(n: int, inside: bool, device: torch.device) -> tuple[Tensor, Te
     return torch.cat(blocks), rows * n + columns
 
 
+@suggest_options
 class NonNormalMatrix(nn.Module):
     r"""A real matrix with eigenvalues :math:`\gamma_i e^{\pm i\theta_i}` that need not be normal.
 

@@ -66,7 +66,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         return torch.view_as_complex(self.base) if self.is_complex else self.base
 
     def _set_base(self, matrix: Tensor) -> None:
-        # a new tensor, not in place: the old base may be needed by a backward pass still to come
+        # a new tensor, not in place: graphs that are still alive hold the old one
         self.base = torch.view_as_real(matrix).contiguous() if self.is_complex else matrix
 
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-r"""Matrices that may leave the orthogonal ones by a margin: :math:`W = U\,\mathrm{diag}(s)\,V^\top`, s in (1 - m, 1 + m)."""
+r"""Matrices that may leave the orthogonal ones by a margin m: :math:`W = U\,\mathrm{diag}(s)\,V^\top`, |s - 1| < m."""
 
 from __future__ import annotations
 

@@ -222,8 +222,8 @@ class CoRNN(AbstractRecurrent):
     """Coupled oscillators, positions y and velocities z: ``z' = z + dt (tanh(W y + V z + U x + b) - gamma y - eps z)``,
     ``y' = y + dt z'``. Comparator, after Rusch and Mishra 2021.
 
-    The state is (y, z), 2N numbers; the output is y. ``recurrent()`` is the 2N x 2N Jacobian of a step where the tanh is
-    not saturated.
+    The state is (y, z), 2N numbers; the output is y. ``recurrent()`` is the 2N x 2N Jacobian of a step where the tanh
+    is not saturated.
 
     Args:
         input_size: features of a step.

@@ -1,4 +1,4 @@
-r"""The step of most recurrent networks: :math:`h' = k h + r\,\phi(V h + x; b)`, with k = 0 and r = 1 in the usual case."""
+r"""The step of most recurrent networks, :math:`h' = k h + r\,\phi(V h + x; b)`; in the usual case k = 0 and r = 1."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class FreeRNN(AbstractElman):
         input_size: features of a step.
         hidden_size: N.
         start: initial V: ``"henaff"``, ``"cayley"``, ``"haar"``, ``"identity"``, ``"uniform-skew"``.
-        scale: times the start.
+        gain: times the start.
         nonlinearity: as in ``OrthogonalRNN``.
         batch_first: as in torch, but true by default.
         generator: source of randomness; by default one with seed 0.
@@ -37,7 +37,7 @@ class FreeRNN(AbstractElman):
         hidden_size: int,
         *,
         start: str = "henaff",
-        scale: float = 1.0,
+        gain: float = 1.0,
         nonlinearity: str = "modrelu",
         batch_first: bool = True,
         generator: torch.Generator | None = None,
@@ -45,9 +45,9 @@ class FreeRNN(AbstractElman):
     ) -> None:
         super().__init__(input_size, hidden_size, nonlinearity=nonlinearity, batch_first=batch_first)
         choose("start", start, STARTS)
-        require_positive(scale, "scale")
+        require_positive(gain, "gain")
         generator = default_generator(generator)
-        matrix = scale * rotation_start(start, self.hidden_size, generator=generator)
+        matrix = gain * rotation_start(start, self.hidden_size, generator=generator)
         self.matrix = nn.Parameter(matrix.to(dtype))
         self._build_input(generator, dtype)
 
@@ -56,12 +56,12 @@ class FreeRNN(AbstractElman):
         return self.matrix
 
 
-def IRNN(input_size: int, hidden_size: int, scale: float = 1.0, **options: Any) -> FreeRNN:
-    """Rectified units that start from the identity: ``h' = relu(V h + U x + b)``, V = scale I, U of spread 0.001.
+def IRNN(input_size: int, hidden_size: int, gain: float = 1.0, **options: Any) -> FreeRNN:
+    """Rectified units that start from the identity: ``h' = relu(V h + U x + b)``, V = gain I, U of spread 0.001.
 
     Source: kerg2022, section 2.4 and appendix D.1. Further options are those of ``FreeRNN``.
     """
-    rnn = FreeRNN(input_size, hidden_size, start="identity", scale=scale, nonlinearity="relu", **options)
+    rnn = FreeRNN(input_size, hidden_size, start="identity", gain=gain, nonlinearity="relu", **options)
     with torch.no_grad():
         rnn.input_weight.mul_(0.001 / (2 / (input_size + hidden_size)) ** 0.5)
     return rnn

@@ -24,8 +24,8 @@ from .elman_core import AbstractElman
 class OrthogonalRNN(AbstractElman):
     """``h' = modReLU(V h + U x; b)`` with V orthogonal (real maps) or unitary (complex maps) at every step of training.
 
-    Any torch optimiser keeps V on its manifold: the parametrisation sees to it in the forward pass of training. Give the
-    parameters below ``matrix.`` a rate of their own, about a tenth of the others.
+    Any torch optimiser keeps V on its manifold: the parametrisation sees to it in the forward pass of training. Give
+    the parameters below ``matrix.`` a rate of their own, about a tenth of the others.
 
     Args:
         input_size: features of a step.

@@ -72,7 +72,7 @@ class SequenceModel(nn.Module):
         return self.head(output.gather(1, last).squeeze(1)), state
 
 
-KINDS = ("nnrnn", "nnrnn-printed", "nnrnn-complete", "exprnn", "lstm", "rnn")
+COUNTED = ("nnrnn", "nnrnn-printed", "nnrnn-complete", "exprnn", "lstm", "rnn")
 
 
 def parameter_count(kind: str, n_inputs: int, n_hidden: int, n_outputs: int) -> int:
@@ -91,7 +91,7 @@ def parameter_count(kind: str, n_inputs: int, n_hidden: int, n_outputs: int) -> 
         >>> parameter_count("nnrnn-printed", 10, 128, 9), parameter_count("exprnn", 10, 176, 9)
         (18953, 18929)
     """
-    choose("kind", kind, KINDS)
+    choose("kind", kind, COUNTED)
     for name, value in (("n_inputs", n_inputs), ("n_hidden", n_hidden), ("n_outputs", n_outputs)):
         require_integer(value, name, at_least=1)
     n, skew = n_hidden, n_hidden * (n_hidden - 1) // 2

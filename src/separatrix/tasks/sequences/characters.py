@@ -21,12 +21,12 @@ SEPARATED = ("ptb-char",)
 """Corpora whose characters are separated by blanks; their lines end with a symbol of its own."""
 
 
-def load_characters(source: str | Path | Dataset, *, path: str | Path | None = None, download: bool = False) -> Text:
+def load_characters(text: str | Path | Dataset, *, path: str | Path | None = None, download: bool = False) -> Text:
     """A text as characters.
 
     Args:
-        source: a registered text (``"tiny-shakespeare"``, ``"wikitext2-reordered"``, ``"ptb-char"``), a data set of your
-            own, or the ``Path`` of a text file, which is cut into 90, 5 and 5 per cent.
+        text: a registered text (``"tiny-shakespeare"``, ``"wikitext2-reordered"``, ``"ptb-char"``), a data set of
+            your own, or the ``Path`` of a text file, which is cut into 90, 5 and 5 per cent.
         path: a folder that holds the files of a registered text.
         download: whether missing files may be fetched.
 
@@ -37,10 +37,10 @@ def load_characters(source: str | Path | Dataset, *, path: str | Path | None = N
     The Penn Treebank is licensed text that nobody may pass on: supply it in a folder, with the files and digests that
     the error names. Its files have blanks between characters and ``_`` for a blank.
     """
-    if isinstance(source, Path):
-        return _checked(_text_of_file(source))
-    name = source.name if isinstance(source, Dataset) else source
-    return _checked(load_text(source, "words" if name in SEPARATED else "characters", path=path, download=download))
+    if isinstance(text, Path):
+        return _checked(_text_of_file(text))
+    name = text.name if isinstance(text, Dataset) else text
+    return _checked(load_text(text, "words" if name in SEPARATED else "characters", path=path, download=download))
 
 
 def _text_of_file(file: Path) -> Text:
@@ -57,8 +57,8 @@ def _text_of_file(file: Path) -> Text:
 def _checked(text: Text) -> Text:
     if text.n_symbols < 2 or min(len(text.train), len(text.valid), len(text.test)) < 2:
         raise InvalidInput(
-            f"{text.name} must have at least two different characters, and two in each part; it has {text.n_symbols} and "
-            f"parts of {len(text.train)}, {len(text.valid)} and {len(text.test)}."
+            f"{text.name} must have at least two different characters, and two in each part; it has {text.n_symbols} "
+            f"and parts of {len(text.train)}, {len(text.valid)} and {len(text.test)}."
         )
     return text
 
@@ -71,6 +71,7 @@ def evaluation_windows(
     A model carries its state from one to the next. Weight their losses by ``targets.numel()``.
 
     Example:
+        >>> import torch
         >>> [tuple(inputs.shape) for inputs, _ in evaluation_windows(torch.arange(20), 2, 4)]
         [(2, 4), (2, 4), (2, 1)]
     """

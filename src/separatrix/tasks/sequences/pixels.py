@@ -60,8 +60,8 @@ def sequential_mnist(
     """MNIST pixel by pixel: 784 steps, 50,000 images for training, 10,000 for validation, 10,000 for the test.
 
     Permutation and split are the published ones: numpy's ``RandomState(1234)`` draws first ``permutation(784)``, then
-    ``permutation(60000)``, whose last 10,000 are for validation. They are drawn also where the order is not permuted, so
-    that the split is the same.
+    ``permutation(60000)``, whose last 10,000 are for validation. They are drawn also where the order is not permuted,
+    so that the split is the same.
 
     Args:
         permuted: whether all images have their pixels in the same random order.
