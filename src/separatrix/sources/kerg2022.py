@@ -102,9 +102,9 @@ ERRATA: tuple[Erratum, ...] = (
         key="kerg2022-polynomial",
         place="Proposition 3.4.2",
         printed="with eigenvalues of modulus one, gradients of the network grow at most polynomially",
-        correct="that holds for powers of the matrix itself; with units that switch off, the product of masked matrices "
+        correct="that holds for powers of the matrix itself; with units that switch off, products of masked matrices "
         "may grow exponentially",
-        evidence="64 units, unit spectrum, random masks 90 per cent on: the top exponent per step is +.04 where entries "
+        evidence="64 units, unit spectrum, random masks 90 per cent on: the top exponent is +.04 a step where entries "
         "of T have the spread .1 and +.2 at the spread .2; for T = 0 every masked product has norm at most one",
     ),
     Erratum(

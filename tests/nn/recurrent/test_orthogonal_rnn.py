@@ -146,6 +146,10 @@ def test_second_derivatives_through_a_whole_network() -> None:
 def test_a_misspelt_option_of_an_alias_is_refused() -> None:
     with pytest.raises(UnknownOption, match="Did you mean 'nonlinearity'"):
         ExpRNN(3, 4, nonlinearty="tanh")
+    with pytest.raises(InvalidInput, match="'modrelu' or 'linear' with the complex map 'urnn'"):
+        layers.URNN(3, 4, nonlinearity="tanh")
+    with pytest.raises(InvalidInput, match="hidden_size must be an integer of at least 2"):
+        NonNormalRNN(3, 1)
     with pytest.raises(InvalidInput, match="power of two"):
         OrthogonalRNN(3, 6, "fft")
     with pytest.raises(InvalidInput, match="must be even"):

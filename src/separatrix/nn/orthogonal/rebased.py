@@ -48,6 +48,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
     free_names = ("tangent",)
     base: Tensor
     n_moved: Tensor
+    n_waiting: Tensor
 
     def __init__(self, n: int, rebase: int | None = 1) -> None:
         super().__init__(n)
@@ -58,7 +59,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         # real and imaginary parts, because ``module.to(torch.float64)`` would cut off those of a complex buffer
         self.register_buffer("base", torch.stack([identity, 0 * identity], -1) if self.is_complex else identity)
         self.register_buffer("n_moved", torch.zeros((), dtype=torch.int64))
-        self._waiting = 0
+        self.register_buffer("n_waiting", torch.zeros((), dtype=torch.int64))
 
     @property
     def base_matrix(self) -> Tensor:
@@ -82,9 +83,9 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         (tangent,) = free
         has_moved = transforms_active() or bool(tangent.detach().any())
         if has_moved and self._absorbs(tangent):
-            self._waiting += 1
+            self.n_waiting = self.n_waiting + 1
             assert self.rebase is not None
-            if self._waiting >= self.rebase:
+            if int(self.n_waiting) >= self.rebase:
                 self._absorb(tangent)
                 has_moved = False
         if has_moved:
@@ -105,12 +106,12 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
             base = corrected(base)
         self._set_base(base)
         tangent.zero_()
-        self._waiting = 0
+        self.n_waiting = torch.zeros_like(self.n_waiting)
 
     def invert(self, matrix: Tensor) -> tuple[Tensor, ...]:
         """The matrix becomes the base; the tangent is zero."""
         self._set_base(matrix.detach().clone().to(matrix.dtype.to_complex() if self.is_complex else matrix.dtype))
-        self._waiting = 0
+        self.n_waiting = torch.zeros_like(self.n_waiting)
         return (torch.zeros(self._n_tangent(), dtype=torch.float64),)
 
     def _n_tangent(self) -> int:

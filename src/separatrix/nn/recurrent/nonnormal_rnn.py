@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from separatrix.core.arrays import require_integer
 from separatrix.core.names import suggest_options
 
 from ..orthogonal.manifold import AbstractOrthogonalMap
@@ -63,6 +64,7 @@ class NonNormalRNN(AbstractElman):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__(input_size, hidden_size, nonlinearity=nonlinearity, batch_first=batch_first)
+        require_integer(hidden_size, "hidden_size", at_least=2)
         generator = default_generator(generator)
         self.matrix = NonNormalMatrix(
             self.hidden_size, block, gamma=gamma, basis=basis, start=start, generator=generator, dtype=dtype

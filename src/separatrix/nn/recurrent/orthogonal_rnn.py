@@ -7,6 +7,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
 from ..orthogonal.attach import OrthogonalMatrix
@@ -64,6 +65,8 @@ class OrthogonalRNN(AbstractElman):
         generator = default_generator(generator)
         chart = find_orthogonal_map(map, self.hidden_size)
         self.is_complex = chart.is_complex
+        if self.is_complex and self.nonlinearity not in ("modrelu", "linear"):
+            raise InvalidInput(f"nonlinearity must be 'modrelu' or 'linear' with the complex map {chart.name!r}.")
         if start is None and chart.name in ("exp", "svd"):
             start = "henaff"
         self.matrix = OrthogonalMatrix(chart, start, generator=generator, dtype=dtype)
