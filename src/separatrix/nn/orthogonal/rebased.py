@@ -211,8 +211,8 @@ class FullCapacity(AbstractRebasedMap):
     r"""All unitary matrices, :math:`W = (I - A/2)^{-1}(I + A/2) B` with A skew-Hermitian.
 
     With plain gradient descent a training step is the multiplicative update of the full-capacity unitary network, in
-    the direction :math:`GW^* - WG^*` of erratum kerg2022-full-capacity, except that the imaginary diagonal moves at half
-    the speed, being counted once among the entries; other optimisers move A in their own way.
+    the direction :math:`GW^* - WG^*` of erratum kerg2022-full-capacity, except that the imaginary diagonal moves at
+    half the speed, being counted once among the entries; other optimisers move A in their own way.
 
     Args:
         n: size; n^2 real parameters.
