@@ -302,8 +302,16 @@ BATCHES: dict[str, Callable[[], AbstractBatches[Any]]] = {
     "shuffled, one batch": lambda: ShuffledBatches(5, 5, 0),
     "contiguous": lambda: ContiguousBatches(SYMBOLS.clone(), 3, 5),
     "contiguous, shifted": lambda: ContiguousBatches(SYMBOLS.clone(), 3, 5, shift=2),
+    "streamed": lambda: tasks.StreamedBatches(tasks.Copy(3), 4, 0),
     "stranger: noisy lines": lambda: NoisyLines(4, 7),
 }
+
+
+def parts_of(batch: Any) -> tuple[Tensor, ...]:
+    """The tensors of a batch."""
+    if dataclasses.is_dataclass(batch):
+        return tuple(fields(batch).values())
+    return batch if isinstance(batch, tuple) else (batch,)
 
 
 @pytest.fixture(params=BATCHES)
@@ -323,7 +331,7 @@ def test_the_batch_of_a_step_is_the_same_in_any_order(make: Callable[[], Abstrac
 def test_a_batch_may_be_changed_by_its_user(make: Callable[[], AbstractBatches[Any]]) -> None:
     batches = make()
     batch = batches(0)
-    for part in batch if isinstance(batch, tuple) else (batch,):
+    for part in parts_of(batch):
         part.zero_()
     assert equal(batches(0), make()(0))
     assert equal(batches(1), make()(1))

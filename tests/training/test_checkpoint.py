@@ -47,7 +47,7 @@ def test_a_file_that_would_run_code_is_refused_unexecuted(tmp_path: Path, writer
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     torch.save({"format": 99}, tmp_path / "run.pt")
-    with pytest.raises(CorruptData, match="checkpoint format 99; this version reads 1"):
+    with pytest.raises(CorruptData, match="checkpoint format 99; this version reads 2"):
         load_checkpoint(tmp_path / "run.pt")
 
 

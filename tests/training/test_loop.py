@@ -165,7 +165,7 @@ for name in ("optimiser", "schedule"):
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines() == [
-        "unknown optimiser 'adm'. Did you mean 'adam'? Known: adam, sgd.",
+        "unknown optimiser 'adm'. Did you mean 'adam'? Known: adam, rmsprop, sgd.",
         "unknown schedule 'adm'. Known: constant, cosine.",
     ]
 

@@ -93,3 +93,46 @@ def test_a_parameter_outside_the_members_is_refused() -> None:
     cells = [parts(seed)[0] for seed in SEEDS]
     with pytest.raises(InvalidInput, match=r"got members \[3\] and 2 parameters outside"):
         Members(classifier(SideBySide(cells, merged=True), parts(0)[1]))
+
+
+class Walker(nn.Module):
+    """Keeps its point in a buffer; the parameter is a step from there, absorbed by the next forward pass."""
+
+    base: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("base", torch.ones(1))
+        self.step = nn.Parameter(torch.zeros(1))
+
+    def forward(self) -> Tensor:
+        with torch.no_grad():
+            self.base = self.base + self.step  # another tensor in its place, as some modules do
+            self.step.zero_()
+        return (self.base + self.step).square().sum()
+
+
+def test_a_point_that_is_partly_in_a_buffer_is_restored_as_a_whole() -> None:
+    def explode(model: nn.Module, step: int) -> Tensor:
+        return model() * (float("nan") if step == 3 else 1.0)
+
+    settings = TrainingSettings(n_steps=9, lr=0.1, optimiser="sgd", beta1=0.0)
+    model = Walker()
+    result = train(model, int, explode, settings)
+    assert result.diverged_at == (3,)
+    # the last point whose loss was finite: after two updates by 0.1 * 2 w
+    assert (model.base + model.step).item() == pytest.approx(0.8**2)
+
+
+def test_the_buffers_of_a_good_point_survive_a_resume(tmp_path: object) -> None:
+    def explode(model: nn.Module, step: int) -> Tensor:
+        return model() * (float("nan") if step >= fail_at else 1.0)
+
+    settings = TrainingSettings(n_steps=9, lr=0.1, optimiser="sgd", beta1=0.0)
+    fail_at = 3
+    first = Walker()
+    train(first, int, explode, settings, checkpoint=f"{tmp_path}/run.pt")
+    again = Walker()
+    result = train(again, int, explode, settings, checkpoint=f"{tmp_path}/run.pt")
+    assert result.ending == "diverged"
+    assert (again.base + again.step).item() == pytest.approx(0.8**2)

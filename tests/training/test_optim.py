@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 from torch import nn
 
-from separatrix.training import TrainingSettings, clip_gradients, warmup_cosine
+from separatrix.core import InvalidInput
+from separatrix.training import ParameterGroup, TrainingSettings, clip_gradients, make_optimiser, train, warmup_cosine
 from separatrix.training.optim import rate_factor
 
 
@@ -69,3 +71,66 @@ def test_a_zero_gradient_stays_zero() -> None:
     assert clip_gradients(parameters, 1.0).tolist() == [0.0]
     assert parameters[0].grad is not None
     assert parameters[0].grad.tolist() == [0.0] * 3
+
+
+def named_model() -> nn.Module:
+    return nn.ModuleDict({"basis": nn.Linear(2, 2), "rest": nn.Linear(2, 1)})
+
+
+def test_groups_have_their_own_rate_and_decay_and_the_rest_the_common_one() -> None:
+    groups = (ParameterGroup(names="basis.*", lr=1e-4), ParameterGroup(names="*.weight", weight_decay=0.3))
+    settings = TrainingSettings(n_steps=1, lr=0.1, optimiser="rmsprop", groups=groups)
+    model = named_model()
+    optimiser = make_optimiser(model, settings)
+    found = {id(p): (g["lr"], g["weight_decay"]) for g in optimiser.param_groups for p in g["params"]}
+    expected = {
+        "basis.weight": (1e-4, 0.0),  # the first pattern that fits counts
+        "basis.bias": (1e-4, 0.0),
+        "rest.weight": (0.1, 0.3),
+        "rest.bias": (0.1, 0.0),
+    }
+    assert {name: found[id(p)] for name, p in model.named_parameters()} == expected
+    assert isinstance(optimiser, torch.optim.RMSprop)
+    assert optimiser.defaults["alpha"] == 0.99
+    assert optimiser.defaults["momentum"] == 0
+
+
+def test_a_group_without_parameters_is_refused_with_those_that_are_left() -> None:
+    settings = TrainingSettings(n_steps=1, lr=0.1, groups=(ParameterGroup(names="basiss.*"),))
+    with pytest.raises(InvalidInput, match=r"named like 'basiss\.\*'; left for this group: basis\.bias"):
+        make_optimiser(named_model(), settings)
+
+
+def test_a_group_s_rate_is_the_peak_of_the_schedule() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    groups = (ParameterGroup(names="weight", lr=0.25),)
+    settings = TrainingSettings(n_steps=2, lr=9.0, optimiser="sgd", beta1=0.0, warmup_steps=2, groups=groups)
+    train(model, int, lambda m, step: m.weight.square().sum(), settings)
+    assert model.weight.item() == pytest.approx(0.75 * 0.5)
+
+
+def test_rmsprop_is_that_of_its_definition() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    train(model, int, lambda m, step: m.weight.square().sum(),
+          TrainingSettings(n_steps=3, lr=0.01, optimiser="rmsprop", beta2=0.9))  # fmt: skip
+    weight, square = 1.0, 0.0
+    for _ in range(3):
+        gradient = 2 * weight
+        square = 0.9 * square + 0.1 * gradient**2
+        weight -= 0.01 * gradient / (square**0.5 + 1e-8)
+    assert model.weight.item() == pytest.approx(weight, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ParameterGroup(names=""), "names must be a pattern"),
+        (lambda: ParameterGroup(names="a", lr=0.0), "lr must be a positive number"),
+        (lambda: ParameterGroup(names="a", weight_decay=-1.0), "weight_decay must be a number of at least 0"),
+    ],
+)
+def test_wrong_groups_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make()

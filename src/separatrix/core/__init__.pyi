@@ -43,3 +43,4 @@ from .scalars import (
     require_number as require_number,
     require_positive as require_positive,
 )
+from .trace import Trace as Trace

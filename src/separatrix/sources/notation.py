@@ -262,6 +262,21 @@ NOTATION: tuple[Term, ...] = (
     Term("data", "data sets and their digests", ("Mapping", "str", "tuple"), rooms=("lab",)),
     Term("start", "where a part of a record starts", ("int", "float"), rooms=("lab", "dynamics.attractors")),
     Term("start", "name of a start, for tables", ("str",), rooms=("diagnose",)),
+    # recurrent networks
+    Term("start", "initial orthogonal matrix, by name", ("str",), rooms=("nn",)),
+    Term("step", "formula of one step of a recurrent network", ("AbstractStep",), rooms=("nn.recurrent",)),
+    Term("input_size", "features of the input", ("int",)),
+    Term("hidden_size", "units of a recurrent network", ("int",), {"kerg2022": "N"}),
+    Term("batch_first", "whether the batch is the first axis, before time", ("bool",)),
+    Term("map", "parametrisation of orthogonal matrices, or its name", ("str", "AbstractOrthogonalMap")),
+    Term("n", "size of a square matrix", ("int",), {"kerg2022": "N"}, ("nn.orthogonal",)),
+    Term("damping", "friction of the motion", ("float",), rooms=("nn.recurrent",)),
+    Term("damping", "share of a step that is taken", ("float",), rooms=("dynamics", "nn.equilibrium")),
+    # data and further words
+    Term("symbols", "of a text, or of the documents", ("Int", "Tensor", "Mapping", "Sequence", "tuple", "str")),
+    Term("download", "whether missing files may be fetched", ("bool",)),
+    Term("options", "choices there are, or further options by name", ("Any", "Iterable", "str")),
+    Term("weights", "tensors that a step shares over time", ("Weights",), rooms=("nn.recurrent",)),
 )
 
 

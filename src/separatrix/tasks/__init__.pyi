@@ -5,5 +5,6 @@ from .batches import (
 )
 from .images import *
 from .semantic import LinearTask as LinearTask, semantic_task as semantic_task, white_regression as white_regression
+from .sequences import *
 from .store import *
 from .text import *

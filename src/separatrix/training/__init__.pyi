@@ -1,3 +1,4 @@
+from .best import BestState as BestState
 from .checkpoint import load_checkpoint as load_checkpoint, save_checkpoint as save_checkpoint
 from .interrupt import FinishStep as FinishStep
 from .log import History as History
@@ -9,4 +10,4 @@ from .optim import (
     warmup_cosine as warmup_cosine,
 )
 from .over_seeds import Spread as Spread, paired_difference as paired_difference, spread as spread
-from .settings import TrainingSettings as TrainingSettings
+from .settings import ParameterGroup as ParameterGroup, TrainingSettings as TrainingSettings

@@ -17,7 +17,7 @@ import torch
 
 from separatrix.core.errors import CorruptData, InvalidInput, MissingData
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_checkpoint(path: str | Path, content: Mapping[str, Any]) -> None:

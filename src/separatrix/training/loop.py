@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from separatrix.core.errors import ShapeError
 from separatrix.core.result import Result
 
+from .best import BestState, Watch
+from .carried import detached
 from .checkpoint import load_checkpoint, require_equal_settings, restore_streams, save_checkpoint, stream_states
 from .interrupt import FinishStep
 from .log import History
@@ -23,8 +25,9 @@ from .settings import TrainingSettings
 
 BatchAt: TypeAlias = Callable[[int], Any]
 """The batch of a step, the same whenever it is asked for: the position in the data is the step."""
-Loss: TypeAlias = Callable[[Any, Any], Tensor]
-"""Model and batch to the loss: a number, or one per member trained side by side."""
+Loss: TypeAlias = Callable[..., Any]
+"""Model and batch to the loss: a number, or one per member trained side by side. With ``carries``, model, batch and
+state to the loss and the next state."""
 Measure: TypeAlias = Callable[[Any], Mapping[str, Any]]
 """Model to numbers by name, computed without gradients and in evaluation mode."""
 Ending: TypeAlias = Literal["finished", "diverged", "interrupted"]
@@ -43,6 +46,8 @@ class TrainingRun(Result):
     """Updates done, those before a resume included."""
     diverged_at: tuple[int | None, ...]
     """For each member the step whose loss or gradient was not finite, if there was one."""
+    best: BestState | None
+    """The state at the best value of the watched measurement."""
     resumed_at: int | None
     seconds: float
 
@@ -71,6 +76,8 @@ def train(
     *,
     measure: Measure | None = None,
     optimiser: torch.optim.Optimizer | None = None,
+    after_update: Callable[[Any], object] | None = None,
+    carries: bool = False,
     streams: Mapping[str, torch.Generator] | None = None,
     checkpoint: str | Path | None = None,
 ) -> TrainingRun:
@@ -79,10 +86,15 @@ def train(
     Args:
         model: changed in place. Parts may be ``SideBySide``; then every parameter must be inside such a part.
         batch_at: the batch of a step: an object of ``tasks.AbstractBatches``, or a function of the step alone.
-        loss: model and batch to a number, or to one number per member.
+        loss: model and batch to a number, or to one number per member; see ``carries``.
         settings: the page of settings.
         measure: numbers to record every ``measure_every`` steps and at the end.
         optimiser: instead of the one the settings name; its own learning rates are then the peak of the schedule.
+        after_update: called with the model after every update, without gradients: to put weights back on a manifold,
+            for instance. Modules of this package see to that themselves.
+        carries: whether a state goes from batch to batch. Then ``loss(model, batch, state)`` gives the loss and the
+            next state (tensors, in tuples or dictionaries if need be). The state is ``None`` at the first step and
+            after every ``reset_every`` steps, carries no gradient into the next batch, and is part of the checkpoint.
         streams: generators that ``loss`` or the model draw from and that a checkpoint must keep. Modules that keep the
             state of their stream in ``state_dict`` (``VariationalDropout``) need no mention; for modules that draw from
             torch's global stream, pass ``{"torch": torch.default_generator}``.
@@ -99,7 +111,7 @@ def train(
     Cost: beside the model's own, one copy of the parameters in memory and one pass over them a step.
     """
     begun = time.monotonic()
-    run = _Run(model, settings, optimiser or make_optimiser(model, settings), streams or {}, checkpoint)
+    run = _Run(model, settings, optimiser or make_optimiser(model, settings), streams or {}, checkpoint, carries)
     resumed_at = run.resume()
     model.train()
     with FinishStep() as interrupt:
@@ -112,7 +124,7 @@ def train(
             norms = run.clip(step)
             if run.members.all_resting:  # the last ones had a loss or gradient that is not finite
                 break
-            run.update(step)
+            run.update(step, after_update)
             run.note(step, losses, norms)
             run.maybe_measure(step, measure)
             run.maybe_save(step)
@@ -120,9 +132,9 @@ def train(
     if measure is not None and ending != "interrupted":
         run.measure(run.n_done - 1, measure)
     run.save()
-    return TrainingRun(
-        settings, run.history, ending, run.n_done, tuple(run.members.diverged_at), resumed_at, time.monotonic() - begun
-    )
+    diverged_at = tuple(run.members.diverged_at)
+    seconds = time.monotonic() - begun
+    return TrainingRun(settings, run.history, ending, run.n_done, diverged_at, run.watch.best, resumed_at, seconds)
 
 
 @final
@@ -136,10 +148,13 @@ class _Run:
         optimiser: torch.optim.Optimizer,
         streams: Mapping[str, torch.Generator],
         checkpoint: str | Path | None,
+        carries: bool,
     ) -> None:
         self.model, self.settings, self.optimiser, self.streams = model, settings, optimiser, streams
         self.path = Path(checkpoint) if checkpoint is not None else None
         self.members = Members(model)
+        self.watch = Watch(settings)
+        self.carries, self.carried, self._next_carried = carries, None, None
         self.history = History()
         self.n_done = 0
         self._measured: int | None = None
@@ -148,13 +163,19 @@ class _Run:
 
     def forward(self, loss: Loss, batch: Any, step: int) -> Tensor:
         """The losses (members,); members whose loss is not finite go to rest."""
+        if self.carries and self.settings.reset_every is not None and step % self.settings.reset_every == 0:
+            self.carried = None
         losses = self._losses(loss, batch)
         if self.members.retire(~torch.isfinite(losses.detach()), step) and not self.members.all_resting:
             losses = self._losses(loss, batch)  # again, without what the lost ones did to the solve
         return losses
 
     def _losses(self, loss: Loss, batch: Any) -> Tensor:
-        losses = loss(self.model, batch).reshape(-1)
+        if self.carries:
+            value, self._next_carried = loss(self.model, batch, self.carried)
+        else:
+            value = loss(self.model, batch)
+        losses: Tensor = value.reshape(-1)
         if len(losses) != len(self.members.resting):
             raise ShapeError(f"loss must give one number per member, {len(self.members.resting)}; got {len(losses)}.")
         return losses
@@ -172,12 +193,16 @@ class _Run:
         self.members.retire(~torch.isfinite(norms), step)
         return norms
 
-    def update(self, step: int) -> None:
+    def update(self, step: int, after_update: Callable[[Any], object] | None) -> None:
         """One step of the optimiser at the learning rate of this step; resting members stay where they are."""
         for group, peak in zip(self.optimiser.param_groups, self._peaks, strict=True):
-            group["lr"] = peak * rate_factor(step, self.settings)
+            group["lr"] = peak * rate_factor(step, self.settings) * self.watch.factor
         self.optimiser.step()
+        if after_update is not None:
+            with torch.no_grad():
+                after_update(self.model)
         self.members.restore()
+        self.carried = detached(self._next_carried)
         self.n_done = step + 1
 
     def due(self, step: int, every: int | None) -> bool:
@@ -209,6 +234,7 @@ class _Run:
             values = measure(self.model)
         self.model.train()
         self.history.add(step, **values)
+        self.watch.judge(self.model, step, dict(values))
         self._measured = step
 
     def maybe_save(self, step: int) -> None:
@@ -227,6 +253,8 @@ class _Run:
             "optimiser": self.optimiser.state_dict(),
             "members": self.members.state(),
             "streams": stream_states(self.streams),
+            "watch": self.watch.state(),
+            "carried": self.carried,
             "n_done": self.n_done,
             "measured": self._measured,
             "history": self.history.records,
@@ -244,6 +272,8 @@ class _Run:
         self.model.load_state_dict(content["model"])
         self.optimiser.load_state_dict(content["optimiser"])
         self.members.load_state(content["members"])
+        self.watch.load_state(content["watch"])
+        self.carried = content["carried"]
         self.history = History(content["history"])
         self.n_done, self._measured = content["n_done"], content["measured"]
         return self.n_done

@@ -1,7 +1,8 @@
 """The models of one run: one, or several side by side, of which any may diverge while the others go on.
 
 A member is good as long as its loss and gradient are finite. When it is not, it goes back to its last good parameters
-and rests there; it no longer feels updates, and the others do not feel it.
+and rests there; it no longer feels updates, and the others do not feel it. Buffers go back too: where a module keeps
+part of its point in a buffer (the base of an orthogonal parametrisation), parameters alone are another point.
 """
 
 from __future__ import annotations
@@ -20,14 +21,20 @@ from separatrix.nn.side_by_side import SideBySide
 @final
 @suggest_options
 class Members:
-    """Who is still training, and the last good parameters of everyone."""
+    """Who is still training, and the last good parameters of everyone.
+
+    Buffers are remembered for an ordinary model only: those beside models side by side belong to no member.
+    """
 
     def __init__(self, model: nn.Module) -> None:
+        self._model = model
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.n_stacked = _stacked_members(model)
         self.resting = torch.zeros(self.n_stacked or 1, dtype=torch.bool)
         self.diverged_at: list[int | None] = [None] * len(self.resting)
         self._good = [parameter.detach().clone() for parameter in self.parameters]
+        self._good_buffers: dict[str, Tensor] = {}
+        self._remember_buffers()
 
     @property
     def all_resting(self) -> bool:
@@ -38,6 +45,11 @@ class Members:
         """Take the present parameters as good ones; call before an update."""
         for good, parameter in zip(self._good, self.parameters, strict=True):
             good.copy_(parameter.detach())
+        self._remember_buffers()
+
+    def _remember_buffers(self) -> None:
+        if self.n_stacked is None:  # asked for by name each time: a module may put another tensor in its place
+            self._good_buffers = {name: buffer.detach().clone() for name, buffer in self._model.named_buffers()}
 
     def retire(self, lost: Bool[Tensor, " members"], step: int) -> bool:
         """Let members rest from this step on, at their last good parameters; says whether there were new ones."""
@@ -60,10 +72,18 @@ class Members:
                     parameter.copy_(good)
                 else:
                     parameter[self.resting] = good[self.resting]
+            for name, buffer in self._model.named_buffers():
+                if name in self._good_buffers:
+                    buffer.copy_(self._good_buffers[name])
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"resting": self.resting, "diverged_at": list(self.diverged_at), "good": self._good}
+        return {
+            "resting": self.resting,
+            "diverged_at": list(self.diverged_at),
+            "good": self._good,
+            "good_buffers": self._good_buffers,
+        }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
@@ -71,6 +91,7 @@ class Members:
         self.diverged_at = list(state["diverged_at"])
         for good, saved in zip(self._good, state["good"], strict=True):
             good.copy_(saved)
+        self._good_buffers = dict(state["good_buffers"])
 
 
 def _stacked_members(model: nn.Module) -> int | None:

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from separatrix.core.errors import InvalidInput
+
 from .settings import TrainingSettings
 
 
 def make_optimiser(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """The optimiser the settings name, over all parameters of the model."""
+    """The optimiser the settings name, over all parameters of the model, with the groups of the settings.
+
+    Raises:
+        InvalidInput: a group whose pattern fits no parameter that is left for it.
+    """
+    assert settings.beta1 is not None  # settled by the settings, as is the next
+    assert settings.beta2 is not None
+    groups = parameter_groups(model, settings)
     if settings.optimiser == "adam":
-        return torch.optim.Adam(model.parameters(), lr=settings.lr, betas=(settings.beta1, settings.beta2))
-    return torch.optim.SGD(model.parameters(), lr=settings.lr, momentum=settings.beta1)
+        return torch.optim.Adam(groups, lr=settings.lr, betas=(settings.beta1, settings.beta2))
+    if settings.optimiser == "rmsprop":
+        return torch.optim.RMSprop(groups, lr=settings.lr, alpha=settings.beta2, momentum=settings.beta1)
+    return torch.optim.SGD(groups, lr=settings.lr, momentum=settings.beta1)
+
+
+def parameter_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
+    """The parameters of the model in the groups of the settings, then those that no group asks for."""
+    left = dict(model.named_parameters())
+    found = []
+    for group in settings.groups:
+        names = fnmatch.filter(left, group.names)
+        if not names:
+            known = ", ".join(sorted(left)) or "none"
+            raise InvalidInput(f"no parameter is named like {group.names!r}; left for this group: {known}.")
+        rate = settings.lr if group.lr is None else group.lr
+        members = [left.pop(name) for name in names]
+        found.append({"params": members, "lr": rate, "weight_decay": group.weight_decay})
+    return [*found, {"params": list(left.values())}] if left else found
 
 
 def warmup_cosine(step: int, n_steps: int, warmup_steps: int) -> float:

@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import FrameType
 
 from separatrix.core.errors import InvalidInput
@@ -18,6 +19,7 @@ from ..experiment.cell import Cell
 from ..experiment.definition import load
 from ..experiment.provenance import provenance
 from ..experiment.record import Record
+from ..experiment.scratch import scratch_below
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
@@ -26,12 +28,13 @@ ONE_THREAD = dict.fromkeys(
 always one; only a process that starts with these variables is sure to keep to it."""
 
 
-def compute_record(cell: Cell, data: Mapping[str, str]) -> Record:
+def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = None) -> Record:
     """Run one cell and wrap its payload with its provenance; one thread, whatever the machine.
 
     Args:
         cell: what to compute.
         data: SHA-256 of data sets by name, for the provenance.
+        scratch: below it the cell may keep a checkpoint (``scratch_folder``).
 
     Raises:
         Exception: whatever the experiment raises, or that its payload cannot be written. It is the cell's own error.
@@ -41,7 +44,8 @@ def compute_record(cell: Cell, data: Mapping[str, str]) -> Record:
     if torch is not None:
         torch.set_num_threads(1)
     begun = time.perf_counter()
-    payload = experiment.run(cell)
+    with scratch_below(scratch):
+        payload = experiment.run(cell)
     seconds = time.perf_counter() - begun
     if not isinstance(payload, Mapping):
         raise InvalidInput(f"run of experiment {cell.experiment!r} must return a dictionary; got {brief(payload)}.")

@@ -18,6 +18,7 @@ from typing import TypedDict, final
 
 from separatrix.core.errors import StoreError
 
+from ..experiment.scratch import remove_scratch
 from ..store.records import Store
 from .computation import compute_record, explain_failure
 from .jobs import JobTable, Lease
@@ -66,10 +67,12 @@ class Worker:
     def _compute(self, lease: Lease) -> None:
         if self._store.read(lease.cell.key) is not None:  # its first worker was killed just after publishing
             self._jobs.finish_with_stored(lease)
+            remove_scratch(self._store.scratch, lease.cell)
             return
         try:
-            record = compute_record(lease.cell, self._settings["data"])
+            record = compute_record(lease.cell, self._settings["data"], self._store.scratch)
         except (Exception, SystemExit) as error:
+            remove_scratch(self._store.scratch, lease.cell)  # it would only fail again where it failed
             self._jobs.fail(lease, explain_failure(error))
             return
         try:
@@ -77,6 +80,7 @@ class Worker:
         except StoreError:
             self.give_back()
             raise
+        remove_scratch(self._store.scratch, lease.cell)
 
     def _renew(self) -> None:
         period = self._settings["lease_seconds"] / 6

@@ -28,4 +28,5 @@ from .provenance import code_fingerprint as code_fingerprint, machine as machine
 from .record import Record as Record
 from .rule import rule_digest as rule_digest
 from .scales import SCALES as SCALES
+from .scratch import scratch_folder as scratch_folder
 from .summary import Summary as Summary, Table as Table

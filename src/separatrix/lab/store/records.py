@@ -6,6 +6,7 @@ index. Whatever is read is verified first: a truncated or edited record is named
 ```
 DIR/index.sqlite
 DIR/records/ab/abcdef….json
+DIR/scratch/abcdef…/           checkpoints of cells being computed
 ```
 """
 
@@ -87,6 +88,11 @@ class Store:
     def path(self, key: str) -> Path:
         """The file of a record."""
         return self.folder / "records" / key[:2] / f"{key}.json"
+
+    @property
+    def scratch(self) -> Path:
+        """Where cells that are being computed keep their checkpoints; nothing of lasting worth."""
+        return self.folder / "scratch"
 
     def keys(self) -> set[str]:
         """Keys of all records in the index."""

@@ -1,0 +1,23 @@
+from .comparators import (
+    LRU as LRU,
+    AntisymmetricRNN as AntisymmetricRNN,
+    CoRNN as CoRNN,
+    MinGRU as MinGRU,
+)
+from .core import AbstractRecurrent as AbstractRecurrent
+from .free_rnn import IRNN as IRNN, FreeRNN as FreeRNN
+from .goru import GORU as GORU
+from .modrelu import modrelu as modrelu
+from .nonnormal_rnn import NonNormalRNN as NonNormalRNN
+from .orthogonal_rnn import (
+    EURNN as EURNN,
+    SVDRNN as SVDRNN,
+    URNN as URNN,
+    ExpRNN as ExpRNN,
+    HouseholderRNN as HouseholderRNN,
+    OrthogonalRNN as OrthogonalRNN,
+    ScoRNN as ScoRNN,
+)
+from .scan import scan as scan
+from .sequence_model import SequenceModel as SequenceModel, parameter_count as parameter_count
+from .step import AbstractKernel as AbstractKernel, AbstractStep as AbstractStep
