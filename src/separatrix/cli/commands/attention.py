@@ -134,11 +134,14 @@ def census(
     beta: Beta = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Follow many uniform starts and count where they end, with 95% intervals.
+    """Follow many uniform starts and count where they end, with 95% intervals; say whether the head is multistable.
 
-    Every stable bipartite end point is confronted with its closed-form spectrum; a contradiction is an error.
+    Every stable bipartite end point is confronted with its closed-form spectrum; a contradiction is an error. Whether
+    there are several stable states is decided by the closed form, by the ends, and by a search for clusterings.
     """
     from separatrix import theory
+    from separatrix.core.random import spawn
+    from separatrix.diagnose import multistability
     from separatrix.dynamics.attractors.censuses import census as take_census
 
     logits, matrix = _matrices(coupling, query, key, value)
@@ -149,6 +152,10 @@ def census(
     flow = _flow(logits, matrix, beta)
     taken = take_census([flow], n_tokens=n_tokens, n_starts=n_starts, seed=seed, check=predicted)
     result = taken.instances[0]
+    search = spawn(seed, "census", "search")
+    decided = multistability(logits, matrix, n_tokens, beta, generator=search, n_starts=0)
+    multistable = decided.multistable or result.reached_several
+    reason = decided.reason if decided.multistable or not multistable else "the starts reached several stable states"
     shares = {family: result.fraction(family) for family in result.families}
     found = {
         "families": {
@@ -156,7 +163,9 @@ def census(
             for family, (share, low, high) in shares.items()
         },
         "coarse": result.coarse,
-        "multistable": result.multistable,
+        "multistable": multistable,
+        "multistable_reason": reason,
+        "reached_several": result.reached_several,
         "unseen": result.unseen,
         "not_converged": result.n_not_converged,
     }
@@ -165,6 +174,7 @@ def census(
         for family, (share, low, high) in shares.items()
     ]
     lines.append(f"estimated share of labels not yet seen: {result.unseen:.1%}")
+    lines.append(f"{'multistable' if multistable else 'not known to be multistable'}: {reason}")
     _print(found, as_json, lines)
 
 

@@ -18,4 +18,5 @@ from .spectra import (
     head_predictions as head_predictions,
     value_spectra as value_spectra,
 )
+from .stable_states import Multistability as Multistability, multistability as multistability
 from .token_geometry import Interval as Interval, TokenGeometry as TokenGeometry, token_geometry as token_geometry
