@@ -15,10 +15,12 @@ from separatrix.core import InvalidInput, OutsideTheory, Result, formula, requir
 from .basis import (
     ArrayLike,
     Direction,
+    Numbers,
     attention_matrices,
     direction,
     eigenbasis,
     is_symmetric,
+    one_pair,
     require_symmetric,
     strength_along,
 )
@@ -82,7 +84,7 @@ class StableCount(Result):
 
 @formula("separatrix", "exact count of stable bipartite consensus points")
 def count_stable(
-    coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: int | float = 1.0, exhaustive: bool = False
+    coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: Numbers = 1.0, exhaustive: bool = False
 ) -> StableCount:
     r"""Count the asymptotically stable points among the d 2^n consensus and bipartite consensus equilibria.
 
@@ -109,7 +111,7 @@ def count_stable(
         >>> count_stable(M, V, 10).per_eigenvector
         [1004, 0, 672]
     """
-    logits, matrix = attention_matrices(coupling, value, beta)
+    logits, matrix = one_pair(coupling, value, beta)
     if matrix.ndim != 2:
         raise InvalidInput(
             f"count_stable takes one pair of matrices; got a batch {tuple(matrix.shape[:-2])}. Use stable_windows."
@@ -133,7 +135,7 @@ def count_stable(
 
 
 @formula("separatrix", "stable windows of a batch")
-def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: int | float = 1.0) -> StableWindow:
+def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: Numbers = 1.0) -> StableWindow:
     """The stable windows on the first and on the last eigenvector, for a whole batch of instances at once.
 
     No other eigenvector can carry a stable point. The last axis of every field has two entries: v_1 and v_d.
@@ -141,7 +143,7 @@ def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: i
     Args:
         coupling, value: (..., d, d), value symmetric.
         n_tokens: number of tokens.
-        beta: inverse temperature.
+        beta: inverse temperature, or an array of them that broadcasts against the leading axes of the matrices.
     """
     logits, matrix = attention_matrices(coupling, value, beta)
     require_symmetric(matrix, "count_stable, which evaluates the exact spectra of every split")
