@@ -130,3 +130,29 @@ def test_pickled_arrays_are_refused(folder: Path, call: Call) -> None:
     code, _, errors = call(folder, "count", "--value", "@pickle.npy", "--coupling", "@coupling.npy")
     assert code == 2
     assert "plain numbers" in errors
+
+
+@pytest.mark.parametrize("causal", [[], ["--causal"]])
+def test_count_says_that_consensus_rotates_instead_of_a_bare_zero(folder: Path, call: Call, causal: list[str]) -> None:
+    numpy.save(folder / "rotating.npy", numpy.array([[1.0, 2.0, 0.3], [-2.0, 1.0, 0.1], [0.0, 0.0, -0.5]]))
+    where = ["count", "--coupling", "@coupling.npy", "--value", "@rotating.npy", "--n-tokens", "6", *causal]
+    code, out, _ = call(folder, *where)
+    assert code == 0
+    assert "stable points: 0" in out
+    assert "tokens that agree rotate with period 3.142" in out
+    code, out, _ = call(folder, *where, "--json")
+    assert "rotate" in json.loads(out)["warning"]
+
+
+def test_census_decides_multistability_by_the_closed_form_too(folder: Path, call: Call) -> None:
+    numpy.save(folder / "hidden.npy", numpy.array([[-0.12, -2.46, -2.81], [-0.14, -0.92, 2.35], [0.18, -1.0, -0.68]]))
+    numpy.save(folder / "pulls.npy", numpy.array([[0.67, -1.19, 0.68], [-1.19, 1.41, 0.23], [0.68, 0.23, -1.37]]))
+    where = ["census", "--coupling", "@hidden.npy", "--value", "@pulls.npy", "--n-tokens", "10", "--n-starts", "6"]
+    code, out, _ = call(folder, *where, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert not found["reached_several"]
+    assert found["multistable"]
+    assert "closed form counts" in found["multistable_reason"]
+    code, out, _ = call(folder, *where)
+    assert "\nmultistable: the closed form counts" in out

@@ -45,7 +45,7 @@ def count(
     if causal:
         ordered = theory.count_stable_causal(logits, matrix, n_tokens, beta)
         found = {**ordered.to_dict(), "total": ordered.total, "log2_count": ordered.log2_count}
-        _print(found, as_json, _counted(ordered.per_eigenvector, ordered.log2_count, None))
+        _print(found, as_json, _counted(ordered.per_eigenvector, ordered.log2_count, ordered.warning))
         return
     result = theory.count_stable(logits, matrix, n_tokens, beta)
     found = {
@@ -210,7 +210,7 @@ def _print(found: dict[str, Any], as_json: bool, lines: list[str]) -> None:
 
 
 def _counted(per_eigenvector: list[int] | None, log2_count: float, warning: str | None) -> list[str]:
-    lines = [f"warning: {warning}"] if warning else []
+    lines = [f"note: {warning}"] if warning else []
     if per_eigenvector is None:
         return [*lines, f"stable points: 2^{log2_count:.12g}"]
     lines.append(f"stable points: {sum(per_eigenvector)}")

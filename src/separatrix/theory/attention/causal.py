@@ -14,6 +14,7 @@ from separatrix.core import InvalidInput, Result, as_float64, formula, require_i
 
 from .basis import ArrayLike, Numbers, attention_matrices, direction, eigenbasis, one_pair, real_numbers, strength_along
 from .block_spectrum import BlockSpectrum
+from .counting import no_resting_consensus
 from .stability import DEGENERATE
 
 COUNT_UP_TO = 2000
@@ -58,12 +59,16 @@ def causal_spectrum(
 @final
 @dataclasses.dataclass(frozen=True, repr=False)
 class CausalCount(Result):
-    """Stable points x_i = +-v_k under a causal mask, per eigenvector; only the first can carry any."""
+    """Stable points x_i = +-v_k under a causal mask, per eigenvector; only the first can carry any.
+
+    ``warning`` says why no consensus is among them, or is None.
+    """
 
     n_tokens: int
     dim: int
     eigenvalues: Shaped[Tensor, " d"]
     per_eigenvector: list[int]
+    warning: str | None = None
 
     @property
     def total(self) -> int:
@@ -99,7 +104,7 @@ def count_stable_causal(coupling: ArrayLike, value: ArrayLike, n_tokens: int, be
         way = direction(matrix, 0)
         strength = float(strength_along(logits, way.vector))
         counts[0] = causal_patterns(float(way.eigenvalue), float(way.others.real.amax(-1)), strength, n)
-    return CausalCount(n, matrix.shape[-1], eigenvalues, counts)
+    return CausalCount(n, matrix.shape[-1], eigenvalues, counts, no_resting_consensus(matrix, eigenvalues, n))
 
 
 @formula("separatrix", "causal dynamic programme")
