@@ -31,7 +31,7 @@ class Settings(Params):
     n_starts: int = 100  # Example 2
     ensemble: str = "gaussian"
     preset: str = "default"
-    n_searched: int = 4000
+    n_searched: int = 2000
     block: int = 40
     n_pairs: int = 99
     n_uniform: int = 8
