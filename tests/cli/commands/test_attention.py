@@ -156,3 +156,27 @@ def test_census_decides_multistability_by_the_closed_form_too(folder: Path, call
     assert "closed form counts" in found["multistable_reason"]
     code, out, _ = call(folder, *where)
     assert "\nmultistable: the closed form counts" in out
+
+
+def test_sweep_and_phase_speak_in_tables_and_json_and_draw(folder: Path, call: Call) -> None:
+    where = ["--coupling", "@coupling.npy", "--value", "@value.npy", "--n-tokens", "10", "--betas", "0.2", "1.4"]
+    code, out, err = call(folder, "sweep", *where, "--n-betas", "7", "--no-clusterings", "--output", "@sweep.svg")
+    assert code == 0
+    assert "pair on v1" in out
+    assert "0.385082" in out
+    assert "drew" in err
+    assert (folder / "sweep.svg").read_text().startswith("<?xml")
+    code, out, _ = call(folder, "sweep", *where, "--n-betas", "3", "--no-clusterings", "--json")
+    found = json.loads(out)
+    assert [row["state"] for row in found["events"]] == ["pair on v1", "pair on v3"]
+    code, out, _ = call(folder, "phase", *where, "--n-betas", "4", "--n-starts", "3", "--output", "@phase.png")
+    assert code == 0
+    assert "pairs on v_1: stable from beta = 0.385082 on" in out
+    assert (folder / "phase.png").stat().st_size > 1000
+    code, out, _ = call(folder, "phase", *where, "--n-betas", "4", "--json")
+    found = json.loads(out)
+    assert found["critical"]["v_3"] == pytest.approx(0.884505, abs=1e-6)
+    assert len(found["table"]) == 4
+    code, _, errors = call(folder, "phase", *where[:-2], "1.0", "0.5")
+    assert code == 2
+    assert "--betas must be two increasing numbers" in errors

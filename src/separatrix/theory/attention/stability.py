@@ -235,6 +235,51 @@ def critical_beta(coupling: ArrayLike, value: ArrayLike, k: int) -> float | Floa
 
     Source: ours.
     """
+    _, strength, rho, possible = _opening(coupling, value, k)
+    beta = torch.atanh(rho.clamp(0, 1)) / strength.abs()
+    return number(torch.where(possible, beta, torch.full_like(beta, torch.inf)))
+
+
+@formula("separatrix", "critical inverse temperature of a split")
+def split_beta(
+    coupling: ArrayLike, value: ArrayLike, k: int, n1: Numbers, n2: Numbers
+) -> float | Float[Tensor, "*batch"]:
+    r"""The inverse temperature above which n_1 tokens at +v_k and n_2 at -v_k are stable.
+
+    .. math:: \beta = \frac{1}{2 |v_k' M v_k|}
+              \ln \frac{\cosh h + \sqrt{\cosh^2 h - (1 - \rho^2)}}{1 - \rho}, \qquad h = \ln(n_1/n_2)
+
+    and at least :math:`|h| / (2 |v_k' M v_k|)`, unless a group is a single token and lambda_k > 0. For equal groups it
+    is ``critical_beta``. It is infinite where no beta will do.
+
+    Args:
+        coupling: query' key, (..., d, d).
+        value: (..., d, d), symmetric.
+        k: number of the eigenvalue of value, from 0 in descending order.
+        n1, n2: tokens in each group, both positive; numbers, or arrays that broadcast against the batch.
+
+    Raises:
+        OutsideTheory: value is not symmetric.
+
+    Returns:
+        A float for one instance and split, a tensor otherwise.
+
+    Source: ours; the edge of ``stable_window`` solved for beta.
+    """
+    way, strength, rho, possible = _opening(coupling, value, k)
+    first, second = token_counts(n1, n2)
+    if bool((first < 1).any()) or bool((second < 1).any()):
+        raise InvalidInput(f"n1 and n2 must be at least 1 token each; got {n1!r} and {n2!r}.")
+    span = log_ratio(first, second).abs()
+    edge = torch.log((span.cosh() + (span.cosh() ** 2 - (1 - rho) * (1 + rho)).clamp_min(0).sqrt()) / (1 - rho))
+    alone = (torch.minimum(first, second) == 1) & (way.eigenvalue > 0)
+    edge = torch.where(alone, edge, torch.maximum(edge, span))
+    beta = edge / (2 * strength.abs())
+    return number(torch.where(possible, beta, torch.full_like(beta, torch.inf)))
+
+
+def _opening(coupling: ArrayLike, value: ArrayLike, k: int) -> tuple[Direction, Tensor, Tensor, Tensor]:
+    """The direction, v' M v, the ratio rho of the other eigenvalues, and whether some beta makes a split stable."""
     logits, matrix = attention_matrices(coupling, value, 1.0)
     require_symmetric(matrix, "bipartite_spectrum at several beta")
     way = direction(matrix, k)
@@ -242,9 +287,7 @@ def critical_beta(coupling: ArrayLike, value: ArrayLike, k: int) -> float | Floa
     rho = way.others.amax(-1) / way.eigenvalue.abs()
     slack = DEGENERATE * way.scale
     least = (way.eigenvalue > 0) | (way.others.amin(-1) > way.eigenvalue + slack)
-    possible = (way.eigenvalue * strength > 0) & (rho < 1 - DEGENERATE) & least
-    beta = torch.atanh(rho.clamp(0, 1)) / strength.abs()
-    return number(torch.where(possible, beta, torch.full_like(beta, torch.inf)))
+    return way, strength, rho, (way.eigenvalue * strength > 0) & (rho < 1 - DEGENERATE) & least
 
 
 def _descending(eigenvalues: ArrayLike) -> Float[Tensor, "*batch d"]:
