@@ -83,10 +83,7 @@ def _census(ax: Axes, result: Any) -> None:
         kind = "clustering" if end.family.endswith("clustering") else end.family.split(" ")[0]
         if kind not in MARKS:
             continue  # cycles and starts that settled nowhere have no share
-        label = {
-            "consensus": "census: consensus",
-            "bipartite": "census: opposite groups, colour of their eigenvector",
-        }.get(kind, "census: clustering, largest share")
+        label = LABELS[kind]
         size = 22 + 70 * end.count / max(result.n_starts, 1)
         face = ink() if kind == "consensus" else colours.get(end.family, PALETTE[4])
         options: dict[str, Any] = {} if kind == "consensus" else {"edgecolors": paper(), "linewidths": 0.6}
