@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.core import InvalidInput, MissingExtra, Result, as_float64, require_integer
+from separatrix.core import InvalidInput, Result, as_float64, require_integer
+from separatrix.core.result import frame
 from separatrix.dynamics import AttentionFlow, Equilibrium, census
 from separatrix.theory import bipartite_spectrum, critical_beta, split_beta, stable_windows
 
@@ -106,11 +107,7 @@ class PhaseDiagram(Result):
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas frame with a row per beta."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtra("to_frame needs pandas: install separatrix[frames].") from error
-        return pandas.DataFrame(self.table())
+        return frame(self.table())
 
 
 def phase_diagram(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, MissingExtra, Result, require_integer, spawn
+from separatrix.core import InvalidInput, Result, require_integer, spawn
+from separatrix.core.result import frame
 from separatrix.dynamics import AttentionFlow, Branch, beta_branch
 from separatrix.theory import StableCount, count_stable, split_beta
 
@@ -92,11 +93,7 @@ class BetaSweep(Result):
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas frame with a row per beta."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtra("to_frame needs pandas: install separatrix[frames].") from error
-        return pandas.DataFrame(self.table())
+        return frame(self.table())
 
 
 def beta_sweep(
