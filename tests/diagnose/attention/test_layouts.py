@@ -170,6 +170,36 @@ def test_the_forward_of_a_module_decides_about_its_mask(causal: bool) -> None:
     assert only(llama, n_heads=H, causal=not causal).causal is not causal  # unless the user says otherwise
 
 
+class Masked(Separate):
+    """Hides the future only if it is told to, as decoders do whose model makes the mask."""
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        self.causal = attention_mask is not None
+        return super().forward(x)
+
+
+def test_a_mask_that_comes_from_outside_is_not_denied() -> None:
+    decoder = only(filled(at("model.decoder.layers.0", self_attn=Masked("out_proj"))), n_heads=H)
+    assert decoder.causal
+    assert "only if it is given a mask" in decoder.note
+    assert not only(filled(at("model.encoder.layers.0", self_attn=Masked("out_proj"))), n_heads=H).causal
+    with pytest.raises(InvalidInput, match="neither its names nor its forward tell"):
+        attention_layers(filled(at("blocks.0", self_attn=Masked("out_proj"))), n_heads=H)
+    assert not only(filled(at("blocks.0", self_attn=Masked("out_proj"))), n_heads=H, causal=False).causal
+
+
+def test_a_norm_without_bias_is_asked_or_not_folded() -> None:
+    case = CASES["timm ViT"]()
+    for norm in (RMSNorm(), layer_norm(bias=False)):
+        model = filled(at("blocks.0", attn=case.own, norm1=norm))
+        with pytest.raises(InvalidInput, match="do not tell whether it centres tokens"):
+            attention_layers(model.state_dict(), **case.options)
+        assert only(model.state_dict(), norm="keep", **case.options).reads_through is None
+        seen = only(model, **case.options).reads_through
+        assert seen is not None
+        assert seen.centred == isinstance(norm, nn.LayerNorm)
+
+
 def test_a_forward_that_cannot_be_called_is_said_to_be_unchecked() -> None:
     layer = only(filled(at("model.layers.0", self_attn=Blind())), n_heads=H)
     assert "not compared with the model's own forward" in layer.note

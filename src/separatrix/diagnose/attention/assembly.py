@@ -49,12 +49,25 @@ def assemble(
 
 
 def through(
-    layer: AttentionLayer, tensors: Tensors, block: str, names: tuple[str, ...], facts: LayerFacts, *, centred: bool
+    layer: AttentionLayer,
+    tensors: Tensors,
+    block: str,
+    names: tuple[str, ...],
+    facts: LayerFacts,
+    *,
+    centred: bool | None,
 ) -> AttentionLayer:
-    """A layer that reads the stream through a norm: folded, so that the flow moves normalised tokens."""
+    """A layer that reads the stream through a norm: folded, so that the flow moves normalised tokens.
+
+    ``centred`` says what a norm without bias is in this layout: a layer norm, one by the root mean square, or unknown.
+    """
     found = tensors.first(*(f"{block}{name}" for name in names))
-    norm: Normaliser | None = None if found is None else tensors.norm(found, facts, centred=centred)
-    if norm is None or facts.norm == "keep":
+    if found is None or facts.norm == "keep":
+        return layer
+    if centred is None and found not in facts.norms and f"{found}.bias" not in tensors:
+        raise Unreadable(f"{found} has no bias, and names do not tell whether it centres tokens; pass norm='keep'")
+    norm: Normaliser | None = tensors.norm(found, facts, centred=bool(centred))
+    if norm is None:
         return layer
     return layer.folded(norm, "normalised token, before gain and bias of the norm the layer reads through")
 

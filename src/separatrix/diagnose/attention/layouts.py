@@ -112,7 +112,7 @@ def _vit(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionLayer:
     q, k, v = (tensors.linear(f"{prefix}attention.{part}") for part in ("query", "key", "value"))
     layer = assemble(prefix, q, k, v, tensors.linear(f"{prefix}output.dense"), facts, causal=False)
     layer = layer_scale(tensors, parent(prefix), layer)
-    return through(layer, tensors, parent(prefix), ("layernorm_before", "norm1"), facts, centred=True)
+    return through(layer, tensors, parent(prefix), ("layernorm_before", "norm1"), facts, centred=None)
 
 
 def _fused_rows(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionLayer:
@@ -122,7 +122,7 @@ def _fused_rows(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionLa
     out = tensors.first(f"{prefix}proj", f"{prefix}out_proj", f"{prefix}c_proj") or f"{prefix}proj"
     layer = assemble(prefix, q, k, v, tensors.linear(out), facts, causal=False if images else None)
     layer = layer_scale(tensors, parent(prefix), layer)
-    return through(layer, tensors, parent(prefix), ("norm1", "ln_1", "ln1"), facts, centred=True)
+    return through(layer, tensors, parent(prefix), ("norm1", "ln_1", "ln1"), facts, centred=None)
 
 
 def _t5(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionLayer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .layer import AttentionLayer, Normaliser
+from .tensors import LayerFacts
 
 AGREES = 1e-4
 """Largest relative difference between a layer as read and its own forward: single precision and a small epsilon."""
@@ -38,29 +40,56 @@ def probed_norm(module: nn.Module, name: str) -> Normaliser | str | None:
     return f"{name} is neither a layer norm nor a norm by the root mean square: its output is another"
 
 
-def certified(model: nn.Module, layer: AttentionLayer, *, given_causal: bool | None) -> AttentionLayer | str:
+def certified(model: nn.Module, layer: AttentionLayer, facts: LayerFacts, *, told: bool) -> AttentionLayer | str:
     """The layer as its own forward shows it, with the right mask, or the sentence why it is not that layer.
 
-    Where the forward cannot be called with tokens alone, the layer is handed back with a note that says so.
+    A forward that hides the future by itself is causal. One that shows it may still be given a mask from outside: then
+    what the layout tells stands, with a note. Where the forward cannot be called with tokens alone, the layer is handed
+    back with a note that says so.
+
+    Args:
+        model: what holds the layer.
+        layer: as it was read from the tensors.
+        facts: what the user gave.
+        told: whether given facts, settings or the layout tell about the mask.
     """
     module = dict(model.named_modules()).get(layer.name)
     x = math.sqrt(2.0) * _tokens(layer.dim)
     read = x if layer.reads_through is None else layer.reads_through(x)
     answers = [] if module is None else list(_answers(module, read))
-    for causal in (layer.causal, not layer.causal):
-        tried = dataclasses.replace(layer, causal=causal)
-        expected = [tried.update(tried.read(x))]
-        if layer.writes_through is not None:
-            expected.append(layer.writes_through(x + expected[0]))
-        if any(_close(output, seen) for output in expected for seen in answers):
-            return tried if given_causal is None else layer
-    if not answers:
-        return dataclasses.replace(layer, note=joined(layer.note, UNCHECKED))
-    nearest = min(_difference(layer.update(layer.read(x)), seen) for seen in answers)
-    return (
-        "its own forward computes something else than softmax attention of these projections (relative difference "
-        f"{nearest:.2g})"
-    )
+    if module is None or not answers:
+        unknown = None if told else _UNKNOWN
+        return unknown or dataclasses.replace(layer, note=joined(layer.note, UNCHECKED))
+    agreeing = [causal for causal in (True, False) if _agrees(dataclasses.replace(layer, causal=causal), x, answers)]
+    if not agreeing:
+        nearest = min(_difference(layer.update(layer.read(x)), seen) for seen in answers)
+        return (
+            "its own forward computes something else than softmax attention of these projections (relative difference "
+            f"{nearest:.2g})"
+        )
+    if facts.causal is not None or True in agreeing or not _takes_mask(module):
+        return layer if facts.causal is not None else dataclasses.replace(layer, causal=agreeing[0])
+    if not told:
+        return _UNKNOWN
+    return dataclasses.replace(layer, note=joined(layer.note, MASKED_FROM_OUTSIDE)) if layer.causal else layer
+
+
+_UNKNOWN = "neither its names nor its forward tell whether tokens see only the past; pass causal="
+MASKED_FROM_OUTSIDE = "taken as causal, as its layout is: its forward hides the future only if it is given a mask"
+
+
+def _agrees(layer: AttentionLayer, x: Tensor, answers: list[Tensor]) -> bool:
+    """Whether a module's output is the layer's, before or after the norm that follows."""
+    expected = [layer.update(layer.read(x))]
+    if layer.writes_through is not None:
+        expected.append(layer.writes_through(x + expected[0]))
+    return any(_close(output, seen) for output in expected for seen in answers)
+
+
+def _takes_mask(module: nn.Module) -> bool:
+    """Whether a mask can be given to a forward."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return any("mask" in item.name or "causal" in item.name or item.kind is item.VAR_KEYWORD for item in parameters)
 
 
 def _tokens(dim: int) -> Tensor:

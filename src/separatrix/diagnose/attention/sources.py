@@ -15,7 +15,7 @@ from separatrix.core import InvalidInput, MissingData, Result, choose, require_i
 
 from .layer import AttentionLayer
 from .layouts import DECODES, OTHER_SEQUENCE, natural, read_state
-from .probes import UNCHECKED, certified, probed_norm
+from .probes import certified, probed_norm
 from .tensors import LayerFacts, configured_heads
 
 
@@ -97,11 +97,9 @@ def _of_module(model: nn.Module, facts: LayerFacts) -> tuple[list[AttentionLayer
     uncertain = read_state(rest, known)[1]
     read, left = read_state(rest, dataclasses.replace(known, probed=True))
     for layer in read:
-        answer = certified(model, layer, given_causal=facts.causal)
+        answer = certified(model, layer, facts, told=layer.name not in uncertain)
         if isinstance(answer, str):
             skipped[layer.name] = answer
-        elif UNCHECKED in answer.note and layer.name in uncertain:  # what only a probe could have told
-            skipped[layer.name] = uncertain[layer.name]
         else:
             layers.append(answer)
     return sorted(layers, key=lambda layer: natural(layer.name)), skipped | left
