@@ -278,3 +278,33 @@ def test_what_scales_the_output_of_attention_is_folded(generator: torch.Generato
     layer, bare = only(state, **case.options), only(case.model.state_dict(), **case.options)
     assert torch.allclose(layer.update(layer.read(x)), gain * bare.update(bare.read(x)), atol=1e-10)
     assert dataclasses.replace(layer, output=bare.output, output_bias=bare.output_bias).causal is False
+
+
+def zeros(**shapes: tuple[int, ...]) -> dict[str, Tensor]:
+    return {f"h.0.attn.{name.replace('__', '.')}": torch.zeros(shape) for name, shape in shapes.items()}
+
+
+WHOLE = zeros(c_attn__weight=(12, 4), c_proj__weight=(4, 4))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (zeros(c_attn__weight=(4,), c_proj__weight=(4, 4)), "c_attn.weight must be a matrix"),
+        (zeros(c_attn__weight=(0, 0), c_proj__weight=(0, 0)), "c_attn.weight must be a matrix"),
+        (zeros(c_attn__weight=(12, 4), c_attn__bias=(5,), c_proj__weight=(4, 4)), "does not fit its weight"),
+        (zeros(c_attn__weight=(12, 4), c_attn__bias=(4,), c_proj__weight=(4, 4)), "bias of the"),
+        (zeros(c_attn__weight=(5, 4), c_proj__weight=(4, 4)), "is too short for queries"),
+        (zeros(qkv__weight=(12,), proj__weight=(4, 4)), "qkv.weight must be a matrix"),
+        (zeros(in_proj_weight=(12,), out_proj__weight=(4, 4)), "in_proj_weight must hold queries"),
+        (
+            zeros(c_attn__weight=(12, 4), c_proj__weight=(4, 4)) | {"h.0.ln_1.weight": torch.ones(3)},
+            "3 gains for tokens",
+        ),
+        (zeros(c_attn__weight=(12, 4), c_proj__weight=(4, 4)) | {"h.0.ln_1.weight": torch.ones(4, 4)}, "one axis"),
+    ],
+)
+def test_tensors_of_other_shapes_are_named(state: dict[str, Tensor], reason: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        attention_layers(state, n_heads=2, causal=True)
+    assert reason in str(refused.value)

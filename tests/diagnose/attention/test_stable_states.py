@@ -99,5 +99,8 @@ def test_bad_input_is_refused_by_name() -> None:
         decide(UNSEEN, 10, n_pairs=-1)
     with pytest.raises(InvalidInput, match="n_tokens must be an integer"):
         decide(UNSEEN, 0)
+    with pytest.raises(InvalidInput, match="at most 5000 for a search"):
+        decide(UNSEEN, 10**6)
+    assert decide(UNSEEN, 10**6, n_pairs=0, n_starts=0).multistable
     with pytest.raises(InvalidInput, match="takes one pair of matrices"):
         decide((torch.zeros(2, 3, 3), torch.eye(3).expand(2, 3, 3)), 4)

@@ -33,6 +33,8 @@ def assemble(
         raise Unreadable(f"keys {tuple(key[0].shape)} and values {tuple(value[0].shape)} do not fit {heads} heads")
     if query[0].shape[1] != key[0].shape[1] or output[0].shape != (query[0].shape[1], width):
         raise Unreadable("queries, keys, values and output are not of one width")
+    for part, projection in {"query": query, "key": key, "value": value, "output": output}.items():
+        require_bias(projection, f"the {part}")
     shared = heads // (key[0].shape[0] // size)
     return AttentionLayer(
         name=name,
@@ -69,6 +71,8 @@ def through(
     norm: Normaliser | None = tensors.norm(found, facts, centred=bool(centred))
     if norm is None:
         return layer
+    if len(norm.gain) != layer.dim:
+        raise Unreadable(f"{found} has {len(norm.gain)} gains for tokens of {layer.dim} entries")
     return layer.folded(norm, "normalised token, before gain and bias of the norm the layer reads through")
 
 
@@ -101,8 +105,9 @@ def parent(prefix: str) -> str:
 def thirds(joint: Linear, name: str) -> list[Linear]:
     """All queries, all keys, all values."""
     weight, bias = joint
-    if weight.shape[0] != 3 * weight.shape[1]:
+    if weight.ndim != 2 or weight.shape[0] != 3 * weight.shape[1]:
         raise Unreadable(f"{name} must hold queries, keys and values of one width; got shape {tuple(weight.shape)}")
+    require_bias(joint, name)
     biases = [None] * 3 if bias is None else list(bias.chunk(3))
     return list(zip(weight.chunk(3), biases, strict=True))
 
@@ -113,12 +118,21 @@ def queries_then_shared(joint: Linear, width: int, name: str) -> list[Linear]:
     rest, odd = divmod(weight.shape[0] - width, 2)
     if odd or rest < 1:
         raise Unreadable(f"{name} {tuple(weight.shape)} is too short for queries of {width} rows, keys and values")
+    require_bias(joint, name)
     biases = [None] * 3 if bias is None else list(bias.split((width, rest, rest)))
     return list(zip(weight.split((width, rest, rest)), biases, strict=True))
 
 
+def require_bias(projection: Linear, name: str) -> None:
+    """Refuse a bias that has not one entry per row of its weight."""
+    weight, bias = projection
+    if bias is not None and len(bias) != weight.shape[0]:
+        raise Unreadable(f"the bias of {name} has {len(bias)} entries for {weight.shape[0]} rows")
+
+
 def by_head(joint: Linear, groups: int, queries: int) -> list[Linear]:
     """Rows grouped as (queries of the group, its key, its value), each of a head's size."""
+    require_bias(joint, "queries, keys and values")
     parts: list[list[Tensor | None]] = []
     for tensor in joint:
         if tensor is None:

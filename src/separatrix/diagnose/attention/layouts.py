@@ -131,7 +131,7 @@ def _t5(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionLayer:
         tensors.get(table)
     # the first block of each stack holds the table of biases for all, with a column per head
     tables = [tensor for name, tensor in tensors.state.items() if name.endswith("relative_attention_bias.weight")]
-    if facts.n_heads is None and tables:
+    if facts.n_heads is None and tables and tables[0].ndim == 2:
         facts = dataclasses.replace(facts, n_heads=int(tables[0].shape[1]))
     layer = assemble(prefix, q, k, v, out, facts, causal=by_path(prefix), scale=1.0)
     layer = dataclasses.replace(layer, note=RELATIVE)
@@ -250,8 +250,7 @@ def _qkv_proj(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionLaye
 def _torch(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionLayer:
     if f"{prefix}bias_k" in tensors:
         raise Unreadable("it appends a learned key to the tokens (add_bias_kv), which a flow of tokens cannot hold")
-    bias = f"{prefix}in_proj_bias"
-    joint = (tensors.get(f"{prefix}in_proj_weight"), tensors.get(bias) if tensors.state.get(bias) is not None else None)
+    joint = (tensors.get(f"{prefix}in_proj_weight"), tensors.vector(f"{prefix}in_proj_bias"))
     q, k, v = thirds(joint, f"{prefix}in_proj_weight")
     decodes = bool(by_path(prefix))
     layer = assemble(prefix, q, k, v, tensors.linear(f"{prefix}out_proj"), facts, causal=decodes)

@@ -20,6 +20,9 @@ from separatrix.theory import StableCount, bipartite_spectrum, count_stable
 NUDGE = 0.1
 """Length by which the two groups of a start are moved off their eigenvector."""
 
+MOST_TOKENS = 5000
+"""Beyond this many tokens a search holds too many numbers; states depend on the shares of groups only."""
+
 APART = 1e-3
 """Groups closer than this have become one."""
 
@@ -113,6 +116,11 @@ def multistability(
     n = require_integer(n_tokens, "n_tokens", at_least=1)
     pairs = require_integer(n_pairs, "n_pairs", at_least=0)
     uniform = require_integer(n_starts, "n_starts", at_least=0)
+    if n > MOST_TOKENS and pairs + uniform:
+        raise InvalidInput(
+            f"n_tokens must be at most {MOST_TOKENS} for a search of clusterings; got {n}. Stable groups depend on "
+            "their shares: search with fewer tokens, or count without a search (n_pairs=0, n_starts=0)."
+        )
     count = count_stable(coupling, value, n, beta)  # type: ignore[arg-type]  # checked there, by name
     flow = AttentionFlow.from_coupling(coupling, value, beta).to(torch.float64)
     if flow.instances:

@@ -104,8 +104,21 @@ class Tensors:
 
     def linear(self, name: str) -> Linear:
         """Weight and bias of a linear map; the bias may be absent."""
-        bias = f"{name}.bias"
-        return self.get(f"{name}.weight"), self.get(bias) if self.state.get(bias) is not None else None
+        weight, bias = self.get(f"{name}.weight"), self.vector(f"{name}.bias")
+        if weight.ndim != 2 or not weight.numel():
+            raise Unreadable(f"{name}.weight must be a matrix; got shape {tuple(weight.shape)}")
+        if bias is not None and len(bias) not in weight.shape:
+            raise Unreadable(f"{name}.bias {tuple(bias.shape)} does not fit its weight {tuple(weight.shape)}")
+        return weight, bias
+
+    def vector(self, name: str) -> Tensor | None:
+        """A tensor of one axis, or None if it is absent."""
+        if self.state.get(name) is None:
+            return None
+        found = self.get(name)
+        if found.ndim != 1:
+            raise Unreadable(f"{name} must have one axis; got shape {tuple(found.shape)}")
+        return found
 
     def first(self, *names: str) -> str | None:
         """The first of these names that has a weight."""
@@ -119,7 +132,9 @@ class Tensors:
             if isinstance(seen, str):
                 raise Unreadable(seen)
             return seen
-        gain, bias = self.linear(name)
+        gain, bias = self.vector(f"{name}.weight"), self.vector(f"{name}.bias")
+        if gain is None or (bias is not None and bias.shape != gain.shape):
+            raise Unreadable(f"gain and bias of {name} must have one length")
         gain = gain + 1 if facts.family.startswith("gemma") else gain
         return Normaliser(gain, bias, centred=centred or bias is not None or facts.family.startswith("cohere"))
 
