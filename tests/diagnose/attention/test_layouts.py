@@ -293,7 +293,7 @@ WHOLE = zeros(c_attn__weight=(12, 4), c_proj__weight=(4, 4))
         (zeros(c_attn__weight=(4,), c_proj__weight=(4, 4)), "c_attn.weight must be a matrix"),
         (zeros(c_attn__weight=(0, 0), c_proj__weight=(0, 0)), "c_attn.weight must be a matrix"),
         (zeros(c_attn__weight=(12, 4), c_attn__bias=(5,), c_proj__weight=(4, 4)), "does not fit its weight"),
-        (zeros(c_attn__weight=(12, 4), c_attn__bias=(4,), c_proj__weight=(4, 4)), "bias of the"),
+        (zeros(c_attn__weight=(12, 4), c_attn__bias=(4,), c_proj__weight=(4, 4)), "c_attn has 4 entries for 12 rows"),
         (zeros(c_attn__weight=(5, 4), c_proj__weight=(4, 4)), "is too short for queries"),
         (zeros(qkv__weight=(12,), proj__weight=(4, 4)), "qkv.weight must be a matrix"),
         (zeros(in_proj_weight=(12,), out_proj__weight=(4, 4)), "in_proj_weight must hold queries"),

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclasses.dataclass(frozen=True)
-class PhaseEnd:
+@dataclasses.dataclass(frozen=True, repr=False)
+class PhaseEnd(Result):
     """What some of the starts of a census at one inverse temperature ended in.
 
     ``share`` is that of the tokens in the first group of two, or in the largest cluster; 1 for consensus.

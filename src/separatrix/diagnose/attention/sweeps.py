@@ -119,7 +119,7 @@ def beta_sweep(
         >>> M, V = torch.diag(torch.tensor([0.9, 0.2, -1.1])), torch.diag(torch.tensor([3.0, 1.0, -4.0]))
         >>> sweep = beta_sweep(M, V, [0.2, 0.5, 1.0], 10, clusterings=False)
         >>> [count.total for count in sweep.counts], [round(beta, 5) for beta in sweep.states[0].events]
-        ([2, 254, 1676], [0.38508])
+        ([2, 674, 1676], [0.38508])
     """
     grid = inverse_temperatures(betas)
     if not float(grid[0]) > 0:

@@ -100,7 +100,7 @@ class Tensors:
         if name not in self.state:
             raise Unreadable(f"{name} is missing")
         self._used.add(name)
-        return plain(self.state[name], name)
+        return as_weights(self.state[name], name)
 
     def linear(self, name: str) -> Linear:
         """Weight and bias of a linear map; the bias may be absent."""
@@ -156,7 +156,7 @@ class Tensors:
         return name == f"{prefix}bias" and name in self.state and self.state[name].ndim >= 2
 
 
-def plain(tensor: Tensor, name: str) -> Tensor:
+def as_weights(tensor: Tensor, name: str) -> Tensor:
     """The tensor in float64 on the CPU; quantised, NaN and infinite weights are refused."""
     if not tensor.is_floating_point():
         raise Unreadable(f"{name} has dtype {tensor.dtype}; quantised weights must be converted to floats first")
