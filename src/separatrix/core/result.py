@@ -31,10 +31,6 @@ class Result:
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas frame with a row per element of the longest one-dimensional fields (one row if there is none)."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtra("to_frame needs pandas: install separatrix[frames].") from error
         values = {field.name: plain(getattr(self, field.name)) for field in _shown(self)}
         lengths = [len(value) for value in values.values() if isinstance(value, list)]
         n_rows = max(lengths, default=1)
@@ -42,7 +38,7 @@ class Result:
             name: value if isinstance(value, list) and len(value) == n_rows else [value] * n_rows
             for name, value in values.items()
         }
-        return pandas.DataFrame(columns)
+        return frame(columns)
 
     def __repr__(self) -> str:
         lines = [f"  {field.name}: {brief(getattr(self, field.name))}" for field in _shown(self)]
@@ -55,6 +51,15 @@ class Result:
             for field in _shown(self)
         )
         return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+
+
+def frame(data: Any) -> pandas.DataFrame:
+    """A pandas frame of columns by name, or of a list of rows."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtra("to_frame needs pandas: install separatrix[frames].") from error
+    return pandas.DataFrame(data)
 
 
 def _shown(result: Any) -> list[dataclasses.Field[Any]]:

@@ -13,8 +13,8 @@ from typing import final
 
 from separatrix.core.names import suggest_options
 
-NUMBER = ("float", "int", "Tensor", "Float", "Scalar", "ArrayLike", "Any", "object")
-COUNT = ("int", "float", "Tensor")
+NUMBER = ("float", "int", "Tensor", "Float", "Scalar", "ArrayLike", "Numbers", "Any", "object")
+COUNT = ("int", "float", "Tensor", "Numbers")
 ARRAY = ("Tensor", "Float", "Complex", "Shaped", "Int", "ArrayLike", "Any", "object", "Sequence", "float")
 NAMED_ARRAY = (*ARRAY, "Inputs", "Outputs", "Square")
 """With the names under which a module writes the shape of several arguments once."""
@@ -54,6 +54,12 @@ NOTATION: tuple[Term, ...] = (
     Term("query", "query projection (m, d)", ARRAY, {"altafini2025": "Q"}),
     Term("key", "key projection (m, d)", ARRAY, {"altafini2025": "K"}, ATTENTION),
     Term("beta", "inverse temperature of the softmax; 1 in the document", NUMBER, rooms=ATTENTION),
+    Term(
+        "betas",
+        "increasing inverse temperatures of the softmax",
+        ("object", "Sequence", "float"),
+        rooms=("diagnose.attention", "dynamics.equilibria", "report.figures.attention"),
+    ),
     Term("n_tokens", "number of tokens", COUNT, {"altafini2025": "n"}),
     Term("n1", "tokens at +v_k", COUNT, {"altafini2025": "n_1"}),
     Term("n2", "tokens at -v_k", COUNT, {"altafini2025": "n_2"}),
@@ -156,6 +162,7 @@ NOTATION: tuple[Term, ...] = (
         {"anguita2024": r"a_\alpha"},
         ("theory.learning",),
     ),
+    Term("betas", "decay of Adam's two averages", ("tuple", "float"), rooms=("dynamics.flows",)),
     Term("product", "the network function w2 w1", ARRAY, {"anguita2024": "W_2 W_1"}),
     Term("t", "time since the start of learning", NUMBER, {"anguita2024": "t"}),
     Term("n_in", "inputs", ("int",), {"anguita2024": "n_i"}),

@@ -130,3 +130,53 @@ def test_pickled_arrays_are_refused(folder: Path, call: Call) -> None:
     code, _, errors = call(folder, "count", "--value", "@pickle.npy", "--coupling", "@coupling.npy")
     assert code == 2
     assert "plain numbers" in errors
+
+
+@pytest.mark.parametrize("causal", [[], ["--causal"]])
+def test_count_says_that_consensus_rotates_instead_of_a_bare_zero(folder: Path, call: Call, causal: list[str]) -> None:
+    numpy.save(folder / "rotating.npy", numpy.array([[1.0, 2.0, 0.3], [-2.0, 1.0, 0.1], [0.0, 0.0, -0.5]]))
+    where = ["count", "--coupling", "@coupling.npy", "--value", "@rotating.npy", "--n-tokens", "6", *causal]
+    code, out, _ = call(folder, *where)
+    assert code == 0
+    assert "stable points: 0" in out
+    assert "tokens that agree rotate with period 3.142" in out
+    code, out, _ = call(folder, *where, "--json")
+    assert "rotate" in json.loads(out)["warning"]
+
+
+def test_census_decides_multistability_by_the_closed_form_too(folder: Path, call: Call) -> None:
+    numpy.save(folder / "hidden.npy", numpy.array([[-0.12, -2.46, -2.81], [-0.14, -0.92, 2.35], [0.18, -1.0, -0.68]]))
+    numpy.save(folder / "pulls.npy", numpy.array([[0.67, -1.19, 0.68], [-1.19, 1.41, 0.23], [0.68, 0.23, -1.37]]))
+    where = ["census", "--coupling", "@hidden.npy", "--value", "@pulls.npy", "--n-tokens", "10", "--n-starts", "6"]
+    code, out, _ = call(folder, *where, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert not found["reached_several"]
+    assert found["multistable"]
+    assert "closed form counts" in found["multistable_reason"]
+    code, out, _ = call(folder, *where)
+    assert "\nmultistable: the closed form counts" in out
+
+
+def test_sweep_and_phase_speak_in_tables_and_json_and_draw(folder: Path, call: Call) -> None:
+    where = ["--coupling", "@coupling.npy", "--value", "@value.npy", "--n-tokens", "10", "--betas", "0.2", "1.4"]
+    code, out, err = call(folder, "sweep", *where, "--n-betas", "7", "--no-clusterings", "--output", "@sweep.svg")
+    assert code == 0
+    assert "pair on v1" in out
+    assert "0.385082" in out
+    assert "drew" in err
+    assert (folder / "sweep.svg").read_text().startswith("<?xml")
+    code, out, _ = call(folder, "sweep", *where, "--n-betas", "3", "--no-clusterings", "--json")
+    found = json.loads(out)
+    assert [row["state"] for row in found["events"]] == ["pair on v1", "pair on v3"]
+    code, out, _ = call(folder, "phase", *where, "--n-betas", "4", "--n-starts", "3", "--output", "@phase.png")
+    assert code == 0
+    assert "pairs on v_1: stable from beta = 0.385082 on" in out
+    assert (folder / "phase.png").stat().st_size > 1000
+    code, out, _ = call(folder, "phase", *where, "--n-betas", "4", "--json")
+    found = json.loads(out)
+    assert found["critical"]["v_3"] == pytest.approx(0.884505, abs=1e-6)
+    assert len(found["table"]) == 4
+    code, _, errors = call(folder, "phase", *where[:-2], "1.0", "0.5")
+    assert code == 2
+    assert "--betas must be two increasing numbers" in errors

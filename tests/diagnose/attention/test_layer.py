@@ -136,11 +136,11 @@ def test_layers_come_in_the_order_of_their_numbers() -> None:
 def test_what_cannot_be_read_is_named_with_the_reason() -> None:
     state = bert_state(D) | bert_state(D, layer=1)
     del state["encoder.layer.1.attention.self.key.weight"]
-    state["blocks.0.qkv.weight"] = torch.zeros(3 * D, D)
+    state["blocks.0.attn.Wqkv.weight"] = torch.zeros(3 * D, D)
     found = attention_layers(state, n_heads=H)
     assert len(found.layers) == 1
     assert found.skipped["encoder.layer.1.attention"].endswith("self.key.weight is missing")
-    assert found.skipped["blocks.0.qkv.weight"] == "names of this layout are not known"
+    assert found.skipped["blocks.0.attn.Wqkv.weight"] == "names of this layout are not known"
     model = nn.ModuleList([nn.MultiheadAttention(D, H), nn.MultiheadAttention(D, H, kdim=4, vdim=4)])
     model.append(nn.MultiheadAttention(D, H, add_bias_kv=True))
     model.append(nn.MultiheadAttention(D, H, add_zero_attn=True))

@@ -30,16 +30,16 @@ def test_counts_add_up_and_every_end_is_certified() -> None:
     assert {row["family"] for row in result.table()} == set(result.families)
 
 
-def test_both_senses_of_multistable_are_reported() -> None:
+def test_both_senses_of_several_ends_are_reported() -> None:
     result = census([clustering_flow()], n_tokens=10, n_starts=60, seed=0)
     instance = result.instances[0]
-    assert instance.multistable
+    assert instance.reached_several
     assert instance.multilabel
-    assert result.multistable()[0] == result.multistable("labels")[0] == 1.0
+    assert result.reached_several()[0] == result.reached_several("labels")[0] == 1.0
     low, high = instance.fraction("consensus v1")[1:]
     assert low < 197 / 400 < high  # an independent run of 400 starts
     with pytest.raises(InvalidInput, match=r"unknown sense 'label'\. Did you mean 'labels'"):
-        result.multistable("label")
+        result.reached_several("label")
 
 
 def test_an_end_point_that_the_check_forbids_is_an_error() -> None:

@@ -83,6 +83,15 @@ def jvp(flow: AbstractFlow, x: Tensor, u: Tensor, t: Tensor) -> Tensor:
     return flow.jvp(x, u) if flow.autonomous else flow.jvp(x, u, t)
 
 
+def test_a_flow_says_what_it_is_on_one_line(flow: AbstractFlow, state: Tensor) -> None:
+    words = repr(flow)
+    assert words.startswith(f"{type(flow).__name__}(")
+    assert "\n" not in words
+    assert "tensor(" not in words
+    assert " at 0x" not in words
+    assert len(words) < 160
+
+
 def test_projection_is_idempotent(flow: AbstractFlow, state: Tensor) -> None:
     torch.testing.assert_close(flow.project(state), state, rtol=0, atol=1e-15)
 

@@ -37,12 +37,51 @@ def test_verdicts_follow_from_the_smallest_scale(name: str) -> None:
 
 
 def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
-    experiment, summary = summary_of("altafini-fig2", n_instances=3, n_starts=6)
+    experiment, summary = summary_of("altafini-fig2", n_instances=3, n_starts=6, n_searched=6, block=4)
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
     assert verdicts["altafini2025-example2-one-clustering"] == Verdict.REFUTED
     assert verdicts["altafini2025-example3-bipartite-ends"] == Verdict.CONFIRMED
     assert summary.n_runs == 18
     assert set(experiment.draw(summary)) == {"census"}
+
+
+def test_instances_are_multistable_by_what_is_counted_or_found() -> None:
+    from separatrix import matrices, theory
+    from separatrix.core import spawn
+
+    _, summary = summary_of("altafini-fig2", n_instances=2, n_starts=4, n_searched=12, block=5)
+    drawn = [matrices.attention_instance(3, generator=spawn(0, "census", "weights", i)) for i in range(12)]
+    counted = [theory.count_stable(item.coupling, item.value, 10).log2_count > 1 for item in drawn]
+    assert summary.n_searched == 12
+    assert summary.counted == sum(counted)
+    assert summary.multistable >= summary.counted
+    assert summary.multistable == summary.counted + summary.by_pairs + summary.by_uniform - summary.by_both
+
+
+@pytest.mark.parametrize(
+    ("found", "missed", "verdict"),
+    [
+        (2200, 10, Verdict.CONFIRMED),
+        (2010, 0, Verdict.UNDECIDED),
+        (1900, 10, Verdict.REFUTED),
+        (1900, 90, Verdict.UNDECIDED),
+    ],
+)
+def test_example_2_is_judged_alike_on_both_sides_of_one_half(found: int, missed: int, verdict: Verdict) -> None:
+    from separatrix.dynamics import wilson_interval
+
+    experiment, summary = summary_of("altafini-fig2", n_instances=1, n_starts=2, n_searched=2)
+    forged = summary.model_copy(
+        update={
+            "n_searched": 4000,
+            "multistable": found,
+            "multistable_interval": wilson_interval(found, 4000),
+            "missed": float(missed),
+            "with_missed_interval": wilson_interval(found + missed, 4000),
+        }
+    )
+    claim = next(claim for claim in experiment.claims if claim.id == "altafini2025-example2-multistable")
+    assert claim.judge(forged).verdict is verdict
 
 
 def test_an_end_outside_its_window_is_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +90,7 @@ def test_an_end_outside_its_window_is_a_contradiction(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(altafini_fig2, "_inside", lambda window, n1, n2: False)
     experiment = find("altafini-fig2")
-    cells = experiment.cells(experiment.params("smoke"))
+    cells = experiment.cells(experiment.params("smoke", n_searched=0))
     with pytest.raises(dynamics.Contradiction, match="certified stable bipartite end point on eigenvector"):
         _ = [experiment.run(cell) for cell in cells]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 import reference_attention as ref
 from helpers import checks, elements_computed, seeded
 from separatrix.core import InvalidInput, OutsideTheory
-from separatrix.theory.attention import bipartite_spectrum, count_stable
+from separatrix.theory.attention import bipartite_spectrum, count_stable, count_stable_causal
 from separatrix.theory.attention.binomial_tails import binomial_sum, log_binomial_fraction, log_inside, log_outside
 
 VALUE = torch.diag(torch.tensor([3.0, 1.0, -4.0], dtype=torch.float64))
@@ -152,3 +152,23 @@ def test_bad_input_of_counting_is_named() -> None:
         count_stable(COUPLING, VALUE, 13, exhaustive=True)
     with pytest.raises(InvalidInput, match=r"one pair of matrices; got a batch \(2,\). Use stable_windows"):
         count_stable(torch.zeros(2, 3, 3), VALUE, 5)
+
+
+def test_a_consensus_that_rotates_is_named_beside_the_zero() -> None:
+    rotating = torch.tensor([[1.0, 2.0, 0.3], [-2.0, 1.0, 0.1], [0.0, 0.0, -0.5]], dtype=torch.float64)
+    period = 2 * math.pi / 2
+    for found in (count_stable(torch.eye(3), rotating, 4), count_stable_causal(torch.eye(3), rotating, 4)):
+        assert found.total == 0
+        assert found.warning is not None
+        assert f"tokens that agree rotate with period {period:.4g}, and this cycle is stable" in found.warning
+    away = count_stable(torch.eye(3), rotating - 2 * torch.eye(3, dtype=torch.float64), 4).warning
+    assert away is not None
+    assert "this cycle is not stable" in away
+
+
+def test_a_consensus_on_a_repeated_eigenvalue_is_named_marginal() -> None:
+    found = count_stable(torch.eye(3), torch.eye(3), 4)
+    assert found.total == 0
+    assert found.warning is not None
+    assert "marginal" in found.warning
+    assert count_stable(torch.eye(2), torch.diag(torch.tensor([2.0, 1.0])), 4).warning is None

@@ -11,6 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory
+from separatrix.dynamics import AttentionFlow
+from separatrix.matrices import attention_instance
 from separatrix.theory import attention as ae
 from separatrix.theory.attention import (
     bipartite_spectrum,
@@ -18,6 +20,7 @@ from separatrix.theory.attention import (
     harmonic_pull,
     is_stable,
     sinkhorn_weights,
+    split_beta,
     stable_window,
     stable_windows,
     weights_are_stable,
@@ -223,3 +226,42 @@ def test_public_module_offers_the_contract() -> None:
     names = {"consensus_spectrum", "bipartite_spectrum", "sign_pattern_spectrum", "cluster_spectrum", "is_stable"}
     names |= {"stable_window", "count_stable", "count_stable_causal", "critical_beta"}
     assert names <= set(ae.__all__)
+
+
+@checks(split_beta, by="dense eigenvalues of the Jacobian on both sides")
+def test_a_split_gains_stability_at_its_own_beta() -> None:
+    seen = never = 0
+    for seed, sign in itertools.product(range(8), (1.0, -1.0)):
+        drawn = attention_instance(3, generator=seeded(seed))
+        largest = torch.linalg.eigvalsh(drawn.value)[-1]
+        value = drawn.value - (0.6 * largest if seed % 2 else 0.0) * torch.eye(3)  # shifted: v_d can carry states too
+        flow = AttentionFlow.from_coupling(sign * drawn.coupling, value)
+        vectors = torch.linalg.eigh(value).eigenvectors
+        for (k, column), (n1, n2) in itertools.product(((0, -1), (2, 0)), ((1, 1), (2, 1), (1, 4), (3, 2), (5, 2))):
+            x = torch.cat([vectors[:, column].expand(n1, 3), -vectors[:, column].expand(n2, 3)])
+            beta = float(split_beta(flow.coupling, value, k, n1, n2))
+            if math.isinf(beta):
+                never += 1
+                assert all(dense_abscissa(flow, x, at) > -1e-9 for at in (0.1, 1.0, 10.0))
+                continue
+            seen += 1
+            assert dense_abscissa(flow, x, beta * (1 + 1e-5) + 1e-7) < 0
+            assert beta < 1e-12 or dense_abscissa(flow, x, beta * (1 - 1e-5)) > 0
+    assert min(seen, never) >= 20
+
+
+def dense_abscissa(flow: AttentionFlow, x: torch.Tensor, beta: float) -> float:
+    return float(torch.linalg.eigvals(flow.with_beta(beta).jacobian(x)).real.max())
+
+
+def test_the_beta_of_equal_groups_is_the_critical_one_and_an_edge_of_the_window() -> None:
+    for k in (0, 1, 2):
+        assert split_beta(COUPLING, VALUE, k, 7, 7) == pytest.approx(
+            float(critical_beta(COUPLING, VALUE, k)), rel=1e-12
+        )
+    for n1 in (20, 30, 40):
+        beta = float(split_beta(COUPLING, VALUE, 0, n1, 100 - n1))
+        assert int(stable_window(COUPLING, VALUE, 0, 100, beta * (1 + 1e-9)).lowest) <= n1
+        assert int(stable_window(COUPLING, VALUE, 0, 100, beta * (1 - 1e-9)).lowest) > n1
+    with pytest.raises(InvalidInput, match="at least 1 token each"):
+        split_beta(COUPLING, VALUE, 0, 0, 3)

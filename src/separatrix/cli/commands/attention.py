@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from separatrix.core.errors import InvalidInput
 
 from ..options import AsJson
-from ..printing import print_json, tell
+from ..printing import print_json, print_table, tell
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,6 +26,9 @@ Query = Annotated[str | None, typer.Option(help=f"Query projection (m, d), with 
 Key = Annotated[str | None, typer.Option(help=f"Key projection (m, d), with --query: {Matrix}.")]
 Beta = Annotated[float, typer.Option(help="Inverse temperature.")]
 Tokens = Annotated[int, typer.Option(help="Number of tokens.")]
+Betas = Annotated[tuple[float, float], typer.Option(help="Least and largest inverse temperature.")]
+NBetas = Annotated[int, typer.Option(help="How many of them, evenly spaced.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Draw to this PDF, SVG or PNG.")]
 
 
 @app.command()
@@ -45,7 +49,7 @@ def count(
     if causal:
         ordered = theory.count_stable_causal(logits, matrix, n_tokens, beta)
         found = {**ordered.to_dict(), "total": ordered.total, "log2_count": ordered.log2_count}
-        _print(found, as_json, _counted(ordered.per_eigenvector, ordered.log2_count, None))
+        _print(found, as_json, _counted(ordered.per_eigenvector, ordered.log2_count, ordered.warning))
         return
     result = theory.count_stable(logits, matrix, n_tokens, beta)
     found = {
@@ -134,11 +138,14 @@ def census(
     beta: Beta = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Follow many uniform starts and count where they end, with 95% intervals.
+    """Follow many uniform starts and count where they end, with 95% intervals; say whether the head is multistable.
 
-    Every stable bipartite end point is confronted with its closed-form spectrum; a contradiction is an error.
+    Every stable bipartite end point is confronted with its closed-form spectrum; a contradiction is an error. Whether
+    there are several stable states is decided by the closed form, by the ends, and by a search for clusterings.
     """
     from separatrix import theory
+    from separatrix.core.random import spawn
+    from separatrix.diagnose import multistability
     from separatrix.dynamics.attractors.censuses import census as take_census
 
     logits, matrix = _matrices(coupling, query, key, value)
@@ -149,6 +156,10 @@ def census(
     flow = _flow(logits, matrix, beta)
     taken = take_census([flow], n_tokens=n_tokens, n_starts=n_starts, seed=seed, check=predicted)
     result = taken.instances[0]
+    search = spawn(seed, "census", "search")
+    decided = multistability(logits, matrix, n_tokens, beta, generator=search, n_starts=0)
+    multistable = decided.multistable or result.reached_several
+    reason = decided.reason if decided.multistable or not multistable else "the starts reached several stable states"
     shares = {family: result.fraction(family) for family in result.families}
     found = {
         "families": {
@@ -156,7 +167,9 @@ def census(
             for family, (share, low, high) in shares.items()
         },
         "coarse": result.coarse,
-        "multistable": result.multistable,
+        "multistable": multistable,
+        "multistable_reason": reason,
+        "reached_several": result.reached_several,
         "unseen": result.unseen,
         "not_converged": result.n_not_converged,
     }
@@ -165,7 +178,95 @@ def census(
         for family, (share, low, high) in shares.items()
     ]
     lines.append(f"estimated share of labels not yet seen: {result.unseen:.1%}")
+    lines.append(f"{'multistable' if multistable else 'not known to be multistable'}: {reason}")
     _print(found, as_json, lines)
+
+
+@app.command()
+def sweep(
+    value: Value,
+    coupling: Coupling = None,
+    query: Query = None,
+    key: Key = None,
+    n_tokens: Tokens = 100,
+    betas: Betas = (0.1, 3.0),
+    n_betas: NBetas = 30,
+    clusterings: Annotated[bool, typer.Option(help="Look for clusterings at the largest beta.")] = True,
+    seed: Annotated[int, typer.Option(help="Seed of that search.")] = 0,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Follow states through the inverse temperature: how many are stable, and where each gains or loses it."""
+    from separatrix.diagnose import beta_sweep
+
+    found = beta_sweep(
+        *_matrices(coupling, query, key, value), _grid(betas, n_betas), n_tokens, clusterings=clusterings, seed=seed
+    )
+    _draw(found, output)
+    if as_json:
+        _print({"table": found.table(), "events": found.events()}, as_json, [])
+        return
+    counted = [(f"{row['beta']:.4g}", _power(row["log2 stable"])) for row in found.table()]
+    print_table(("beta", "stable points"), counted, title=f"Consensus and bipartite consensus, {n_tokens} tokens")
+    columns = ("state", "beta", "what", "stable beyond", "closed form")
+    if events := found.events():
+        print_table(columns, [tuple(row[name] for name in columns) for row in events], title="Events")
+    print(f"followed: {', '.join(state.name for state in found.states) or 'nothing'}")
+
+
+@app.command()
+def phase(
+    value: Value,
+    coupling: Coupling = None,
+    query: Query = None,
+    key: Key = None,
+    n_tokens: Tokens = 100,
+    betas: Betas = (0.1, 3.0),
+    n_betas: NBetas = 30,
+    n_starts: Annotated[int, typer.Option(help="Uniform starts of a census at nine of the betas; 0: none.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the census.")] = 0,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which splits of the tokens are stable at which inverse temperature, in closed form, with a census on top."""
+    from separatrix.diagnose import phase_diagram
+
+    found = phase_diagram(
+        *_matrices(coupling, query, key, value), _grid(betas, n_betas), n_tokens, n_starts=n_starts, seed=seed
+    )
+    _draw(found, output)
+    thresholds = {f"v_{k + 1}": beta for k, beta in zip(found.eigenvectors, found.critical, strict=True)}
+    if as_json:
+        _print({"critical": thresholds, "table": found.table(), "ends": [*found.ends]}, as_json, [])
+        return
+    rows = found.table()
+    shown = [name for name in rows[0] if any(row[name] not in ("", "none", False) for row in rows)]
+    print_table(shown, [tuple(row[name] for name in shown) for row in rows])
+    for name, beta in thresholds.items():
+        print(f"pairs on {name}: " + (f"stable from beta = {beta:.6g} on" if beta < float("inf") else "never stable"))
+
+
+def _grid(betas: tuple[float, float], n_betas: int) -> Tensor:
+    import torch
+
+    low, high = betas
+    if not (0 <= low < high < float("inf")) or n_betas < 2:
+        raise InvalidInput(f"--betas must be two increasing numbers of at least 0, --n-betas at least 2; got {betas}.")
+    return torch.linspace(low, high, n_betas, dtype=torch.float64)
+
+
+def _draw(found: Any, output: Path | None) -> None:
+    if output is not None:
+        from separatrix.report import plot, save
+
+        save(cast(Any, plot(found).figure), output)
+        tell(f"drew {output}")
+
+
+def _power(log2: float) -> str:
+    if log2 == -float("inf"):
+        return "0"
+    return str(round(2**log2)) if log2 < 40 else f"2^{log2:.6g}"
 
 
 def _matrices(coupling: str | None, query: str | None, key: str | None, value: str) -> tuple[Tensor, Tensor]:
@@ -200,7 +301,7 @@ def _print(found: dict[str, Any], as_json: bool, lines: list[str]) -> None:
 
 
 def _counted(per_eigenvector: list[int] | None, log2_count: float, warning: str | None) -> list[str]:
-    lines = [f"warning: {warning}"] if warning else []
+    lines = [f"note: {warning}"] if warning else []
     if per_eigenvector is None:
         return [*lines, f"stable points: 2^{log2_count:.12g}"]
     lines.append(f"stable points: {sum(per_eigenvector)}")

@@ -1,8 +1,9 @@
 """The weights of one attention layer, head by head, in the variable that its flow uses.
 
 A layer reads tokens y, attends and adds W_O (A y W_V' + ...) to the residual stream. With tokens of common length s on
-the sphere, y = s x, it moves them like ``dynamics.AttentionFlow`` with couplings M_h = W_Q' W_K / sqrt(d_h), values
-V_h = W_O W_V and inverse temperature s^2. Source: altafini2025, section 7 (several heads).
+the sphere, y = s x, it moves them like ``dynamics.AttentionFlow`` with couplings M_h = W_Q' W_K / sqrt(d_h) (or with
+another factor, if the layer has one), values V_h = W_O W_V and inverse temperature s^2. Source: altafini2025, section 7
+(several heads).
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class AttentionLayer(Result):
         output: (h, d, d_h).
         query_bias, value_bias: (h, d_h); a bias of the keys cancels in the softmax and is dropped.
         output_bias: (d,).
+        scale: factor of the logits; None is the usual 1 / sqrt(d_h).
         causal: whether a token sees only itself and those before it.
         variable: which tokens the flow moves, in words.
         reads_through: the norm that was folded into the projections, or None if the layer reads the stream itself.
@@ -66,6 +68,7 @@ class AttentionLayer(Result):
     query_bias: Float[Tensor, "h e"] | None = None
     value_bias: Float[Tensor, "h e"] | None = None
     output_bias: Float[Tensor, " d"] | None = None
+    scale: float | None = None
     causal: bool = False
     variable: str = "token as the layer reads it"
     reads_through: Normaliser | None = None
@@ -83,9 +86,14 @@ class AttentionLayer(Result):
         return int(self.query.shape[-1])
 
     @property
+    def logit_scale(self) -> float:
+        """What logits are multiplied by."""
+        return 1 / math.sqrt(self.query.shape[1]) if self.scale is None else self.scale
+
+    @property
     def couplings(self) -> Float[Tensor, "h d d"]:
-        """M_h = W_Q' W_K / sqrt(d_h), each of rank d_h at most."""
-        return self.query.mT @ self.key / math.sqrt(self.query.shape[1])
+        """M_h = W_Q' W_K times the factor of the logits, each of rank d_h at most."""
+        return self.logit_scale * (self.query.mT @ self.key)
 
     @property
     def values(self) -> Float[Tensor, "h d d"]:
@@ -124,15 +132,15 @@ class AttentionLayer(Result):
         """
         norm = math.sqrt(self.dim) if token_norm is None else float(token_norm)
         require_positive(norm, "token_norm")
-        scale = math.sqrt(self.query.shape[1])
+        scale = self.logit_scale
         return AttentionFlow(
-            query=self.query / scale,
+            query=self.query * scale,
             key=self.key,
             value=self.values,
             beta=norm**2,
             heads=True,
             mask="causal" if (self.causal if causal is None else causal) else None,
-            query_bias=self.query_bias / (scale * norm) if biases and self.query_bias is not None else None,
+            query_bias=self.query_bias * (scale / norm) if biases and self.query_bias is not None else None,
             value_bias=self.constant / norm if biases else None,
         )
 
@@ -147,7 +155,7 @@ class AttentionLayer(Result):
         queries = torch.einsum("...nd,hed->...hne", tokens, self.query)
         queries = queries if self.query_bias is None else queries + self.query_bias.unsqueeze(-2)
         keys = torch.einsum("...nd,hed->...hne", tokens, self.key)
-        logits = queries @ keys.mT / math.sqrt(self.query.shape[1])
+        logits = queries @ keys.mT * self.logit_scale
         if self.causal:
             n = tokens.shape[-2]
             logits = logits.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)

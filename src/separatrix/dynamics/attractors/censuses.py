@@ -69,14 +69,15 @@ class InstanceCensus(Result):
 
     @property
     def multilabel(self) -> bool:
-        """Multistable in the first sense: more than one coarse label was reached."""
+        """Whether more than one coarse label was reached."""
         return len([label for label in self.coarse if label not in ("not converged", "slow")]) > 1
 
     @property
-    def multistable(self) -> bool:
-        """Multistable in the second sense: more than one stable equilibrium modulo antipode.
+    def reached_several(self) -> bool:
+        """Whether what was reached implies more than one stable equilibrium modulo antipode.
 
-        A stable state of two or more clusters implies others, by exchanging tokens.
+        A stable state of two or more clusters implies others, by exchanging tokens. States that no start reached do
+        not count, so that this is a lower bound: ``diagnose.multistability`` unites it with the closed form.
         """
         stable = [end for end in self.ends if end.stable]
         return len({end.fine_label for end in stable}) > 1 or any(len(end.sizes) > 1 for end in stable)
@@ -124,10 +125,14 @@ class Census(Result):
         """One row per family: runs, mean share stratified by instance with its standard error, instances."""
         return family_table([instance.families for instance in self.instances])
 
-    def multistable(self, sense: str = "equilibria") -> tuple[float, float, float]:
-        """Share of multistable instances with its 95% interval; sense ``"equilibria"`` (default) or ``"labels"``."""
+    def reached_several(self, sense: str = "equilibria") -> tuple[float, float, float]:
+        """Share of instances whose starts reach several ends, with its 95% interval.
+
+        Args:
+            sense: ``"equilibria"`` (default) or ``"labels"``, as ``InstanceCensus.reached_several`` and ``multilabel``.
+        """
         choose("sense", sense, ("equilibria", "labels"))
-        hits = [item.multistable if sense == "equilibria" else item.multilabel for item in self.instances]
+        hits = [item.reached_several if sense == "equilibria" else item.multilabel for item in self.instances]
         return sum(hits) / len(hits), *wilson_interval(sum(hits), len(hits))
 
 

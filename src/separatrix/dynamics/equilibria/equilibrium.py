@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from separatrix.core import Result
+from separatrix.core.result import frame
+
+if TYPE_CHECKING:
+    import pandas
 
 Kind: TypeAlias = Literal[
     "consensus", "bipartite", "clustering", "polygonal", "equilibrium", "cycle", "slow", "not converged"
@@ -65,6 +69,13 @@ class Equilibrium(Result):
     period: float | None = None
     floquet: Complex[Tensor, " directions"] | None = dataclasses.field(default=None, repr=False)
     dimension: int | None = None
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A pandas frame of one row: a record is one state, whatever the number of its tokens.
+
+        Several records make one frame by ``pandas.concat([end.to_frame() for end in ends], ignore_index=True)``.
+        """
+        return frame([{**self.to_dict(), "label": self.coarse_label}])
 
     @property
     def abscissa(self) -> float:

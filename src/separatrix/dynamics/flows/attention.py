@@ -21,7 +21,7 @@ from separatrix.core import InvalidInput, ShapeError, as_tensor, require_square
 from separatrix.core.names import suggest_options
 
 from .attention_matrices import AttentionMatrices, check_beta, check_sizes, check_weights
-from .base import AbstractSphereFlow
+from .base import AbstractSphereFlow, described
 from .normalisation import AbstractNormalisation, Softmax, find_normalisation
 
 
@@ -137,6 +137,23 @@ class AttentionFlow(AbstractSphereFlow):
         self._plain = isinstance(normalisation, Softmax) and not (
             weights.causal or weights.mask is not None or weights.bias is not None or pull is not None
         )
+
+    def __repr__(self) -> str:
+        weights, beta = self.weights, self.weights.beta
+        one = beta.numel() == 1
+        facts = [
+            f"d = {self.dim}",
+            f"{self.n_heads} heads" if self.n_heads > 1 else "1 head",
+            f"beta = {float(beta):.4g}" if one else f"beta from {float(beta.min()):.4g} to {float(beta.max()):.4g}",
+            type(self.normalisation).__name__.lower(),
+            *(["causal"] if weights.causal else ["masked"] if weights.mask is not None else []),
+            *(["position bias"] if weights.bias is not None else []),
+            *(["query bias"] if weights.key_pull is not None else []),
+            *(["value bias"] if weights.value_bias is not None else []),
+            *([f"{weights.sizes.shape[-1]} clusters"] if weights.sizes is not None else []),
+            str(self.dtype).removeprefix("torch."),
+        ]
+        return described(self, facts)
 
     # What the rest of the room asks for.
 

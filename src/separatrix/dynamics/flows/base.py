@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterable
 
 import torch
 from jaxtyping import Float
@@ -28,6 +29,9 @@ class AbstractFlow(abc.ABC):
 
     autonomous: bool = True
     """Whether the velocity depends on the state alone."""
+
+    def __repr__(self) -> str:
+        return described(self, ())
 
     @property
     def instances(self) -> tuple[int, ...]:
@@ -170,6 +174,9 @@ class AbstractSphereFlow(AbstractFlow):
     def with_sizes(self, sizes: Float[Tensor, "*batch m"] | None) -> AbstractSphereFlow:
         """The same flow on m clusters of the given sizes (real and positive; zero for a place holder)."""
 
+    def __repr__(self) -> str:
+        return described(self, (f"d = {self.dim}", str(self.dtype).removeprefix("torch.")))
+
     @property
     def dim(self) -> int:
         """Dimension of a token."""
@@ -254,6 +261,14 @@ def check_motion(flow: AbstractFlow, x: Float[Tensor, "batch n d"], *, derivativ
             raise InvalidInput(
                 f"{what} of {type(flow).__name__} must be in the precision of the state, {x.dtype}; got {move.dtype}."
             )
+
+
+def described(flow: AbstractFlow, facts: Iterable[str]) -> str:
+    """A flow on one line: its class, what it is made of, and its instances if it has several."""
+    parts = list(facts)
+    if flow.instances:
+        parts.append(f"instances {'x'.join(str(size) for size in flow.instances)}")
+    return f"{type(flow).__name__}({', '.join(parts)})"
 
 
 def require_sphere(flow: AbstractFlow, what: str) -> AbstractSphereFlow:

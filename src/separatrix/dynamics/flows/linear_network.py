@@ -20,14 +20,14 @@ from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
 from separatrix.core.activations import ACTIVATIONS, Activation, Pointwise, find_activation
 from separatrix.core.names import suggest_options
 
-from .base import AbstractFlow, select_leading
+from .base import AbstractFlow, described, select_leading
 from .descent import Descent, descend
 from .layers import Chain, LayerTrajectory, chain_product, pack, unpack
 
 
 @final
 @suggest_options
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class LinearNetworkFlow(AbstractFlow):
     """``tau dW_l/dt = -rate_l (dL/dW_l + weight_decay W_l)`` for a chain of layers.
 
@@ -63,6 +63,17 @@ class LinearNetworkFlow(AbstractFlow):
     weight_decay: float = 0.0
     learning_rates: tuple[float, ...] | None = None
     widths: tuple[int, ...] | None = None
+
+    def __repr__(self) -> str:
+        units = self.activation if isinstance(self.activation, str) else getattr(self.activation, "name", "own")
+        facts = [
+            f"widths {'-'.join(str(width) for width in self.widths)}" if self.widths else "widths not set",
+            f"activation {units}",
+            f"{len(self.inputs)} samples" if self.inputs is not None else "correlations",
+            f"tau = {self.tau:g}",
+            *([f"weight decay {self.weight_decay:g}"] if self.weight_decay else []),
+        ]
+        return described(self, facts)
 
     def __post_init__(self) -> None:
         require_positive(self.tau, "tau")

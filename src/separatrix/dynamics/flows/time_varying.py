@@ -17,14 +17,14 @@ from torch import Tensor
 from separatrix.core import InvalidInput
 from separatrix.core.names import suggest_options
 
-from .base import AbstractFlow
+from .base import AbstractFlow, described
 
 FlowAt: TypeAlias = Callable[[Tensor], AbstractFlow]
 
 
 @final
 @suggest_options
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TimeVaryingFlow(AbstractFlow):
     """dx/dt = velocity of ``flow_at(t)`` at x.
 
@@ -48,6 +48,9 @@ class TimeVaryingFlow(AbstractFlow):
     dtype: torch.dtype | None = None
 
     autonomous = False
+
+    def __repr__(self) -> str:
+        return described(self, (f"weights from {getattr(self.flow_at, '__name__', type(self.flow_at).__name__)}",))
 
     def at(self, t: Tensor | None) -> AbstractFlow:
         """The flow at given times."""

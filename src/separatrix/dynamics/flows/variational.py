@@ -16,12 +16,12 @@ from torch import Tensor
 
 from separatrix.core.names import suggest_options
 
-from .base import AbstractFlow
+from .base import AbstractFlow, described
 
 
 @final
 @suggest_options
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class VariationalFlow(AbstractFlow):
     """A state of n tokens, then ``n_directions`` tangent vectors of n tokens each: (..., (1 + n_directions) n, d).
 
@@ -33,6 +33,9 @@ class VariationalFlow(AbstractFlow):
 
     flow: AbstractFlow
     n_directions: int
+
+    def __repr__(self) -> str:
+        return described(self, (f"{self.n_directions} directions along {self.flow!r}",))
 
     @property
     def autonomous(self) -> bool:  # type: ignore[override]

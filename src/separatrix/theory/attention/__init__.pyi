@@ -44,6 +44,7 @@ from .stability import (
     critical_beta as critical_beta,
     harmonic_pull as harmonic_pull,
     is_stable as is_stable,
+    split_beta as split_beta,
     stable_window as stable_window,
     weights_are_stable as weights_are_stable,
 )

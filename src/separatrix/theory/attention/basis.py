@@ -21,6 +21,9 @@ from separatrix.core import InvalidInput, OutsideTheory, ShapeError, as_float64,
 ArrayLike: TypeAlias = Tensor | numpy.ndarray | Sequence[Any]
 """What stands for a matrix in a public signature: a tensor, an array or nested lists."""
 
+Numbers: TypeAlias = ArrayLike | int | float | numpy.generic
+"""What stands for one number or many in a public signature."""
+
 SYMMETRIC = 1e-12
 """Largest relative asymmetry that still counts as rounding."""
 
@@ -46,10 +49,52 @@ def value_matrix(value: ArrayLike, name: str = "value") -> Float[Tensor, "*batch
     return matrix
 
 
+def real_numbers(given: object, name: str) -> Float[Tensor, "*batch"]:
+    """Finite numbers in float64, from whatever holds them: a number, a list, an array of any layout, a tensor.
+
+    Complex numbers without an imaginary part, as NumPy hands out eigenvalues, are taken as real; others are refused.
+    """
+    given = given.copy() if isinstance(given, numpy.ndarray) else given  # torch cannot hold negative strides
+    try:
+        tensor = given if isinstance(given, Tensor) else torch.as_tensor(numpy.asarray(given))
+    except (TypeError, ValueError, RuntimeError):
+        tensor = None
+    if tensor is None or tensor.dtype == torch.bool:
+        raise InvalidInput(f"{name} must be a number or an array of numbers; got {given!r}.")
+    if tensor.is_complex():
+        if bool((tensor.imag != 0).any()):
+            raise InvalidInput(f"{name} must be real; got complex numbers.")
+        tensor = tensor.real
+    return as_float64(tensor, name)
+
+
+def inverse_temperatures(beta: object) -> Float[Tensor, "*batch"]:
+    """One inverse temperature, or an array of them."""
+    betas = real_numbers(beta, "beta")
+    if bool((betas < 0).any()):
+        raise InvalidInput(f"beta must be a finite number of at least 0; got {float(betas.min())}.")
+    return betas
+
+
+def token_counts(n1: object, n2: object) -> tuple[Tensor, Tensor]:
+    """The sizes of two groups, whole numbers or real weights of at least 0; integers stay integers."""
+    found = []
+    for name, given in (("n1", n1), ("n2", n2)):
+        sizes = given if isinstance(given, Tensor) and not given.is_complex() else real_numbers(given, name)
+        if bool((sizes < 0).any()) or bool(torch.isnan(sizes).any()):
+            raise InvalidInput(f"{name} must be a number of tokens of at least 0; got {given!r}.")
+        found.append(sizes)
+    return found[0], found[1]
+
+
 def attention_matrices(
-    coupling: ArrayLike, value: ArrayLike, beta: int | float
+    coupling: ArrayLike, value: ArrayLike, beta: object, *, heads: bool = False
 ) -> tuple[Float[Tensor, "*batch d d"], Float[Tensor, "*batch d d"]]:
-    """Coupling times beta, and value, in float64 and of one shape."""
+    """Coupling times beta, and value, in float64 and of one shape.
+
+    An array of betas has the leading axes of the matrices, or axes that broadcast against them; ``heads`` says that
+    the axis before the matrices counts heads, which share a beta.
+    """
     matrix = value_matrix(value)
     logits = as_float64(coupling, "coupling")
     require_square(logits, "coupling")
@@ -58,10 +103,27 @@ def attention_matrices(
             f"coupling and value must have the same size; got {tuple(logits.shape)} and {tuple(matrix.shape)}. "
             "coupling is query' key, a square matrix of the size of value."
         )
-    if not (0 <= beta < float("inf")):
-        raise InvalidInput(f"beta must be a finite number of at least 0; got {beta}.")
-    logits, matrix = torch.broadcast_tensors(beta * logits, matrix)
+    betas = inverse_temperatures(beta).to(logits.device)
+    betas = betas[..., None, None, None] if heads and betas.ndim else betas[..., None, None]
+    try:
+        logits, matrix = torch.broadcast_tensors(betas * logits, matrix)
+    except RuntimeError:
+        raise ShapeError(
+            f"beta must be one number, or have axes that fit those of coupling {tuple(logits.shape)} and value "
+            f"{tuple(matrix.shape)}; got an array of shape {tuple(inverse_temperatures(beta).shape)}."
+        ) from None
     return logits, matrix
+
+
+def one_pair(coupling: ArrayLike, value: ArrayLike, beta: object) -> tuple[Tensor, Tensor]:
+    """``attention_matrices`` for functions of one pair of matrices, which take no array of betas."""
+    betas = inverse_temperatures(beta)
+    if betas.numel() != 1:
+        raise InvalidInput(
+            f"beta must be one number here; got an array of shape {tuple(betas.shape)}. stable_windows and "
+            "phase_diagram take arrays."
+        )
+    return attention_matrices(coupling, value, float(betas))
 
 
 def is_symmetric(value: Float[Tensor, "*batch d d"]) -> bool:
@@ -94,14 +156,15 @@ def eigenbasis(
 
 def require_index(k: Any, dim: int) -> int:
     """Refuse an eigenvector's number outside 0 .. dim - 1."""
-    if isinstance(k, bool) or not hasattr(k, "__index__") or not 0 <= int(k) < dim:
+    single = hasattr(k, "__index__") and not isinstance(k, bool) and getattr(k, "ndim", 0) == 0
+    if not single or not 0 <= int(k) < dim:
         raise InvalidInput(
             f"k must be an integer from 0 to {dim - 1}, an eigenvalue of value in descending order; got {k!r}."
         )
     return int(k)
 
 
-def direction(value: Float[Tensor, "*batch d d"], k: int) -> Direction:
+def direction(value: Float[Tensor, "*batch d d"], k: Any) -> Direction:
     """The k-th eigenvector of value with its eigenvalue and the others.
 
     Raises:

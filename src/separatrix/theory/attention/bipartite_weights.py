@@ -15,6 +15,8 @@ from torch import Tensor
 
 from separatrix.core import formula, suggest_options
 
+from .basis import Numbers, real_numbers, token_counts
+
 
 @final
 @suggest_options
@@ -37,45 +39,42 @@ def log_ratio(n1: Tensor | int | float, n2: Tensor | int | float) -> Float[Tenso
 
 
 @formula("altafini2025", "Lemma 7, Eq. (8)", erratum="altafini2025-E8")
-def softmax_weights(
-    strength: Float[Tensor, "*strengths"], n1: Tensor | int | float, n2: Tensor | int | float
-) -> BipartiteWeights:
+def softmax_weights(strength: Numbers, n1: Numbers, n2: Numbers) -> BipartiteWeights:
     r"""Softmax attention between n_1 tokens at +v and n_2 at -v.
 
     .. math:: p = \sigma(2c + h), \quad q = \sigma(2c - h), \quad \delta_{1,2} = \tanh(c \pm h/2), \quad
               h = \ln(n_1/n_2)
 
     Args:
-        strength: c = beta v' M v.
+        strength: c = beta v' M v, a number or an array.
         n1, n2: tokens (or real weights) in each group, both positive.
 
     Source: altafini2025, Lemma 7, in a form that does not overflow (its exponentials do for \|c\| > 700).
     """
-    h = log_ratio(n1, n2)
-    twice, span = 2 * strength.abs(), h.abs()
+    c = real_numbers(strength, "strength")
+    h = log_ratio(*token_counts(n1, n2))
+    twice, span = 2 * c.abs(), h.abs()
     mean = -torch.expm1(-2 * twice) / (1 + torch.exp(-2 * twice) + torch.exp(span - twice) + torch.exp(-span - twice))
     return BipartiteWeights(
-        leave_1=torch.sigmoid(-2 * strength - h),
-        leave_2=torch.sigmoid(-2 * strength + h),
-        delta_1=torch.tanh(strength + h / 2),
-        delta_2=torch.tanh(strength - h / 2),
-        mean_pull=strength.sign() * mean,
+        leave_1=torch.sigmoid(-2 * c - h),
+        leave_2=torch.sigmoid(-2 * c + h),
+        delta_1=torch.tanh(c + h / 2),
+        delta_2=torch.tanh(c - h / 2),
+        mean_pull=c.sign() * mean,
     )
 
 
 @formula("altafini2025", "Lemma 4", erratum="altafini2025-E3")
-def uniform_weights(n1: Tensor | int | float, n2: Tensor | int | float) -> BipartiteWeights:
+def uniform_weights(n1: Numbers, n2: Numbers) -> BipartiteWeights:
     """Uniform attention, the multiagent Oja flow: p = n_1/n, q = n_2/n, opposite net pulls and no mean pull."""
-    first, second = torch.as_tensor(n1, dtype=torch.float64), torch.as_tensor(n2, dtype=torch.float64)
+    first, second = (sizes.double() for sizes in token_counts(n1, n2))
     total = first + second
     delta = (first - second) / total
     return BipartiteWeights(second / total, first / total, delta, -delta, torch.zeros_like(delta))
 
 
 @formula("separatrix", "doubly stochastic attention between two groups")
-def sinkhorn_weights(
-    strength: Float[Tensor, "*strengths"], n1: Tensor | int | float, n2: Tensor | int | float
-) -> BipartiteWeights:
+def sinkhorn_weights(strength: Numbers, n1: Numbers, n2: Numbers) -> BipartiteWeights:
     r"""Doubly stochastic (Sinkhorn) attention between n_1 tokens at +v and n_2 at -v.
 
     Balance of rows and columns gives :math:`n_1(1-p) = n_2(1-q)`, scaling leaves the cross ratio
@@ -83,11 +82,13 @@ def sinkhorn_weights(
 
     .. math:: 1 - p = \frac{2}{1 + \kappa + \sqrt{(1-\kappa)^2 + 4\kappa e^{4c}}}, \qquad \kappa = n_1/n_2
     """
-    ratio = torch.as_tensor(n1, dtype=torch.float64) / torch.as_tensor(n2, dtype=torch.float64)
-    root = torch.hypot(1 - ratio, 2 * ratio.sqrt() * torch.exp(2 * strength.clamp(max=300.0)))
+    c = real_numbers(strength, "strength")
+    first, second = (sizes.double() for sizes in token_counts(n1, n2))
+    ratio = first / second
+    root = torch.hypot(1 - ratio, 2 * ratio.sqrt() * torch.exp(2 * c.clamp(max=300.0)))
     total = 1 + ratio
     leave = 2 / (total + root)
     # root^2 - total^2 in product form keeps its digits while c is small; for large c the quotient itself has no loss
-    small = 4 * ratio * torch.expm1(4 * strength.clamp(max=1.0)) / (root + total) ** 2
-    mean = torch.where(strength < 1.0, small, (root - total) / (root + total))
+    small = 4 * ratio * torch.expm1(4 * c.clamp(max=1.0)) / (root + total) ** 2
+    mean = torch.where(c < 1.0, small, (root - total) / (root + total))
     return BipartiteWeights(leave, ratio * leave, 1 - 2 * leave, 1 - 2 * ratio * leave, mean)

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, as_float64, formula, require_integer
 
-from .basis import ArrayLike, attention_matrices, direction, eigenbasis, strength_along
+from .basis import ArrayLike, Numbers, attention_matrices, direction, eigenbasis, one_pair, real_numbers, strength_along
 from .block_spectrum import BlockSpectrum
+from .counting import no_resting_consensus
 from .stability import DEGENERATE
 
 COUNT_UP_TO = 2000
@@ -21,7 +22,7 @@ COUNT_UP_TO = 2000
 
 @formula("separatrix", "causal sign-pattern spectrum")
 def causal_spectrum(
-    coupling: ArrayLike, value: ArrayLike, k: int, signs: ArrayLike, beta: int | float = 1.0
+    coupling: ArrayLike, value: ArrayLike, k: int, signs: ArrayLike, beta: Numbers = 1.0
 ) -> BlockSpectrum:
     r"""Tangent spectrum at x_i = s_i v_k under a causal mask: the matrices are triangular, so it is their diagonal.
 
@@ -58,12 +59,16 @@ def causal_spectrum(
 @final
 @dataclasses.dataclass(frozen=True, repr=False)
 class CausalCount(Result):
-    """Stable points x_i = +-v_k under a causal mask, per eigenvector; only the first can carry any."""
+    """Stable points x_i = +-v_k under a causal mask, per eigenvector; only the first can carry any.
+
+    ``warning`` says why no consensus is among them, or is None.
+    """
 
     n_tokens: int
     dim: int
     eigenvalues: Shaped[Tensor, " d"]
     per_eigenvector: list[int]
+    warning: str | None = None
 
     @property
     def total(self) -> int:
@@ -77,7 +82,7 @@ class CausalCount(Result):
 
 
 @formula("separatrix", "exact causal count")
-def count_stable_causal(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: int | float = 1.0) -> CausalCount:
+def count_stable_causal(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: Numbers = 1.0) -> CausalCount:
     """Count the stable points among the d 2^n consensus and bipartite consensus equilibria of causal attention.
 
     The first token sees only itself, so only v_1 can be stable; after it, order matters (``causal_patterns``).
@@ -89,7 +94,7 @@ def count_stable_causal(coupling: ArrayLike, value: ArrayLike, n_tokens: int, be
 
     Source: ours; the causal model is that of the literature on autoregressive attention flows.
     """
-    logits, matrix = attention_matrices(coupling, value, beta)
+    logits, matrix = one_pair(coupling, value, beta)
     if matrix.ndim != 2:
         raise InvalidInput(f"count_stable_causal takes one pair of matrices; got a batch {tuple(matrix.shape[:-2])}.")
     n = require_integer(n_tokens, "n_tokens", at_least=1)
@@ -99,11 +104,11 @@ def count_stable_causal(coupling: ArrayLike, value: ArrayLike, n_tokens: int, be
         way = direction(matrix, 0)
         strength = float(strength_along(logits, way.vector))
         counts[0] = causal_patterns(float(way.eigenvalue), float(way.others.real.amax(-1)), strength, n)
-    return CausalCount(n, matrix.shape[-1], eigenvalues, counts)
+    return CausalCount(n, matrix.shape[-1], eigenvalues, counts, no_resting_consensus(matrix, eigenvalues, n))
 
 
 @formula("separatrix", "causal dynamic programme")
-def causal_patterns(largest: int | float, second: int | float, strength: int | float, n_tokens: int) -> int:
+def causal_patterns(largest: Numbers, second: Numbers, strength: Numbers, n_tokens: int) -> int:
     r"""Number of sign sequences that are stable on v_1 under a causal mask, by dynamic programming over (plus, minus).
 
     A sequence is stable iff for every token, with n_s tokens of its own sign and n_o of the other up to and with
@@ -120,17 +125,18 @@ def causal_patterns(largest: int | float, second: int | float, strength: int | f
         >>> causal_patterns(1.0, 0.5, 0.6, 12)
         1782
     """
+    first, next_one, c = _one(largest, "largest"), _one(second, "second"), _one(strength, "strength")
     n = require_integer(n_tokens, "n_tokens", at_least=1)
     if n > COUNT_UP_TO:
         raise InvalidInput(f"n_tokens must be at most {COUNT_UP_TO} for the exact causal count; got {n}.")
 
     def allowed(same: int, other: int) -> bool:
-        reach = largest * same - second
-        if abs(reach) <= DEGENERATE * max(abs(largest), abs(second)):
+        reach = first * same - next_one
+        if abs(reach) <= DEGENERATE * max(abs(first), abs(next_one)):
             reach = 0.0  # equal eigenvalues, told apart by rounding only
-        if abs(strength) > 350:  # e^{2c} is beyond float64: only signs matter
-            return reach > 0 if strength > 0 or other == 0 else largest < 0
-        return math.exp(2 * strength) * reach > largest * other
+        if abs(c) > 350:  # e^{2c} is beyond float64: only signs matter
+            return reach > 0 if c > 0 or other == 0 else first < 0
+        return math.exp(2 * c) * reach > first * other
 
     row = {0: 1}  # sequences of the present length by their number of plus signs
     for length in range(n):
@@ -143,3 +149,10 @@ def causal_patterns(largest: int | float, second: int | float, strength: int | f
                 following[plus] = following.get(plus, 0) + ways
         row = following
     return sum(row.values())
+
+
+def _one(given: object, name: str) -> float:
+    numbers = real_numbers(given, name)
+    if numbers.numel() != 1:
+        raise InvalidInput(f"{name} must be one number; got an array of shape {tuple(numbers.shape)}.")
+    return float(numbers)

@@ -13,13 +13,13 @@ from torch import Tensor
 from separatrix.core import InvalidInput, ShapeError, as_float64, formula
 from separatrix.matrices import robust_eigenvalues
 
-from .basis import ArrayLike, attention_matrices, eigenbasis
+from .basis import ArrayLike, Numbers, attention_matrices, eigenbasis
 from .block_spectrum import BlockSpectrum
 
 
 @formula("separatrix", "block spectrum of clustering equilibria")
 def cluster_spectrum(
-    coupling: ArrayLike, value: ArrayLike, clusters: ArrayLike, sizes: ArrayLike, beta: int | float = 1.0
+    coupling: ArrayLike, value: ArrayLike, clusters: ArrayLike, sizes: ArrayLike, beta: Numbers = 1.0
 ) -> BlockSpectrum:
     r"""Tangent spectrum where n_a tokens sit at w_a, for any value and coupling, in O(m^3 d^3).
 

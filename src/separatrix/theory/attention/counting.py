@@ -15,16 +15,19 @@ from separatrix.core import InvalidInput, OutsideTheory, Result, formula, requir
 from .basis import (
     ArrayLike,
     Direction,
+    Numbers,
     attention_matrices,
     direction,
     eigenbasis,
     is_symmetric,
+    one_pair,
     require_symmetric,
     strength_along,
 )
 from .binomial_tails import binomial_sum, joined, log_inside, log_outside, logsumexp
 from .bipartite_weights import softmax_weights
 from .block_spectrum import MARGINAL
+from .cycle import consensus_cycle
 from .spectra import block_eigenvalues, sign_pattern_attention, sign_pattern_spectrum
 from .stability import StableWindow, window_along
 
@@ -49,7 +52,7 @@ class StableCount(Result):
         log2_stable, log2_unstable_each: base-2 logarithms of the stable and of the unstable points per eigenvector.
         method: ``"window"`` (closed form), ``"spectra"`` (every split evaluated) or ``"exhaustive"`` (every sign
             pattern).
-        warning: what to keep in mind, or ``None``.
+        warning: why no consensus is among them (it rotates, does not attract, or is marginal), or ``None``.
     """
 
     n_tokens: int
@@ -82,7 +85,7 @@ class StableCount(Result):
 
 @formula("separatrix", "exact count of stable bipartite consensus points")
 def count_stable(
-    coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: int | float = 1.0, exhaustive: bool = False
+    coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: Numbers = 1.0, exhaustive: bool = False
 ) -> StableCount:
     r"""Count the asymptotically stable points among the d 2^n consensus and bipartite consensus equilibria.
 
@@ -109,7 +112,7 @@ def count_stable(
         >>> count_stable(M, V, 10).per_eigenvector
         [1004, 0, 672]
     """
-    logits, matrix = attention_matrices(coupling, value, beta)
+    logits, matrix = one_pair(coupling, value, beta)
     if matrix.ndim != 2:
         raise InvalidInput(
             f"count_stable takes one pair of matrices; got a batch {tuple(matrix.shape[:-2])}. Use stable_windows."
@@ -117,11 +120,7 @@ def count_stable(
     n = require_integer(n_tokens, "n_tokens", at_least=1)
     eigenvalues, _ = eigenbasis(matrix)
     largest = float(eigenvalues.real[0])
-    warning = None
-    if largest <= 0:
-        warning = (
-            f"the largest eigenvalue of value is {largest:.4g}, not positive: theorems about consensus do not apply."
-        )
+    warning = no_resting_consensus(matrix, eigenvalues, n)
     if exhaustive:
         return _exhaustive_count(logits, matrix, n, eigenvalues, warning)
     last = len(eigenvalues) - 1
@@ -133,7 +132,7 @@ def count_stable(
 
 
 @formula("separatrix", "stable windows of a batch")
-def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: int | float = 1.0) -> StableWindow:
+def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: Numbers = 1.0) -> StableWindow:
     """The stable windows on the first and on the last eigenvector, for a whole batch of instances at once.
 
     No other eigenvector can carry a stable point. The last axis of every field has two entries: v_1 and v_d.
@@ -141,13 +140,37 @@ def stable_windows(coupling: ArrayLike, value: ArrayLike, n_tokens: int, beta: i
     Args:
         coupling, value: (..., d, d), value symmetric.
         n_tokens: number of tokens.
-        beta: inverse temperature.
+        beta: inverse temperature, or an array of them that broadcasts against the leading axes of the matrices.
     """
     logits, matrix = attention_matrices(coupling, value, beta)
     require_symmetric(matrix, "count_stable, which evaluates the exact spectra of every split")
     ends = [window_along(direction(matrix, k), logits, n_tokens) for k in (0, matrix.shape[-1] - 1)]
     fields = [field.name for field in dataclasses.fields(StableWindow)]
     return StableWindow(**{name: torch.stack([getattr(end, name) for end in ends], dim=-1) for name in fields})
+
+
+def no_resting_consensus(matrix: Tensor, eigenvalues: Tensor, n_tokens: int) -> str | None:
+    """Why no consensus of tokens is a stable rest point, in one sentence; None if one is."""
+    lead = complex(eigenvalues[0])
+    if lead.imag != 0:
+        cycle = consensus_cycle(matrix, n_tokens)
+        how = "is stable" if cycle.stable else "is not stable"
+        return (
+            f"the principal eigenvalue of value is the complex pair {lead.real:.4g} +- {abs(lead.imag):.4g}i, so that "
+            f"no consensus rests on it: tokens that agree rotate with period {cycle.period:.4g}, and this cycle {how} "
+            "(consensus_cycle). A cycle is no point, and is not counted here."
+        )
+    if lead.real <= 0:
+        return (
+            f"the largest eigenvalue of value is {lead.real:.4g}, not positive: theorems about consensus do not apply."
+        )
+    scale = float(eigenvalues.abs().max())
+    if len(eigenvalues) > 1 and lead.real - float(eigenvalues[1].real) <= MARGINAL * scale:
+        return (
+            f"the largest real part {lead.real:.4g} belongs to several eigenvalues of value, so that consensus is at "
+            "best marginal: linearisation decides nothing there, and nothing is counted on it."
+        )
+    return None
 
 
 def _window_intervals(matrix: Tensor, logits: Tensor, k: int, n: int) -> list[tuple[int, int]]:

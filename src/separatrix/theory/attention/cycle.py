@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import OutsideTheory, Result, formula, require_integer
+from separatrix.core import OutsideTheory, Result, ShapeError, formula, require_integer
 
-from .basis import ArrayLike, eigenbasis, value_matrix
+from .basis import ArrayLike, eigenbasis, require_index, value_matrix
 
 
 @final
@@ -63,6 +63,9 @@ def consensus_cycle(value: ArrayLike, n_tokens: int, k: int = 0) -> ConsensusCyc
     """
     matrix = value_matrix(value)
     n_tokens = require_integer(n_tokens, "n_tokens", at_least=1)
+    if matrix.ndim != 2:
+        raise ShapeError(f"value must be one matrix (d, d); got a batch of shape {tuple(matrix.shape)}.")
+    k = require_index(k, matrix.shape[-1])
     eigenvalues, _ = eigenbasis(matrix)
     chosen = complex(eigenvalues[k])
     if chosen.imag == 0:

@@ -17,7 +17,7 @@ from torch import Tensor
 from separatrix.core import Result, as_float64, formula, require_positive
 from separatrix.matrices import robust_eigenvalues
 
-from .basis import ArrayLike, attention_matrices, direction, strength_along, value_matrix
+from .basis import ArrayLike, Numbers, attention_matrices, direction, strength_along, value_matrix
 from .bipartite_weights import softmax_weights
 from .block_spectrum import BlockSpectrum
 from .spectra import group_sizes, require_pattern
@@ -104,7 +104,7 @@ def bipartite_layer_multipliers(
     n1: int | float,
     n2: int | float,
     step: int | float,
-    beta: int | float = 1.0,
+    beta: Numbers = 1.0,
 ) -> Multipliers:
     """Map B at n_1 tokens on +v_k and n_2 on -v_k, softmax attention: 2 x 2 blocks, at a cost independent of n.
 

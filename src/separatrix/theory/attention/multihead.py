@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.core import Outcome, Result, ShapeError, as_float64, formula, require_positive
 
-from .basis import ArrayLike, attention_matrices, value_matrix
+from .basis import ArrayLike, Numbers, attention_matrices, one_pair, value_matrix
 from .block_spectrum import BlockSpectrum
 from .clusters import checked_clusters, clustered_spectrum, tangent_basis
 from .spectra import consensus_spectrum
@@ -34,7 +34,7 @@ def multihead_consensus_spectrum(values: ArrayLike, k: int, n_tokens: int) -> Bl
 
 @formula("separatrix", "block spectrum of clustering equilibria, several heads")
 def multihead_cluster_spectrum(
-    couplings: ArrayLike, values: ArrayLike, clusters: ArrayLike, sizes: ArrayLike, beta: int | float = 1.0
+    couplings: ArrayLike, values: ArrayLike, clusters: ArrayLike, sizes: ArrayLike, beta: Numbers = 1.0
 ) -> BlockSpectrum:
     """``cluster_spectrum`` for several heads: both blocks are sums over heads.
 
@@ -44,7 +44,7 @@ def multihead_cluster_spectrum(
         sizes: m numbers of tokens, or weights.
         beta: inverse temperature.
     """
-    logits, matrices = attention_matrices(couplings, values, beta)
+    logits, matrices = attention_matrices(couplings, values, beta, heads=True)
     if matrices.ndim < 3:
         raise ShapeError(f"values must have shape (..., heads, d, d); got {tuple(matrices.shape)}.")
     points, counts = checked_clusters(clusters, sizes, matrices.shape[-1])
@@ -67,7 +67,7 @@ def balanced_direction(
     couplings: ArrayLike,
     values: ArrayLike,
     start: ArrayLike,
-    beta: int | float = 1.0,
+    beta: Numbers = 1.0,
     tol: int | float = 1e-11,
     max_steps: int = 50,
 ) -> OppositeDirection:
@@ -85,7 +85,7 @@ def balanced_direction(
     Returns:
         Directions with the outcome of each start; elements that failed hold NaN.
     """
-    logits, matrices = attention_matrices(couplings, values, beta)
+    logits, matrices = one_pair(couplings, values, beta)
     if matrices.ndim != 3:
         raise ShapeError(f"values must have shape (heads, d, d); got {tuple(matrices.shape)}.")
     require_positive(tol, "tol")

@@ -7,6 +7,8 @@ for each other eigenvalue of value.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
@@ -14,7 +16,16 @@ from torch import Tensor
 from separatrix.core import InvalidInput, ShapeError, as_float64, formula, require_integer
 from separatrix.matrices import robust_eigenvalues
 
-from .basis import ArrayLike, Direction, attention_matrices, direction, strength_along, value_matrix
+from .basis import (
+    ArrayLike,
+    Direction,
+    Numbers,
+    attention_matrices,
+    direction,
+    real_numbers,
+    strength_along,
+    value_matrix,
+)
 from .bipartite_weights import BipartiteWeights, sinkhorn_weights, softmax_weights
 from .block_spectrum import BlockSpectrum
 
@@ -54,7 +65,7 @@ def consensus_along(way: Direction, n_tokens: int | float) -> BlockSpectrum:
 
 @formula("altafini2025", "Lemma 10", erratum="altafini2025-E6")
 def bipartite_spectrum(
-    coupling: ArrayLike, value: ArrayLike, k: int, n1: int | float, n2: int | float, beta: int | float = 1.0
+    coupling: ArrayLike, value: ArrayLike, k: int, n1: int | float, n2: int | float, beta: Numbers = 1.0
 ) -> BlockSpectrum:
     r"""Tangent spectrum where n_1 tokens sit at +v_k and n_2 at -v_k, softmax attention.
 
@@ -95,7 +106,7 @@ def bipartite_spectrum(
 
 @formula("separatrix", "bipartite spectrum of doubly stochastic attention")
 def sinkhorn_bipartite_spectrum(
-    coupling: ArrayLike, value: ArrayLike, k: int, n1: int | float, n2: int | float, beta: int | float = 1.0
+    coupling: ArrayLike, value: ArrayLike, k: int, n1: int | float, n2: int | float, beta: Numbers = 1.0
 ) -> BlockSpectrum:
     """The spectrum of ``bipartite_spectrum`` for doubly stochastic (Sinkhorn) attention: same blocks, other weights."""
     logits, matrix = attention_matrices(coupling, value, beta)
@@ -176,8 +187,8 @@ def sign_pattern_spectrum(value: ArrayLike, k: int, signs: ArrayLike, attention:
 
 @formula("separatrix", "softmax attention at a sign pattern")
 def sign_pattern_attention(
-    strength: Float[Tensor, "*#batch"] | int | float,
-    signs: Float[Tensor, "*#batch n"],
+    strength: Numbers,
+    signs: ArrayLike,
     mask: Bool[Tensor, "n n"] | None = None,
     bias: Float[Tensor, "n n"] | None = None,
 ) -> Float[Tensor, "*batch n n"]:
@@ -189,7 +200,10 @@ def sign_pattern_attention(
         mask: true where token i may see token j; every row needs one true entry.
         bias: added to the logits.
     """
-    logits = torch.as_tensor(strength, dtype=torch.float64)[..., None, None] * signs[..., :, None] * signs[..., None, :]
+    sign = real_numbers(signs, "signs")
+    if sign.ndim < 1:
+        raise ShapeError(f"signs must have shape (..., n), one sign per token; got {signs!r}.")
+    logits = real_numbers(strength, "strength")[..., None, None] * sign[..., :, None] * sign[..., None, :]
     if bias is not None:
         logits = logits + bias
     if mask is not None:
@@ -202,10 +216,10 @@ def sign_pattern_attention(
     return torch.softmax(logits, dim=-1)
 
 
-def group_sizes(n1: int | float, n2: int | float) -> tuple[int | float, int | float]:
+def group_sizes(n1: Any, n2: Any) -> tuple[int | float, int | float]:
     """Two non-negative sizes, not both zero; whole numbers come back as integers."""
     for name, size in (("n1", n1), ("n2", n2)):
-        known = hasattr(size, "__index__") or isinstance(size, float)
+        known = (hasattr(size, "__index__") or isinstance(size, float)) and getattr(size, "ndim", 0) == 0
         if isinstance(size, bool) or not known or not 0 <= size < float("inf"):
             raise InvalidInput(f"{name} must be a finite number of tokens of at least 0; got {size!r}.")
     if n1 + n2 <= 0:

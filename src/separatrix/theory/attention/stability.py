@@ -15,14 +15,24 @@ from __future__ import annotations
 import dataclasses
 from typing import final
 
-import numpy
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.core import InvalidInput, Result, as_float64, formula, require_integer
+from separatrix.core import InvalidInput, Result, formula, require_integer
 
-from .basis import ArrayLike, Direction, attention_matrices, direction, require_index, require_symmetric, strength_along
+from .basis import (
+    ArrayLike,
+    Direction,
+    Numbers,
+    attention_matrices,
+    direction,
+    real_numbers,
+    require_index,
+    require_symmetric,
+    strength_along,
+    token_counts,
+)
 from .bipartite_weights import BipartiteWeights, log_ratio
 from .block_spectrum import number
 
@@ -34,11 +44,9 @@ MOST_TOKENS = 2**53
 
 
 @formula("separatrix", "stability criterion, harmonic mean")
-def harmonic_pull(
-    strength: Float[Tensor, "*strengths"], n1: Tensor | int | float, n2: Tensor | int | float
-) -> Float[Tensor, "*batch"]:
+def harmonic_pull(strength: Numbers, n1: Numbers, n2: Numbers) -> Float[Tensor, "*batch"]:
     r"""H = (cosh 2\|c\| - cosh h) / sinh 2\|c\|, written as a product so that nothing cancels or overflows."""
-    twice, span = 2 * strength.abs(), log_ratio(n1, n2).abs()
+    twice, span = 2 * real_numbers(strength, "strength").abs(), log_ratio(*token_counts(n1, n2)).abs()
     gap = twice - span
     size = torch.expm1(-twice - span) * torch.expm1(-gap.abs()) * torch.exp((-gap).clamp_min(0))
     value = gap.sign() * size / -torch.expm1(-2 * twice)
@@ -49,9 +57,9 @@ def harmonic_pull(
 def is_stable(
     eigenvalues: ArrayLike,
     k: int,
-    strength: ArrayLike | int | float,
-    n1: Tensor | int,
-    n2: Tensor | int,
+    strength: Numbers,
+    n1: Numbers,
+    n2: Numbers,
 ) -> Bool[Tensor, "*batch"]:
     r"""Whether n_1 tokens at +v_k and n_2 at -v_k are asymptotically stable, softmax attention, symmetric value.
 
@@ -64,7 +72,7 @@ def is_stable(
         eigenvalues: (..., d), real, descending; the largest must be positive.
         k: number of the eigenvalue the tokens sit on.
         strength: c = beta v_k' M v_k, (...).
-        n1, n2: tokens at +v_k and -v_k; integers or tensors of them.
+        n1, n2: tokens at +v_k and -v_k; numbers or arrays of them.
 
     Source: ours; equivalent to altafini2025, Theorem 2 with inequalities (9) corrected (E12, E13).
     """
@@ -74,14 +82,14 @@ def is_stable(
             "the largest eigenvalue must be positive for this criterion; read the sign off bipartite_spectrum instead."
         )
     k = require_index(k, lam.shape[-1])
-    c = torch.as_tensor(strength, dtype=torch.float64)
-    first, second = torch.as_tensor(n1), torch.as_tensor(n2)
+    c = real_numbers(strength, "strength")
+    first, second = token_counts(n1, n2)
     return _criterion(lam, k, c.sign(), harmonic_pull(c, first, second), first, second)
 
 
 @formula("separatrix", "stability criterion for doubly stochastic attention")
 def weights_are_stable(
-    eigenvalues: ArrayLike, k: int, weights: BipartiteWeights, n1: Tensor | int, n2: Tensor | int
+    eigenvalues: ArrayLike, k: int, weights: BipartiteWeights, n1: Numbers, n2: Numbers
 ) -> Bool[Tensor, "*batch"]:
     """The criterion of ``is_stable`` for any attention between two groups (``sinkhorn_weights``, ``uniform_weights``).
 
@@ -90,7 +98,7 @@ def weights_are_stable(
     lam = _descending(eigenvalues)
     k = require_index(k, lam.shape[-1])
     pull = weights.delta_1 * weights.delta_2 / weights.mean_pull.abs()
-    first, second = torch.as_tensor(n1), torch.as_tensor(n2)
+    first, second = token_counts(n1, n2)
     return _criterion(lam, k, weights.mean_pull.sign(), pull, first, second)
 
 
@@ -132,9 +140,7 @@ class StableWindow(Result):
 
 
 @formula("separatrix", "stable window")
-def stable_window(
-    coupling: ArrayLike, value: ArrayLike, k: int, n_tokens: int, beta: int | float = 1.0
-) -> StableWindow:
+def stable_window(coupling: ArrayLike, value: ArrayLike, k: int, n_tokens: int, beta: Numbers = 1.0) -> StableWindow:
     r"""All stable splits of n tokens over +v_k and -v_k in closed form; no loop over n.
 
     .. math:: |h| < h^* = \operatorname{arccosh}(\cosh 2c - \rho \sinh 2|c|), \qquad
@@ -147,7 +153,7 @@ def stable_window(
         value: (..., d, d), symmetric.
         k: number of the eigenvalue of value, from 0 in descending order.
         n_tokens: number of tokens, at most 2^53.
-        beta: inverse temperature.
+        beta: inverse temperature, or an array of them that broadcasts against the leading axes of the matrices.
 
     Raises:
         OutsideTheory: value is not symmetric; ``count_stable`` evaluates the spectra instead.
@@ -229,6 +235,51 @@ def critical_beta(coupling: ArrayLike, value: ArrayLike, k: int) -> float | Floa
 
     Source: ours.
     """
+    _, strength, rho, possible = _opening(coupling, value, k)
+    beta = torch.atanh(rho.clamp(0, 1)) / strength.abs()
+    return number(torch.where(possible, beta, torch.full_like(beta, torch.inf)))
+
+
+@formula("separatrix", "critical inverse temperature of a split")
+def split_beta(
+    coupling: ArrayLike, value: ArrayLike, k: int, n1: Numbers, n2: Numbers
+) -> float | Float[Tensor, "*batch"]:
+    r"""The inverse temperature above which n_1 tokens at +v_k and n_2 at -v_k are stable.
+
+    .. math:: \beta = \frac{1}{2 |v_k' M v_k|}
+              \ln \frac{\cosh h + \sqrt{\cosh^2 h - (1 - \rho^2)}}{1 - \rho}, \qquad h = \ln(n_1/n_2)
+
+    and at least :math:`|h| / (2 |v_k' M v_k|)`, unless a group is a single token and lambda_k > 0. For equal groups it
+    is ``critical_beta``. It is infinite where no beta will do.
+
+    Args:
+        coupling: query' key, (..., d, d).
+        value: (..., d, d), symmetric.
+        k: number of the eigenvalue of value, from 0 in descending order.
+        n1, n2: tokens in each group, both positive; numbers, or arrays that broadcast against the batch.
+
+    Raises:
+        OutsideTheory: value is not symmetric.
+
+    Returns:
+        A float for one instance and split, a tensor otherwise.
+
+    Source: ours; the edge of ``stable_window`` solved for beta.
+    """
+    way, strength, rho, possible = _opening(coupling, value, k)
+    first, second = token_counts(n1, n2)
+    if bool((first < 1).any()) or bool((second < 1).any()):
+        raise InvalidInput(f"n1 and n2 must be at least 1 token each; got {n1!r} and {n2!r}.")
+    span = log_ratio(first, second).abs()
+    edge = torch.log((span.cosh() + (span.cosh() ** 2 - (1 - rho) * (1 + rho)).clamp_min(0).sqrt()) / (1 - rho))
+    alone = (torch.minimum(first, second) == 1) & (way.eigenvalue > 0)
+    edge = torch.where(alone, edge, torch.maximum(edge, span))
+    beta = edge / (2 * strength.abs())
+    return number(torch.where(possible, beta, torch.full_like(beta, torch.inf)))
+
+
+def _opening(coupling: ArrayLike, value: ArrayLike, k: int) -> tuple[Direction, Tensor, Tensor, Tensor]:
+    """The direction, v' M v, the ratio rho of the other eigenvalues, and whether some beta makes a split stable."""
     logits, matrix = attention_matrices(coupling, value, 1.0)
     require_symmetric(matrix, "bipartite_spectrum at several beta")
     way = direction(matrix, k)
@@ -236,17 +287,18 @@ def critical_beta(coupling: ArrayLike, value: ArrayLike, k: int) -> float | Floa
     rho = way.others.amax(-1) / way.eigenvalue.abs()
     slack = DEGENERATE * way.scale
     least = (way.eigenvalue > 0) | (way.others.amin(-1) > way.eigenvalue + slack)
-    possible = (way.eigenvalue * strength > 0) & (rho < 1 - DEGENERATE) & least
-    beta = torch.atanh(rho.clamp(0, 1)) / strength.abs()
-    return number(torch.where(possible, beta, torch.full_like(beta, torch.inf)))
+    return way, strength, rho, (way.eigenvalue * strength > 0) & (rho < 1 - DEGENERATE) & least
 
 
 def _descending(eigenvalues: ArrayLike) -> Float[Tensor, "*batch d"]:
-    if isinstance(eigenvalues, Tensor | numpy.ndarray) and torch.as_tensor(eigenvalues).is_complex():
+    try:
+        lam = real_numbers(eigenvalues, "eigenvalues")
+    except InvalidInput as refused:
+        if "complex" not in str(refused):
+            raise
         raise InvalidInput(
             "eigenvalues must be real for this criterion; where value is not symmetric use bipartite_spectrum."
-        )
-    lam = as_float64(eigenvalues, "eigenvalues")
+        ) from None
     if lam.ndim < 1 or lam.shape[-1] < 2:
         raise InvalidInput(f"eigenvalues must have at least 2 entries on the last axis; got shape {tuple(lam.shape)}.")
     if bool((lam.diff(dim=-1) > 0).any()):

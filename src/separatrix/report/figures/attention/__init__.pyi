@@ -12,6 +12,7 @@ from .motion import (
     metastability_plot as metastability_plot,
     sphere_trajectories as sphere_trajectories,
 )
+from .phases import phase_plot as phase_plot
 from .stability import (
     branch_plot as branch_plot,
     disagreements as disagreements,
