@@ -7,6 +7,8 @@ from .equal_loss import (
 )
 from .kernel import (
     TangentKernel as TangentKernel,
+    full_change as full_change,
+    full_distance as full_distance,
     kernel_distance as kernel_distance,
     label_alignment as label_alignment,
     relative_change as relative_change,

@@ -169,7 +169,7 @@ def rich_lazy(
         loss_before=loss_of(model, start, (inputs, targets), loss, output),
         loss_after=loss_of(model, end, (inputs, targets), loss, output),
         layers=layers,
-        balance=balance_drift(model, start, end),
+        balance=balance_drift(model, start, end, sample, output),
         n_samples=count,
         method=f"kernel by {kernels[0].method}{', outputs sketched' if kernels[0].sketched else ''}",
     )
