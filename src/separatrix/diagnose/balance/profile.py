@@ -151,8 +151,8 @@ def balance_profile(
 
     Source: anguita2024, Theorem 4.5.1 (the printed lambda* lacks the factor 1/n_h).
 
-    Cost: one trace of the model, a few forward and backward passes; per pair O(n_h^2 m) for the full law (m: fan-in plus
-    fan-out) and O(n_h m) otherwise.
+    Cost: one trace of the model, a few forward and backward passes; per pair O(n_h^2 m) for the full law (m: fan-in
+    plus fan-out) and O(n_h m) otherwise.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))

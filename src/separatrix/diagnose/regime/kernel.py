@@ -1,7 +1,8 @@
 r"""The empirical neural tangent kernel of any model, and how far training has turned it.
 
 The full kernel :math:`K` has a row per sample and output. It is never formed: its norm and inner products are taken
-over blocks :math:`B_{ab} = \langle \partial_\theta\, u\cdot f(x_a), \partial_\theta\, v\cdot f(x_b)\rangle` for pairs of
+over blocks
+:math:`B_{ab} = \langle \partial_\theta\, u\cdot f(x_a), \partial_\theta\, v\cdot f(x_b)\rangle` for pairs of
 output directions u, v: all pairs of unit vectors if there are few outputs (exact), else independent Gaussian vectors
 (unbiased: the mean of :math:`\langle B, B' \rangle` is :math:`\langle K, K' \rangle`). The traced kernel
 :math:`\sum_o K_{ao,bo}` is cheaper and is also split by parameter, but does not see a rotation of the outputs.
