@@ -163,12 +163,13 @@ def test_networks_at_different_losses_are_not_compared(data: tuple[Tensor, Tenso
         compare_regimes({})
 
 
-def test_verdicts_need_two_of_three_measures() -> None:
-    assert verdict_of(0.01, 0.01, 0.9).label == "lazy"
-    assert verdict_of(2.0, 0.4, 0.1).label == "rich"
-    assert verdict_of(0.01, 0.1, 0.9).label == "in between"
-    assert verdict_of(0.01, float("nan"), 0.01).label == "lazy"
-    assert "rich > 0.5" in verdict_of(2.0, 0.4, 0.1).sentence
+def test_the_linearised_network_decides_and_the_other_measures_are_shown() -> None:
+    assert verdict_of(2.0, 0.4, 0.1).label == "lazy"
+    assert verdict_of(0.01, 0.01, 0.9).label == "rich"
+    assert verdict_of(0.01, 0.1, 0.3).label == "in between"
+    assert verdict_of(0.01, 0.1, float("nan")).label == "no word"
+    assert "rich > 0.55" in verdict_of(2.0, 0.4, 0.1).sentence
+    assert "features by 0.4" in verdict_of(2.0, 0.4, 0.1).sentence
 
 
 @pytest.mark.parametrize("drop", [0.0, 0.03, 0.49, -1.0, float("nan")])

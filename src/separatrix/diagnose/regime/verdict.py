@@ -1,8 +1,13 @@
 """Rich, lazy or in between: the thresholds, when a word is given at all, and the sentence that goes with it.
 
-Each of three measures says lazy below its first threshold and rich above its second. The verdict is what at least two
-of them say; otherwise it is in between. Below a minimal drop of the loss no word is given: a network that has learned
-nothing has not been lazy.
+The word is decided by the error of the network linearised at the start: lazy training is what the linearised network
+would have done. On 54 trainings other than those reported (``benchmarks/rich_lazy.py``, set ``calibration``) it was the
+measure that agreed best with linearised training by the same optimiser (0.88 of 153 points, never lazy for rich or rich
+for lazy); a vote with the changes of kernel and features agreed less (0.74), since a linear network turns its features
+without leaving its linearisation far behind. Those two are given beside it, without a threshold.
+
+Below a minimal drop of the loss no word is given: a network that has learned nothing has not been lazy, and early in
+training nearly all are (in the calibration 0.72 of the points before half of the loss was gone, 0.43 at the end).
 """
 
 from __future__ import annotations
@@ -29,9 +34,8 @@ class Threshold:
         return "rich" if value > self.rich_above else "in between"
 
 
-KERNEL_CHANGE = Threshold(0.2, 0.5)
-FEATURE_CHANGE = Threshold(0.05, 0.15)
-LINEARISED_ERROR = Threshold(0.2, 0.5)
+LINEARISED_ERROR = Threshold(0.18, 0.55)
+"""Chosen on the calibration cases."""
 MIN_DROP = 0.5
 """Fraction of the loss that training must have removed before a word is given."""
 NO_WORD = "no word"
@@ -47,9 +51,9 @@ class RegimeVerdict:
 
 
 _MEANING = {
-    "lazy": "Training was lazy: by most measures the network kept its features",
-    "rich": "Training was rich: by most measures the network changed its features",
-    "in between": "Training was in between: the measures lie between their thresholds or disagree",
+    "lazy": "Training was lazy: the network did what its linearisation would have done",
+    "rich": "Training was rich: the network left its linearisation",
+    "in between": "Training was in between",
 }
 
 
@@ -61,7 +65,9 @@ def relative_drop(loss_before: float, loss_after: float) -> float:
 def verdict_of(
     kernel_change: float, feature_change: float, linearised_error: float, drop: float = 1.0
 ) -> RegimeVerdict:
-    """The verdict from the three measures of ``rich_lazy`` and the fraction of the loss that training removed.
+    """The verdict from the error of the linearised network and the fraction of the loss that training removed.
+
+    The changes of kernel and features stand in the sentence as evidence.
 
     Example:
         >>> verdict_of(0.02, 0.01, 0.03, drop=0.9).label
@@ -69,20 +75,15 @@ def verdict_of(
         >>> verdict_of(0.02, 0.01, 0.03, drop=0.03).label
         'no word'
     """
-    measures = {
-        "tangent kernel changed by": (kernel_change, KERNEL_CHANGE),
-        "features by (1 - CKA)": (feature_change, FEATURE_CHANGE),
-        "error of the linearised network": (linearised_error, LINEARISED_ERROR),
-    }
-    parts = [
-        f"{name} {value:.3g} (lazy < {threshold.lazy_below:g}, rich > {threshold.rich_above:g})"
-        for name, (value, threshold) in measures.items()
-    ]
-    if not drop >= MIN_DROP:
+    evidence = (
+        f"error of the linearised network {linearised_error:.3g} (lazy < {LINEARISED_ERROR.lazy_below:g}, rich > "
+        f"{LINEARISED_ERROR.rich_above:g}); tangent kernel changed by {kernel_change:.3g}, features by "
+        f"{feature_change:.3g} (1 - CKA)"
+    )
+    label = LINEARISED_ERROR.vote(linearised_error)
+    if not drop >= MIN_DROP or label not in _MEANING:
         removed = "the loss is not positive" if math.isnan(drop) else f"training removed {drop:.2g} of the loss"
         return RegimeVerdict(
-            NO_WORD, f"No word: {removed}, and below {MIN_DROP:g} there is too little to judge; {'; '.join(parts)}."
+            NO_WORD, f"No word: {removed}, and below {MIN_DROP:g} there is too little to judge; {evidence}."
         )
-    votes = [threshold.vote(value) for value, threshold in measures.values()]
-    label = next((side for side in ("lazy", "rich") if votes.count(side) >= 2), "in between")
-    return RegimeVerdict(label, f"{_MEANING[label]}; {'; '.join(parts)}.")
+    return RegimeVerdict(label, f"{_MEANING[label]}; {evidence}.")
