@@ -69,3 +69,15 @@ def test_digits_are_compared_at_equal_loss() -> None:
     assert found["separatrix-digits-asymmetry"] is Verdict.CONFIRMED
     assert found["separatrix-digits-accuracy"] is Verdict.NOT_RUN  # one seed says nothing about accuracy
     assert set(experiment.draw(summary)) == {"regime"}
+
+
+def test_descent_leaves_the_saddle_that_the_flow_stays_on_and_the_claim_can_fail() -> None:
+    experiment, summary = run("linear-regime-map", balances=(1000.0,), hidden=(5,), n_starts=12)
+    claim = next(claim for claim in experiment.claims if claim.id == "separatrix-zero-balance-descent")
+    assert claim.judge(summary).verdict is Verdict.CONFIRMED
+    for field, wrong in (("escaped", 0.9), ("flow_learned", 0.1), ("time", 30.0)):
+        row = summary.table("escape of descent")[0]
+        true = row[field]
+        row[field] = wrong
+        assert claim.judge(summary).verdict is Verdict.REFUTED, field
+        row[field] = true
