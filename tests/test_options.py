@@ -24,7 +24,7 @@ FREE_TEXT = {
     "evidence", "key", "kind", "layer", "licence", "member", "name", "note", "path", "place", "prefix", "printed",
     "reason", "rotation", "sentence", "sha256", "split", "start", "summary", "text", "title", "url", "venue", "version",
     "xlabel", "ylabel", "checkpoint", "model_file", "source", "theme_name", "meaning", "labels", "id", "statement",
-    "measures", "test", "quantity", "measured", "expected", "tolerance", "folder",
+    "measures", "test", "quantity", "measured", "expected", "tolerance", "folder", "unchecked", "word",
 }  # fmt: skip
 """Arguments that take any text, a file, or a name that only a later call can look up."""
 
