@@ -105,6 +105,16 @@ def test_attention_whose_symmetry_is_whole_is_still_set(name: str, balance: floa
     assert all(pair.law is Law.FULL and abs(pair.balance - balance) < 1e-5 for pair in balance_profile(model).pairs)
 
 
+def test_one_head_is_not_probed_with_units_in_the_place_of_tokens() -> None:
+    """With one head, attention also runs on a matrix, and then takes units for tokens."""
+    model = forms.Attention(1)
+    model.num_heads = model.num_key_value_heads = 1
+    model.head_dim = forms.DIM
+    model.k_proj, model.v_proj = (nn.Linear(forms.DIM, forms.DIM) for _ in range(2))
+    model.attend = lambda q, k, v: model.merge(model.logits(q, k).softmax(-1) @ v)  # type: ignore[method-assign]
+    assert {pair.law for pair in balance_profile(model).pairs} == {Law.FULL}
+
+
 def test_rotations_are_found_by_running_and_set_block_by_block() -> None:
     model = forms.InterleavedRotary()
     set_balance(model, 0.3)
