@@ -329,3 +329,16 @@ def test_example_inputs_that_the_model_does_not_take_are_refused() -> None:
 def test_layers_without_a_shape_yet_are_named() -> None:
     with pytest.raises(InvalidInput, match="lazy layers"):
         balance_profile(nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.Linear(4, 2)))
+
+
+def test_parameters_that_cannot_be_read_or_written_are_named() -> None:
+    with pytest.raises(InvalidInput, match="without values"):
+        set_balance(nn.Sequential(nn.Linear(4, 6, device="meta"), nn.ReLU(), nn.Linear(6, 3, device="meta")), 0.0)
+    with torch.inference_mode():
+        model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+    with pytest.raises(InvalidInput, match="inference mode"):
+        set_balance(model, 0.5)
+    whole = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3))
+    whole[0].weight = nn.Parameter(torch.ones(6, 4, dtype=torch.int8), requires_grad=False)
+    with pytest.raises(InvalidInput, match="holds int8"):
+        set_balance(whole, 0.5)

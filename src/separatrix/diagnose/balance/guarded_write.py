@@ -33,6 +33,10 @@ def write_guarded(
         InvalidInput: the outputs would change, or the model's outputs differ between two equal calls.
     """
     parameters = dict(model.named_parameters(remove_duplicate=False))
+    if any(parameters[name].is_inference() for name in tensors):
+        raise InvalidInput(
+            "the parameters were made in inference mode and cannot be changed: make the model outside it."
+        )
     old = {name: parameters[name].detach().clone() for name in tensors}
     new = {name: tensor.to(old[name]) for name, tensor in tensors.items()}
     before = [_outputs(model, {}, inputs, output) for inputs in probes]

@@ -146,18 +146,20 @@ def _irregular(model: nn.Module) -> dict[str, str]:
                 irregular.setdefault(join(prefix, leaf), "is computed from other parameters, not stored as one")
             elif isinstance(value, Tensor) and not value.is_floating_point():
                 irregular.setdefault(
-                    join(prefix, leaf), f"holds {str(value.dtype).removeprefix('torch.')}, not numbers"
+                    join(prefix, leaf), f"holds {str(value.dtype).removeprefix('torch.')}, not real numbers"
                 )
     return irregular
 
 
 def _memory(parameter: nn.Parameter) -> int:
-    """What two parameters have in common if writing one changes the other: their storage, or themselves."""
+    """What two parameters have in common if writing one changes the other: where their values begin."""
     if isinstance(parameter, nn.UninitializedParameter):
         raise InvalidInput("the model has parameters without a shape yet (lazy layers): run it once on a batch first.")
+    if parameter.is_meta:
+        raise InvalidInput("the model has parameters without values (device 'meta'): load them first.")
     try:
-        return parameter.untyped_storage().data_ptr() or id(parameter)
-    except (RuntimeError, NotImplementedError):  # tensors without memory of their own (meta, wrapped)
+        return parameter.data_ptr() or id(parameter)
+    except (RuntimeError, NotImplementedError):  # tensors without memory of their own (wrapped by subclasses)
         return id(parameter)
 
 
