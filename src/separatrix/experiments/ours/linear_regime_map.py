@@ -2,7 +2,8 @@
 
 At balance zero the flow keeps that sign for ever; gradient descent does not. Each step changes the balance by the
 square of the rate, which over a training leaves a balance of the order of the rate. Beside the saddle the last mode
-grows from there like ``exp(s t)``: for small rates descent escapes after ``(ln(1 / lr) + const) / s``.
+grows from there like ``exp(s t)``: for small rates descent escapes after ``(ln(1 / lr) + const) / s``. Only a start
+aligned with the task keeps balance zero under descent too.
 """
 
 from __future__ import annotations
@@ -372,8 +373,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="separatrix-zero-balance-descent",
             statement=(
-                "gradient descent learns it from every such start: its finite steps leave the saddle after a time that "
-                "for small rates is (ln(1 / lr) + const) / s, s the last singular value of the task"
+                "gradient descent learns it from random starts of that kind: its finite steps leave the saddle after a "
+                "time that for small rates is (ln(1 / lr) + const) / s, s the last singular value of the task"
             ),
             measures="fraction of starts that learn by descent and by the flow, escape time against the rate",
             test="all and none; slope of the escape time within 10 percent",

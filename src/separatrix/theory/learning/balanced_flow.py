@@ -55,7 +55,7 @@ class BalancedFlow:
         balance: the coefficient, if you know it; it must agree with the weights. By default it is measured.
         saddle_tol: components of the start below this fraction of its norm count as zero, which keeps a start on a
             saddle there, as the exact flow does; by default rounding errors leave the saddle after about ``37 / rate``.
-            Gradient descent leaves it sooner, by its finite steps.
+            Gradient descent leaves it sooner, by its finite steps, unless the start is aligned with the task.
 
     Raises:
         OutsideTheory: the weights are not balanced; the message has the measured deviation.
@@ -262,8 +262,8 @@ class BalancedFlow:
         """The network function as time goes to infinity: the best approximation of rank ``n_hidden`` it can reach.
 
         From a generic start that is the leading part of the task; a start without any component along a growing mode
-        stays without it. That holds for the flow, not for gradient descent: its finite steps leave such a saddle
-        (``docs/explanation/what-balance-does``).
+        stays without it. That holds for the flow, not for gradient descent: from a generic start its finite steps leave
+        such a saddle (``docs/explanation/what-balance-does``).
         """
         return self.product(LATEST * self.tau)
 
