@@ -24,7 +24,7 @@ _LAW_COLOURS = dict(
         (*PALETTE[:5], PALETTE[6]),
         strict=True,
     )
-)
+) | {"not checked": PALETTE[5]}
 _ROW = 0.28
 
 
@@ -43,7 +43,7 @@ def balance_bars(profile: BalanceProfile, ax: Axes) -> None:
     ax.grid(axis="y", visible=False)
     ax.set_xlabel("balance (bar: Tr D / n; lines: quartiles and range)")
     for law in dict.fromkeys(pair.law.label for pair in pairs):
-        ax.barh([0], [0], color=_LAW_COLOURS[law], alpha=0.75, label=f"keeps {law}")
+        ax.barh([0], [0], color=_LAW_COLOURS[law], alpha=0.75, label=law if law == "not checked" else f"keeps {law}")
 
 
 @styled
