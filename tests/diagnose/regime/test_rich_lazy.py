@@ -18,6 +18,7 @@ from separatrix.diagnose import (
     regime_curve,
     rich_lazy,
     set_balance,
+    stable_lr,
     tangent_kernel,
     train_to_loss,
 )
@@ -346,3 +347,17 @@ def test_bad_input_is_refused(data: tuple[Tensor, Tensor]) -> None:
         rich_lazy(model, (data[0], data[1][:, :1]), after=model)
     with pytest.raises(InvalidInput, match="unknown regime 'wealthy'"):
         recommend_init(model, "wealthy")
+
+
+def test_the_stable_rate_sees_all_classes_and_the_statistics_of_the_data(generator: torch.Generator) -> None:
+    x = torch.cat(
+        [torch.zeros(250, 6), torch.randn(250, 6, generator=generator)]
+    )  # sorted: the first half says nothing
+    model = nn.Sequential(nn.Linear(6, 4, bias=False), nn.ReLU(), nn.Linear(4, 2, bias=False))
+    mixed = x[torch.randperm(500, generator=generator)]
+    assert stable_lr(model, x) == pytest.approx(stable_lr(model, mixed), rel=0.5)
+    cold = cold_network().train()
+    warm = copy.deepcopy(cold)
+    for _ in range(200):
+        warm(5 * x[250:])
+    assert stable_lr(cold, 5 * x[250:]) == pytest.approx(stable_lr(warm, 5 * x[250:]), rel=1e-5)

@@ -22,7 +22,9 @@ from separatrix.core.result import Result
 
 from ..losses import Loss, loss_function
 from ..model_call import Pick, call_model, call_with, evaluation_mode, n_samples, prediction, take
+from .batch_statistics import own_statistics
 from .kernel import MAX_SAMPLES, tangent_kernel
+from .sampling import sample_index
 
 MakeOptimiser: TypeAlias = Callable[[list[nn.Parameter], float], torch.optim.Optimizer]
 """Makes an optimiser of torch from parameters and a learning rate."""
@@ -150,10 +152,12 @@ def _rate(lr: object, optimiser: str | MakeOptimiser, model: nn.Module, inputs: 
 def stable_lr(model: nn.Module, inputs: Any, *, output: Pick = prediction) -> float:
     """2 / (3 top), with top the largest eigenvalue of the traced kernel over outputs and samples: a third below 2/top.
 
-    The curvature of the squared loss is the kernel's at the start; the mean over outputs stands for each of them.
+    The curvature of the squared loss is the kernel's at the start; the mean over outputs stands for each of them. Batch
+    normalisation of a model in training mode takes the statistics of the inputs.
     """
-    sample = take(inputs, slice(0, min(MAX_SAMPLES, n_samples(inputs))))
-    kernel = tangent_kernel(model, sample, output=output)
+    sample = take(inputs, sample_index(n_samples(inputs), MAX_SAMPLES))
+    state = own_statistics(model, state_of(model), inputs) if model.training else None
+    kernel = tangent_kernel(model, sample, state=state, output=output)
     top = float(torch.linalg.eigvalsh(kernel.kernel)[-1]) / (kernel.n_outputs * n_samples(sample))
     if not top > 0:
         raise InvalidInput("the tangent kernel vanishes on these inputs: the model cannot learn from its start.")

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
-from separatrix.core.random import spawn
 
 from ..losses import Loss
 from ..model_call import Pick, n_samples, take
@@ -20,6 +19,7 @@ from .equal_loss import loss_of
 from .features import hidden_features
 from .kernel import TangentKernel, full_change, tangent_kernel
 from .linearised import linearised_prediction
+from .sampling import sample_index
 from .similarity import linear_cka
 from .verdict import RegimeVerdict, relative_drop, verdict_of
 
@@ -119,11 +119,3 @@ class Bench:
         drop = relative_drop(start.loss, end.loss)
         verdict = verdict_of(change, largest, line.error, drop)
         return RegimePoint(end.loss, drop, change, largest, line.error, verdict.label), verdict
-
-
-def sample_index(n_data: int, max_samples: int) -> Tensor:
-    """Which samples to look at: all, or a random choice of a fixed stream, in order."""
-    if n_data <= max_samples:
-        return torch.arange(n_data)
-    chosen = torch.randperm(n_data, generator=spawn(0, "diagnose", "samples"))[:max_samples]
-    return chosen.sort().values
