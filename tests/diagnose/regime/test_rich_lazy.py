@@ -361,3 +361,33 @@ def test_the_stable_rate_sees_all_classes_and_the_statistics_of_the_data(generat
     for _ in range(200):
         warm(5 * x[250:])
     assert stable_lr(cold, 5 * x[250:]) == pytest.approx(stable_lr(warm, 5 * x[250:]), rel=1e-5)
+
+
+class OneNumber(nn.Module):
+    """A prediction without an axis of outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x).squeeze(-1)
+
+
+def test_one_number_per_sample_is_a_prediction_too(data: tuple[Tensor, Tensor]) -> None:
+    found = rich_lazy(OneNumber(), (data[0], data[1][:, 1]), target_loss=0.15, lr=0.1)
+    assert found.verdict.label != "no word"
+    assert -1 <= found.label_alignment_after <= 1
+
+
+def test_what_cannot_be_trained_here_is_refused_in_words(data: tuple[Tensor, Tensor]) -> None:
+    with pytest.raises(InvalidInput, match="needs a closure"):
+        train_to_loss(network(), data, 0.1, optimiser=lambda p, lr: torch.optim.LBFGS(p, lr=lr), lr=0.1)
+    with pytest.raises(InvalidInput, match="must make an optimiser"):
+        train_to_loss(network(), data, 0.1, optimiser=lambda p, lr: None, lr=0.1)  # type: ignore[arg-type,return-value]
+    with pytest.raises(InvalidInput, match="must be a number with an optimiser of your own"):
+        train_to_loss(network(), data, 0.1, optimiser=lambda p, lr: torch.optim.SGD(p, lr=lr))
+    with pytest.raises(InvalidInput, match="kernel is not finite"):
+        train_to_loss(network(), (data[0] * float("nan"), data[1]), 0.1)
+    with pytest.raises(InvalidInput, match="got one network"):
+        regime_curve(network(), data)  # type: ignore[arg-type]

@@ -113,6 +113,8 @@ def regime_curve(
 
     Cost: a training and ``rich_lazy`` per start.
     """
+    if isinstance(starts, nn.Module):
+        raise InvalidInput("starts must be a sequence of networks, such as one per seed; got one network.")
     require_integer(len(starts), "the number of starts", at_least=2)
     wanted = [float(drop) for drop in drops]
     if not wanted or sorted(set(wanted)) != wanted or not 0 < wanted[0] <= wanted[-1] < 1:

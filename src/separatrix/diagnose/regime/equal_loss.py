@@ -7,6 +7,7 @@ trained. Train each to the same loss, or pick the checkpoint of each run that ha
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, final
@@ -98,7 +99,7 @@ def train_to_loss(
     make = _maker(optimiser)
     rate = _rate(lr, optimiser, model, inputs, output)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    stepper, measure = make(parameters, rate), loss_function(loss)
+    stepper, measure = _without_closure(make(parameters, rate)), loss_function(loss)
     waiting = sorted((level for level in levels if level > target_loss), reverse=True)
     passed: list[tuple[int, float, dict[str, Tensor]]] = []
     value, step = math.inf, 0
@@ -116,6 +117,19 @@ def train_to_loss(
     outcome = Outcome.CONVERGED if value <= target_loss else Outcome.OUT_OF_STEPS
     outcome = outcome if math.isfinite(value) else Outcome.NON_FINITE
     return EqualLossRun(outcome, step, value, rate, state_of(model), tuple(passed))
+
+
+def _without_closure(stepper: object) -> torch.optim.Optimizer:
+    """The optimiser, if it steps from gradients alone."""
+    if not isinstance(stepper, torch.optim.Optimizer):
+        raise InvalidInput(f"optimiser must make an optimiser of torch; got {type(stepper).__name__}.")
+    closure = inspect.signature(type(stepper).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise InvalidInput(
+            f"{type(stepper).__name__} evaluates the loss itself (its step needs a closure): train with it yourself "
+            "and pass after= or train_fn=."
+        )
+    return stepper
 
 
 def _step(stepper: torch.optim.Optimizer, parameters: list[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
@@ -158,6 +172,8 @@ def stable_lr(model: nn.Module, inputs: Any, *, output: Pick = prediction) -> fl
     sample = take(inputs, sample_index(n_samples(inputs), MAX_SAMPLES))
     state = own_statistics(model, state_of(model), inputs) if model.training else None
     kernel = tangent_kernel(model, sample, state=state, output=output)
+    if not bool(kernel.kernel.isfinite().all()):
+        raise InvalidInput("the tangent kernel is not finite on these inputs: look for NaN in the inputs and weights.")
     top = float(torch.linalg.eigvalsh(kernel.kernel)[-1]) / (kernel.n_outputs * n_samples(sample))
     if not top > 0:
         raise InvalidInput("the tangent kernel vanishes on these inputs: the model cannot learn from its start.")

@@ -295,4 +295,4 @@ def _alignment(bench: Bench, probed: Probed) -> float:
         vectors = target_vectors(bench.targets, shown)
     except InvalidInput:
         return float("nan")  # a loss of the user's own may take targets that are no vectors
-    return label_alignment(probed.kernel.kernel, vectors.flatten(1))
+    return label_alignment(probed.kernel.kernel, vectors.reshape(len(vectors), -1))
