@@ -389,5 +389,6 @@ def test_what_cannot_be_trained_here_is_refused_in_words(data: tuple[Tensor, Ten
         train_to_loss(network(), data, 0.1, optimiser=lambda p, lr: torch.optim.SGD(p, lr=lr))
     with pytest.raises(InvalidInput, match="kernel is not finite"):
         train_to_loss(network(), (data[0] * float("nan"), data[1]), 0.1)
-    with pytest.raises(InvalidInput, match="got one network"):
-        regime_curve(network(), data)  # type: ignore[arg-type]
+    for alone in (network(), 3):
+        with pytest.raises(InvalidInput, match="sequence of networks"):
+            regime_curve(alone, data)

@@ -81,7 +81,7 @@ class RegimeCurve(Result):
 
 
 def regime_curve(
-    starts: Sequence[nn.Module],
+    starts: Any,
     data: Any,
     *,
     drops: Sequence[float] = (0.5, 0.75, 0.9),
@@ -95,7 +95,7 @@ def regime_curve(
     """Train several starts of one network and give the measures of rich and lazy learning at equal drops of the loss.
 
     Args:
-        starts: networks of one architecture with different weights, such as one per seed; unchanged.
+        starts: a sequence of networks of one architecture with different weights, such as one per seed; unchanged.
         data: inputs and targets.
         drops: fractions of each start's own loss to remove, increasing.
         loss: as in ``rich_lazy``.
@@ -113,8 +113,10 @@ def regime_curve(
 
     Cost: a training and ``rich_lazy`` per start.
     """
-    if isinstance(starts, nn.Module):
-        raise InvalidInput("starts must be a sequence of networks, such as one per seed; got one network.")
+    if isinstance(starts, nn.Module) or not isinstance(starts, Sequence):
+        raise InvalidInput(
+            f"starts must be a sequence of networks, such as one per seed; got a {type(starts).__name__}."
+        )
     require_integer(len(starts), "the number of starts", at_least=2)
     wanted = [float(drop) for drop in drops]
     if not wanted or sorted(set(wanted)) != wanted or not 0 < wanted[0] <= wanted[-1] < 1:
