@@ -12,7 +12,6 @@ from torch import nn
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
-from separatrix.core.names import suggest_options
 from separatrix.core.result import Result
 
 from ..losses import Loss
@@ -27,9 +26,8 @@ _MEASURES = ("kernel_change", "feature_change", "linearised_error")
 
 
 @final
-@suggest_options
-@dataclasses.dataclass(frozen=True)
-class RegimeBand:
+@dataclasses.dataclass(frozen=True, repr=False)
+class RegimeBand(Result):
     """All starts at one loss.
 
     Attributes:

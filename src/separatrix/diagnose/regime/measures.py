@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core.errors import InvalidInput
-from separatrix.core.names import suggest_options
+from separatrix.core.result import Result
 
 from ..losses import Loss
 from ..model_call import Pick, n_samples, take
@@ -25,9 +25,8 @@ from .verdict import RegimeVerdict, relative_drop, verdict_of
 
 
 @final
-@suggest_options
-@dataclasses.dataclass(frozen=True)
-class RegimePoint:
+@dataclasses.dataclass(frozen=True, repr=False)
+class RegimePoint(Result):
     """What had changed when the training loss had come down to ``loss``.
 
     Attributes:
