@@ -66,3 +66,18 @@ def test_bad_requests_are_refused(network) -> None:
     with pytest.raises(InvalidInput, match="times must not be negative"):
         learning_dynamics(*network, [-0.5])
     assert learning_dynamics(*network, []).product.shape == (0, 5, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_exact_route_evaluates_each_time_once_and_gives_the_same_loss(
+    dtype: torch.dtype, network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w1, w2, corr = (tensor.to(dtype) for tensor in network)
+    times = torch.linspace(0, 3, 20, dtype=torch.float64)
+    expected = BalancedFlow(w1, w2, corr).loss(times)
+    calls = []
+    blocks = BalancedFlow._blocks
+    monkeypatch.setattr(BalancedFlow, "_blocks", lambda self, t: calls.append(len(t)) or blocks(self, t))
+    found = learning_dynamics(w1, w2, corr, times, method="exact")
+    assert torch.equal(found.loss, expected)
+    assert sum(calls) == (20 if dtype is torch.float64 else 40)  # single precision is rounded only once

@@ -96,9 +96,17 @@ def learning_dynamics(
     chosen, reason = (method, "asked for") if method != "auto" else _choose(flow, moments)
     if chosen == "chebyshev":
         product, nodes = chebyshev_product(flow, moments, tol)
-        loss = (product - flow.target).square().sum((-2, -1)) * (flow.input_var / 2)
-        return LearningDynamics(moments, product, loss, chosen, reason, f"interpolation to {tol:g} ({nodes} nodes)")
-    return LearningDynamics(moments, flow.product(moments), flow.loss(moments), chosen, reason, "rounding")
+        limit = f"interpolation to {tol:g} ({nodes} nodes)"
+    else:
+        product, limit = flow.product(moments), "rounding"
+    return LearningDynamics(moments, product, _loss(flow, product, moments, chosen), chosen, reason, limit)
+
+
+def _loss(flow: BalancedFlow, product: Tensor, times: Tensor, method: str) -> Tensor:
+    """The loss of a product that is known already; in single precision it is taken before the product is rounded."""
+    if method == "exact" and flow.dtype is not torch.float64:
+        return flow.loss(times)
+    return (product - flow.target).square().sum((-2, -1)) * (flow.input_var / 2)
 
 
 def _choose(flow: BalancedFlow, times: Tensor) -> tuple[str, str]:

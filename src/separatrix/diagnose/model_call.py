@@ -102,6 +102,33 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
+@contextlib.contextmanager
+def without_trace(model: nn.Module, *, seed: int = 0) -> Iterator[None]:
+    """Calls inside leave the model as it was: modes, buffers, attributes that modules rebind, and the random streams.
+
+    The model is in evaluation mode, and random numbers it draws are those of ``seed``.
+    """
+    attributes = {module: dict(vars(module)) for module in model.modules()}
+    buffers = {module: dict(module._buffers) for module in model.modules()}
+    values = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    devices = {tensor.device for tensor in model.parameters() if tensor.is_cuda}
+    with torch.random.fork_rng(devices=sorted(devices, key=str)):
+        torch.manual_seed(seed)
+        try:
+            with evaluation_mode(model):
+                yield
+        finally:
+            for module, before in attributes.items():
+                vars(module).clear()
+                vars(module).update(before)
+                module._buffers.clear()
+                module._buffers.update(buffers[module])
+            with torch.no_grad():
+                for buffer, value in values:
+                    if not torch.equal(buffer, value):
+                        buffer.copy_(value)
+
+
 def plain_attention() -> contextlib.AbstractContextManager[None]:
     """Attention by its defining operations: the fused kernels can neither be vectorised nor differentiated twice."""
     return sdpa_kernel(SDPBackend.MATH)

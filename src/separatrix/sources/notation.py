@@ -45,6 +45,7 @@ class Term:
 ATTENTION = ("theory.attention", "dynamics", "matrices.attention_instances", "diagnose.attention")
 LEARNING = ("theory.learning", "matrices.balance", "diagnose.balance", "dynamics.flows", "advise")
 EQUILIBRIUM = ("theory.equilibrium_networks", "theory.free_probability", "matrices.ensembles", "nn", "advise")
+STATE = (*ARRAY, "State", "Mapping", "str", "TangentKernel", "nn", "Module")
 
 NOTATION: tuple[Term, ...] = (
     # self-attention
@@ -202,11 +203,13 @@ NOTATION: tuple[Term, ...] = (
     Term("scale", "size of random weights, a factor", ("float", "str"), rooms=("matrices", "theory")),
     Term("lr", "learning rate", (*NUMBER, "Literal")),
     Term("loss", "what is minimised, by name or as a function", ("Loss",)),
-    Term("optimiser", "by name, or an optimiser of torch", ("str", "Literal", "torch", "optim", "Optimizer")),
+    Term("optimiser", "by name, or an optimiser of torch", ("str", "Literal", "torch", "optim", "*Optimi*er")),
     Term("pairs", "layer pairs to look at, or auto", ("Pairs", "tuple", "LayerPair")),
     Term("rotary", "how rotary embeddings pair dimensions", ("str",)),
     Term("output", "takes a model's output and returns the prediction", ("Pick",)),
     Term("inputs", "a batch for the model, samples first", ARRAY),
+    Term("before", "at the start of training: a state, a model or a kernel", STATE, rooms=("diagnose.regime",)),
+    Term("after", "at the end of training: a state, a model or a kernel", STATE, rooms=("diagnose.regime",)),
     Term("data", "inputs and targets", ("tuple", "Any"), rooms=("diagnose",)),
     Term("model", "any torch module", ("nn", "Module")),
     Term("layer", "a layer of a model", ("*Layer", "Layer", "str", "nn", "Module", "Linear")),

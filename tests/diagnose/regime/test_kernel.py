@@ -6,7 +6,14 @@ from torch import Tensor, nn
 
 from helpers import seeded
 from separatrix.core import InvalidInput
-from separatrix.diagnose import kernel_distance, label_alignment, relative_change, tangent_kernel
+from separatrix.diagnose import (
+    full_change,
+    full_distance,
+    kernel_distance,
+    label_alignment,
+    relative_change,
+    tangent_kernel,
+)
 
 
 def brute_force(model: nn.Module, x: Tensor) -> Tensor:
@@ -117,3 +124,51 @@ def test_bad_input_is_refused(model: nn.Module) -> None:
         tangent_kernel(nn.ReLU(), torch.zeros(2, 4))
     with pytest.raises(InvalidInput, match="inputs must be a tensor"):
         tangent_kernel(model, 3.0)
+
+
+def full_kernel(model: nn.Module, x: Tensor) -> Tensor:
+    """J J^T over all samples and outputs, by reverse-mode Jacobians."""
+    names = [name for name, _ in model.named_parameters()]
+
+    def run(*values: Tensor) -> Tensor:
+        return torch.func.functional_call(model, dict(zip(names, values, strict=True)), (x,)).flatten()
+
+    parts = torch.autograd.functional.jacobian(run, tuple(p.detach() for p in model.parameters()))
+    rows = torch.cat([part.flatten(1) for part in parts], dim=-1)
+    return rows @ rows.mT
+
+
+@pytest.mark.parametrize("chunk_size", ["auto", 3])
+def test_few_outputs_give_the_full_kernel_exactly(x: Tensor, chunk_size: object) -> None:
+    models = [nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)).double() for _ in range(2)]
+    found = [tangent_kernel(model, x, full=True, chunk_size=chunk_size) for model in models]  # type: ignore[arg-type]
+    before, after = (full_kernel(model, x) for model in models)
+    assert full_change(*found) == pytest.approx(float((after - before).norm() / before.norm()), rel=1e-12)
+    assert full_distance(*found) == pytest.approx(float(kernel_distance(before, after)), rel=1e-10)
+
+
+def test_random_output_pairs_estimate_the_full_kernel(x: Tensor) -> None:
+    models = [nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Linear(9, 12)).double() for _ in range(2)]
+    exact = float(kernel_distance(*(full_kernel(model, x) for model in models)))
+    draws = [
+        full_distance(*(tangent_kernel(model, x, full=True, generator=seeded(seed)) for model in models))
+        for seed in range(20)
+    ]
+    mean, error = torch.tensor(draws).mean(), torch.tensor(draws).std() / 20**0.5
+    assert abs(float(mean) - exact) < 5 * float(error)
+    assert float(torch.tensor(draws).std()) < 0.1
+
+
+def test_only_the_full_kernel_sees_a_rotation_of_the_outputs() -> None:
+    x = torch.randn(7, 2, generator=seeded(1), dtype=torch.float64)
+    before = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 20, bias=False)).double()
+    with torch.no_grad():
+        before[1].weight.mul_(10)  # a heavy output layer of two columns in twenty outputs, which training may turn
+    after = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 20, bias=False)).double()
+    with torch.no_grad():
+        after[0].weight.copy_(before[0].weight)
+        turn = torch.linalg.qr(torch.randn(20, 20, generator=seeded(2), dtype=torch.float64))[0]
+        after[1].weight.copy_(turn @ before[1].weight)
+    kernels = [tangent_kernel(model, x, full=True) for model in (before, after)]
+    assert float(kernel_distance(kernels[0].kernel, kernels[1].kernel)) < 1e-12
+    assert full_distance(*kernels) > 0.5

@@ -1,21 +1,30 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers import seeded
 from separatrix.core import InvalidInput, Outcome
 from separatrix.diagnose import (
     compare_regimes,
+    kernel_distance,
     linearised_prediction,
     pick_at_loss,
+    regime_curve,
     rich_lazy,
     set_balance,
+    stable_lr,
+    tangent_kernel,
     train_to_loss,
 )
+from separatrix.diagnose.regime.batch_statistics import own_statistics
 from separatrix.diagnose.regime.verdict import verdict_of
+from separatrix.matrices import balanced_pair
+from separatrix.theory import BalancedFlow, ntk_distance
 
 
 def network(first: float = 1.0, second: float = 1.0) -> nn.Module:
@@ -51,7 +60,7 @@ def test_a_heavy_first_layer_is_lazier_at_equal_loss(data: tuple[Tensor, Tensor]
 def test_the_same_state_before_and_after_is_no_change_at_all(data: tuple[Tensor, Tensor]) -> None:
     model = network()
     found = rich_lazy(model, data, after=model)
-    assert found.verdict.label == "lazy"
+    assert found.verdict.label == "no word"  # a training that never happened was not lazy
     assert found.kernel_change == found.movement == found.linearised_error == 0
     assert found.feature_change == pytest.approx(0, abs=1e-12)
     assert found.loss_before == found.loss_after
@@ -154,12 +163,147 @@ def test_networks_at_different_losses_are_not_compared(data: tuple[Tensor, Tenso
         compare_regimes({})
 
 
-def test_verdicts_need_two_of_three_measures() -> None:
-    assert verdict_of(0.01, 0.01, 0.9).label == "lazy"
-    assert verdict_of(2.0, 0.4, 0.1).label == "rich"
-    assert verdict_of(0.01, 0.1, 0.9).label == "in between"
-    assert verdict_of(0.01, float("nan"), 0.01).label == "lazy"
-    assert "rich > 0.5" in verdict_of(2.0, 0.4, 0.1).sentence
+def test_the_linearised_network_decides_and_the_other_measures_are_shown() -> None:
+    assert verdict_of(2.0, 0.4, 0.1).label == "lazy"
+    assert verdict_of(0.01, 0.01, 0.9).label == "rich"
+    assert verdict_of(0.01, 0.1, 0.3).label == "in between"
+    assert verdict_of(0.01, 0.1, float("nan")).label == "no word"
+    assert "rich > 0.55" in verdict_of(2.0, 0.4, 0.1).sentence
+    assert "features by 0.4" in verdict_of(2.0, 0.4, 0.1).sentence
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.03, 0.49, -1.0, float("nan")])
+def test_no_word_is_given_below_half_of_the_loss(drop: float) -> None:
+    assert verdict_of(0.01, 0.01, 0.01, drop).label == "no word"
+    assert verdict_of(2.0, 0.4, 0.9, drop).label == "no word"
+
+
+def test_the_word_comes_with_a_curve_over_the_loss(data: tuple[Tensor, Tensor]) -> None:
+    found = rich_lazy(network(), data, target_loss=0.1, drops=(0.25, 0.6))
+    assert [point.drop for point in found.curve] == sorted(point.drop for point in found.curve)
+    assert found.curve[0].word == "no word"
+    assert 0.25 <= found.curve[0].drop < 0.5
+    assert found.curve[1].drop >= 0.6
+    last = found.curve[-1]
+    assert (last.loss, last.kernel_change, last.word) == (found.loss_after, found.kernel_change, found.verdict.label)
+    assert last.linearised_error > found.curve[0].linearised_error
+    assert "at loss" in repr(found)
+
+
+def cold_network() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+
+
+def test_batch_statistics_that_warm_up_are_no_training(data: tuple[Tensor, Tensor]) -> None:
+    model = cold_network()
+    warm = copy.deepcopy(model).train()
+    for _ in range(100):
+        warm(3 * data[0] + 1)  # no weight moves
+    found = rich_lazy(model, data, after=warm)
+    assert found.verdict.label == "no word"
+    assert found.kernel_change == found.feature_change == found.linearised_error == 0
+    assert found.loss_before == found.loss_after
+
+
+def test_batch_norm_is_linearised_with_its_statistics(data: tuple[Tensor, Tensor]) -> None:
+    model = cold_network().double().train()
+    x = data[0].double()
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    step = {name: torch.randn_like(p) for name, p in model.named_parameters()}
+    errors = []
+    for size in (1e-3, 1e-4):
+        end = {**start, **{name: start[name] + size * change for name, change in step.items()}}
+        errors.append(linearised_prediction(model, x, start, end, batch_statistics=True).error)
+    assert errors[0] / errors[1] == pytest.approx(10, rel=0.05)
+    assert all(torch.equal(value, start[name]) for name, value in model.state_dict().items())
+
+
+def test_the_batch_statistics_of_a_state_make_evaluation_agree_with_training(data: tuple[Tensor, Tensor]) -> None:
+    model = cold_network().double().train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    own = own_statistics(model, model.state_dict(), data[0].double())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    inside = torch.func.functional_call(copy.deepcopy(model).eval(), own, (data[0].double(),))
+    assert torch.allclose(inside, copy.deepcopy(model).train()(data[0].double()), atol=1e-12)
+
+
+def test_norms_without_statistics_are_refused(data: tuple[Tensor, Tensor]) -> None:
+    model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, 2))
+    with pytest.raises(InvalidInput, match="no tangent kernel"):
+        rich_lazy(model, data, after=copy.deepcopy(model))
+
+
+def test_data_sorted_by_class_are_sampled_from_all_classes(generator: torch.Generator) -> None:
+    labels = torch.arange(3).repeat_interleave(120)
+    x = torch.randn(360, 6, generator=generator) + labels.unsqueeze(-1)
+    model = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 3))
+    trained = copy.deepcopy(model)
+    train_to_loss(trained, (x, labels), 0.5, loss="cross_entropy", lr=0.3)
+    found = rich_lazy(model, (x, labels), loss="cross_entropy", after=trained, max_samples=40)
+    assert found.n_samples == 40
+    assert not math.isnan(found.label_alignment_before)
+    assert not math.isnan(found.label_alignment_after)
+
+
+def test_a_turn_of_the_outputs_is_seen() -> None:
+    """2-2-20 at balance 100: the heavy output layer turns, which the traced kernel cannot see."""
+    generator = seeded(3)
+    x = torch.linalg.qr(torch.randn(8, 2, generator=generator, dtype=torch.float64))[0] * 8**0.5
+    corr = torch.randn(20, 2, generator=generator, dtype=torch.float64)
+    w1, w2 = balanced_pair(100.0, 2, 2, 20, product=0.1 * corr.flip(0), generator=generator)
+    flow = BalancedFlow(w1, w2, corr)
+    models = []
+    for time in (0.0, 1e4):
+        model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 20, bias=False)).double()
+        first, second = flow.factors(time)
+        with torch.no_grad():
+            model[0].weight.copy_(first)
+            model[1].weight.copy_(second)
+        models.append(model)
+    found = rich_lazy(models[0], (x, x @ corr.mT), after=models[1])
+    white = torch.eye(2, dtype=torch.float64)
+    exact = float(ntk_distance(*flow.representations(0.0), *flow.representations(1e4), white))
+    assert exact > 0.5
+    assert found.kernel_distance == pytest.approx(exact, abs=0.15)  # twelve random pairs of outputs
+    traced = [tangent_kernel(model, x).kernel for model in models]
+    assert float(kernel_distance(*traced)) < 1e-3
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "momentum", "adam"])
+def test_networks_are_trained_by_the_optimiser_that_is_named(optimiser: str, data: tuple[Tensor, Tensor]) -> None:
+    by_hand, by_name = network(), network()
+    by_name.load_state_dict(by_hand.state_dict())
+    build = {"sgd": {}, "momentum": {"momentum": 0.9}}.get(optimiser)
+    rate = 0.01
+    stepper = (
+        torch.optim.Adam(by_hand.parameters(), lr=rate)
+        if build is None
+        else torch.optim.SGD(by_hand.parameters(), lr=rate, **build)
+    )
+    for _ in range(7):
+        stepper.zero_grad()
+        ((by_hand(data[0]) - data[1]).square().sum() / 48).backward()
+        stepper.step()
+    train_to_loss(by_name, data, 1e-9, optimiser=optimiser, lr=rate, max_steps=7)
+    for a, b in zip(by_hand.parameters(), by_name.parameters(), strict=True):
+        assert torch.allclose(a, b, atol=1e-7)
+        assert b.grad is None
+
+
+def test_several_starts_give_a_band(data: tuple[Tensor, Tensor]) -> None:
+    found = regime_curve([network(0.3, 0.3) for _ in range(3)], data, drops=(0.5, 0.8))
+    assert [band.drop for band in found.bands] == [0.5, 0.8]
+    assert all(len(band.points) == 3 for band in found.bands)
+    low, middle, high = found.bands[-1].band("kernel_change")
+    assert 0 < low < middle < high
+    assert all(point.drop >= 0.5 for point in found.bands[0].points)
+    assert found.bands[-1].word in ("rich", "starts disagree")
+    assert "over 3 starts" in repr(found)
+    assert found.rows()[0]["word"] == found.bands[0].word
+    with pytest.raises(InvalidInput, match="drops must increase"):
+        regime_curve([network(), network()], data, drops=(0.8, 0.5))
+    with pytest.raises(InvalidInput, match="number of starts"):
+        regime_curve([network()], data)
 
 
 def test_bad_input_is_refused(data: tuple[Tensor, Tensor]) -> None:
@@ -181,3 +325,48 @@ def test_bad_input_is_refused(data: tuple[Tensor, Tensor]) -> None:
         rich_lazy(model, data, after=broken)
     with pytest.raises(InvalidInput, match="shape of the predictions"):
         rich_lazy(model, (data[0], data[1][:, :1]), after=model)
+
+
+def test_the_stable_rate_sees_all_classes_and_the_statistics_of_the_data(generator: torch.Generator) -> None:
+    x = torch.cat(
+        [torch.zeros(250, 6), torch.randn(250, 6, generator=generator)]
+    )  # sorted: the first half says nothing
+    model = nn.Sequential(nn.Linear(6, 4, bias=False), nn.ReLU(), nn.Linear(4, 2, bias=False))
+    mixed = x[torch.randperm(500, generator=generator)]
+    assert stable_lr(model, x) == pytest.approx(stable_lr(model, mixed), rel=0.5)
+    cold = cold_network().train()
+    warm = copy.deepcopy(cold)
+    for _ in range(200):
+        warm(5 * x[250:])
+    assert stable_lr(cold, 5 * x[250:]) == pytest.approx(stable_lr(warm, 5 * x[250:]), rel=1e-5)
+
+
+class OneNumber(nn.Module):
+    """A prediction without an axis of outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x).squeeze(-1)
+
+
+def test_one_number_per_sample_is_a_prediction_too(data: tuple[Tensor, Tensor]) -> None:
+    found = rich_lazy(OneNumber(), (data[0], data[1][:, 1]), target_loss=0.15, lr=0.1)
+    assert found.verdict.label != "no word"
+    assert -1 <= found.label_alignment_after <= 1
+
+
+def test_what_cannot_be_trained_here_is_refused_in_words(data: tuple[Tensor, Tensor]) -> None:
+    with pytest.raises(InvalidInput, match="needs a closure"):
+        train_to_loss(network(), data, 0.1, optimiser=lambda p, lr: torch.optim.LBFGS(p, lr=lr), lr=0.1)
+    with pytest.raises(InvalidInput, match="must make an optimiser"):
+        train_to_loss(network(), data, 0.1, optimiser=lambda p, lr: None, lr=0.1)  # type: ignore[arg-type,return-value]
+    with pytest.raises(InvalidInput, match="must be a number with an optimiser of your own"):
+        train_to_loss(network(), data, 0.1, optimiser=lambda p, lr: torch.optim.SGD(p, lr=lr))
+    with pytest.raises(InvalidInput, match="kernel is not finite"):
+        train_to_loss(network(), (data[0] * float("nan"), data[1]), 0.1)
+    for alone in (network(), 3):
+        with pytest.raises(InvalidInput, match="sequence of networks"):
+            regime_curve(alone, data)

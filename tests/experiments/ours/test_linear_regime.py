@@ -69,3 +69,35 @@ def test_digits_are_compared_at_equal_loss() -> None:
     assert found["separatrix-digits-asymmetry"] is Verdict.CONFIRMED
     assert found["separatrix-digits-accuracy"] is Verdict.NOT_RUN  # one seed says nothing about accuracy
     assert set(experiment.draw(summary)) == {"regime"}
+
+
+def test_descent_leaves_the_saddle_that_the_flow_stays_on_and_the_claim_can_fail() -> None:
+    experiment, summary = run("linear-regime-map", balances=(1000.0,), hidden=(5,), n_starts=12)
+    claim = next(claim for claim in experiment.claims if claim.id == "separatrix-zero-balance-descent")
+    assert claim.judge(summary).verdict is Verdict.CONFIRMED
+    for field, wrong in (("escaped", 0.9), ("flow_learned", 0.1), ("time", 30.0)):
+        row = summary.table("escape of descent")[0]
+        true = row[field]
+        row[field] = wrong
+        assert claim.judge(summary).verdict is Verdict.REFUTED, field
+        row[field] = true
+
+
+def test_descent_breaks_balance_zero_in_proportion_to_the_rate_unless_the_start_is_aligned() -> None:
+    import torch
+
+    from separatrix.matrices import balanced_pair
+
+    task = torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64))
+    aligned = torch.tensor([[0.5, 0.0], [0.0, -0.3]], dtype=torch.float64)
+    turned = torch.tensor([[0.5, 0.2], [0.1, -0.3]], dtype=torch.float64)
+    broken = {}
+    for name, product in (("aligned", aligned), ("turned", turned)):
+        for lr in (0.02, 0.01):
+            a, b = balanced_pair(0.0, 2, 2, 2, product=product, generator=torch.Generator().manual_seed(0))
+            for _ in range(round(2 / lr)):
+                error = b @ a - task
+                a, b = a - lr * b.mT @ error, b - lr * error @ a.mT
+            broken[name, lr] = float((b.mT @ b - a @ a.mT).norm())
+    assert broken["turned", 0.02] / broken["turned", 0.01] == pytest.approx(2, rel=0.1)
+    assert max(broken["aligned", lr] for lr in (0.02, 0.01)) < 1e-13

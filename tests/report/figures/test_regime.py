@@ -42,3 +42,18 @@ def test_the_verdict_is_on_the_figure() -> None:
     _, axes = single_axes()
     regime_bars(result, axes)
     assert result.verdict.label in axes.get_title()
+
+
+def test_laws_that_were_not_checked_are_drawn_as_such() -> None:
+    class TwoArguments(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
+            return self.second(gain * self.first(x).relu())
+
+    profile = balance_profile(TwoArguments(), [("first", "relu", "second")])
+    figure = draw_balance_profile(profile)
+    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert labels == ["not checked"]

@@ -95,3 +95,61 @@ def test_bad_tasks_are_refused() -> None:
         classify_regime(2, 2, 2, 1.0, [0.0])
     with pytest.raises(InvalidInput, match="start must be positive"):
         classify_regime(2, 2, 2, 1.0, [1.0], start=0.0)
+
+
+@pytest.mark.parametrize("start", [0.3, 1.0, 10.0])
+def test_a_large_start_is_not_rich_at_balance_zero(start: float) -> None:
+    assert classify_regime(3, 3, 3, 0.0, [3.0, 2.0, 1.0], start=start).regime is Regime.INTERMEDIATE
+    assert classify_regime(3, 3, 3, 0.0, [3.0, 2.0, 1.0], start=0.01).regime is Regime.RICH
+
+
+@checks(classify_regime, by="the kernel along the exact flow of 600 random networks")
+def test_the_start_decides_as_the_exact_kernel_does() -> None:
+    """Lazy means that the kernel stays, rich that it grows, whatever made it so."""
+    generator, seen = seeded(5), dict.fromkeys(Regime, 0)
+    white = torch.eye(3, dtype=F64)
+    for trial in range(600):
+        n_hidden, n_out = ((3, 3), (3, 5), (5, 5))[trial % 3]
+        corr = torch.linalg.qr(torch.randn(n_out, 3, dtype=F64, generator=generator))[0]
+        corr = corr @ torch.diag(1 + torch.rand(3, dtype=F64, generator=generator))
+        noise = torch.randn(n_out, 3, dtype=F64, generator=generator)
+        size, near = 10 ** (4 * float(torch.rand((), generator=generator)) - 3), trial % 4 == 0
+        product = corr + 0.05 * size * noise if near else size * noise
+        balance = 0.0 if trial % 5 == 0 else 10 ** (5 * float(torch.rand((), generator=generator)) - 2)
+        w1, w2 = balanced_pair(balance, 3, n_hidden, n_out, product=product, generator=generator, row_space=True)
+        found = classify_regime(3, n_hidden, n_out, balance, corr, product)
+        flow = BalancedFlow(w1, w2, corr, balance=balance)
+        start, end = flow.ntk(0.0, white), flow.ntk(1e9, white)
+        moved = float((end - start).norm() / start.norm())
+        seen[found.regime] += 1
+        if found.regime is Regime.LAZY:
+            assert moved < 0.2, (found, moved)
+        elif found.regime is Regime.RICH:
+            assert moved > 5, (found, moved)  # the kernel grows with the modes
+        elif found.regime is Regime.DELAYED_RICH:
+            assert moved > 0.05, (found, moved)
+    assert min(seen[regime] for regime in (Regime.LAZY, Regime.RICH, Regime.INTERMEDIATE)) >= 20
+
+
+def test_a_heavy_layer_that_holds_the_task_need_not_turn() -> None:
+    corr = torch.zeros(5, 2, dtype=F64)
+    corr[0, 0], corr[1, 1] = 2.0, 1.0
+    inside, outside = 0.01 * corr, 0.01 * corr.roll(2, 0)
+    assert classify_regime(2, 3, 5, 1000.0, corr, inside).regime is Regime.LAZY
+    found = classify_regime(2, 3, 5, 1000.0, corr, outside)
+    assert found.regime is Regime.DELAYED_RICH
+    plateaus = [
+        float(plateau_loss(*balanced_pair(1000.0, 2, 3, 5, product=outside, generator=seeded(seed)), corr, 1000.0))
+        for seed in range(300)
+    ]
+    mean, error = sum(plateaus) / 300, torch.tensor(plateaus).std().item() / 300**0.5
+    assert found.plateau == pytest.approx(mean, abs=4 * error)
+
+
+def test_a_start_at_the_task_has_nothing_to_learn_and_shapes_are_checked() -> None:
+    corr = torch.eye(2, dtype=F64)
+    assert "nothing is left" in classify_regime(2, 2, 2, 0.0, corr, corr).why
+    with pytest.raises(InvalidInput, match="the task as a matrix too"):
+        classify_regime(2, 2, 2, 0.0, [1.0, 1.0], corr)
+    with pytest.raises(InvalidInput, match="the task as a matrix too"):
+        classify_regime(2, 2, 2, 0.0, corr, torch.ones(3, 2))

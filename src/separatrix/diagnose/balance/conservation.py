@@ -17,12 +17,9 @@ from separatrix.core.result import Result
 from ..losses import Loss, loss_function
 from ..model_call import Pick, call_with, prediction
 from .optimiser_law import OptimiserLaw, optimiser_law
-from .pairs.laws import Law, LayerPair, conserved_form, second_part
+from .pairs.laws import HOLDS_BELOW, Law, LayerPair, conserved_form, second_part
 from .pairs.search import Pairs, SkippedLayer, find_pairs
 from .profile import parameters_of
-
-HOLDS_BELOW = 1e-4
-"""Relative rate below which a law is said to hold: rounding in float32 stays below it, broken laws lie above 1e-2."""
 
 
 @final

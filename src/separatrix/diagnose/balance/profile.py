@@ -13,6 +13,8 @@ from separatrix.core.arrays import require_finite
 from separatrix.core.errors import MissingExtra
 from separatrix.core.result import Result
 
+from ..model_call import Pick, prediction
+from .certificate import certify
 from .optimiser_law import OptimiserLaw, optimiser_law
 from .pairs.laws import Law, LayerPair, conserved_form, mean_balance, spectrum
 from .pairs.search import Pairs, SkippedLayer, find_pairs
@@ -30,7 +32,9 @@ class PairBalance(Result):
 
     Attributes:
         name: first and second layer.
-        law: which part of D gradient flow keeps.
+        law: which part of D gradient flow keeps, found true by running the model; ``Law.UNCHECKED`` where it could not
+            be run. ``pair.law`` is what its operations suggest.
+        law_residual: how far the model was from the law when it was run; NaN where there was nothing to check.
         n_hidden: hidden units of the pair.
         balance: lambda* = Tr(D) / n_h. For the laws of one normalised layer its squared norm (mean per neuron).
         spread: root mean square distance of D from lambda* I, per hidden unit.
@@ -42,6 +46,7 @@ class PairBalance(Result):
 
     name: str
     law: Law
+    law_residual: float
     n_hidden: int
     balance: float
     spread: float
@@ -74,6 +79,7 @@ class BalanceProfile(Result):
             {
                 "pair": pair.name,
                 "law": pair.law.label,
+                "law residual": pair.law_residual,
                 "units": pair.n_hidden,
                 "balance": pair.balance,
                 "spread": pair.spread,
@@ -116,6 +122,7 @@ def balance_profile(
     example_inputs: Any = None,
     rotary: str = "auto",
     optimiser: str | torch.optim.Optimizer = "gd",
+    output: Pick = prediction,
 ) -> BalanceProfile:
     r"""The balance of every layer pair of a model and the law that governs it.
 
@@ -129,19 +136,23 @@ def balance_profile(
     Args:
         model: any ``torch.nn.Module``; parameters are read in float64.
         pairs: ``"auto"``, or explicit pairs, each ``(first, between, second)`` or a ``LayerPair``.
-        example_inputs: a batch with which one call is watched; without it the model is traced symbolically.
+        example_inputs: a batch with which one call is watched and the laws are checked; without it the model is
+            traced symbolically and run on made-up inputs, if its signature allows.
         rotary: pairing of dimensions by rotary embeddings: ``"auto"``, ``"none"``, ``"half"``, ``"interleaved"``.
         optimiser: the name of an optimiser or an optimiser of torch, for the sentence on what training keeps.
+        output: takes the model's output and returns the tensor that counts; by default every floating tensor does.
 
     Returns:
-        One ``PairBalance`` per pair, and every layer in no pair with the reason.
+        One ``PairBalance`` per pair, and every layer in no pair with the reason. No law is stated that the model was
+        not run to check: such pairs have ``Law.UNCHECKED``, and their note says what is missing.
 
     Raises:
-        InvalidInput: unknown names, weights that are not finite.
+        InvalidInput: unknown names, weights that are not finite, ``example_inputs`` the model does not take.
 
     Source: anguita2024, Theorem 4.5.1 (the printed lambda* lacks the factor 1/n_h).
 
-    Cost: one trace of the model; per pair O(n_h^2 m) for the full law (m: fan-in plus fan-out) and O(n_h m) otherwise.
+    Cost: one trace of the model, a few forward and backward passes; per pair O(n_h^2 m) for the full law (m: fan-in
+    plus fan-out) and O(n_h m) otherwise.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
@@ -150,8 +161,9 @@ def balance_profile(
     """
     search = find_pairs(model, pairs, example_inputs=example_inputs, rotary=rotary)
     tensors = parameters_of(model, search.pairs)
+    checked = certify(model, search.pairs, example_inputs, output=output)
     return BalanceProfile(
-        tuple(pair_balance(pair, tensors) for pair in search.pairs), search.skipped, optimiser_law(optimiser)
+        tuple(pair_balance(pair, tensors) for pair in checked), search.skipped, optimiser_law(optimiser)
     )
 
 
@@ -182,17 +194,24 @@ def pair_balance(pair: LayerPair, tensors: dict[str, Tensor]) -> PairBalance:
     spread = float((values - balance).square().mean().sqrt()) if pair.law is not Law.NORM else 0.0
     return PairBalance(
         name=pair.name,
-        law=pair.law,
+        law=pair.checked_law,
+        law_residual=pair.residual,
         n_hidden=pair.n_hidden,
         balance=balance,
         spread=spread,
         quantiles=torch.quantile(values, torch.tensor(QUANTILES, dtype=values.dtype)),
         balance_residual=_balance_residual(pair, tensors, quantity, balance),
         between=pair.between,
-        note=pair.reason or pair.condition,
+        note=_note(pair),
         quantity=quantity,
         pair=pair,
     )
+
+
+def _note(pair: LayerPair) -> str:
+    if pair.checked_law is Law.UNCHECKED and pair.unchecked:
+        return f"its operations suggest the {pair.law.label} law; {pair.unchecked}"
+    return pair.reason or pair.condition
 
 
 def _balance_residual(pair: LayerPair, tensors: dict[str, Tensor], quantity: Tensor, balance: float) -> float:

@@ -17,11 +17,14 @@ from separatrix.core.errors import InvalidInput, NotConverged, OutsideTheory, un
 from separatrix.core.names import choose
 from separatrix.core.result import Result
 
-from ..model_call import Pick, call_model, evaluation_mode, prediction
+from ..model_call import Pick, prediction
 from ..movement import relative_movement
+from .certificate import certify
 from .exact_moves import rescale_units, rotate_pair
-from .pairs.laws import Law, LayerPair, conserved_form, rotation_blocks
+from .guarded_write import write_guarded
+from .pairs.laws import BALANCED_LAWS, Law, LayerPair, conserved_form, rotation_blocks
 from .pairs.search import Pairs, SkippedLayer, find_pairs
+from .probes import probe_inputs
 from .profile import pair_balance, parameters_of
 
 _TOLERANCE = 1e-11
@@ -40,7 +43,8 @@ class BalanceReport(Result):
         dead_units: hidden units without incoming or outgoing weight, which no factor can balance; left as they are.
         left: pairs and layers that were left as they are, with the reason.
         sweeps: passes over all pairs (more than one where pairs share a layer).
-        output_change: largest change of the outputs on ``example_inputs`` relative to the largest output; NaN without.
+        residuals: how far the model was from the symmetry of each pair when it was run: the certificate of the change.
+        output_change: largest change of the outputs over all probe inputs, relative to the largest output.
     """
 
     balance: dict[str, tuple[float, float]]
@@ -49,6 +53,7 @@ class BalanceReport(Result):
     dead_units: dict[str, tuple[int, ...]]
     left: tuple[SkippedLayer, ...]
     sweeps: int
+    residuals: dict[str, float]
     output_change: float
 
 
@@ -69,26 +74,34 @@ def set_balance(
     one; linear pairs and attention heads (values and output, queries and keys, biases included) are rotated and
     stretched, as little as possible. All or nothing: if anything is refused, the model is unchanged.
 
+    Nothing is written that was not certified. The model is run (in evaluation mode, its buffers and random streams left
+    alone) and must have the symmetry of every pair that is moved, whatever its layers are called; then its outputs
+    before and after must agree up to rounding. The certificate reaches as far as the probe inputs do: what a model does
+    only on inputs of another kind, no run on these can show.
+
     Args:
         model: any ``torch.nn.Module``; its parameters are changed in place, in their own dtype.
         balance: lambda for all pairs, or by name of the pair (as ``balance_profile`` prints it); pairs not named stay.
         pairs: ``"auto"`` or explicit pairs, as in ``balance_profile``.
-        example_inputs: a batch on which the outputs before and after are compared; a change beyond rounding undoes
-            everything and is refused.
+        example_inputs: a batch that the model takes, on which it is run. Without it inputs are made up if ``forward``
+            takes exactly one argument; otherwise the change is refused.
         rotary: as in ``balance_profile``.
         on_refusal: ``"raise"``, or ``"leave"`` to leave pairs that cannot be changed and list them in the report.
-        output: takes the model's output and returns the prediction.
+        output: takes the model's output and returns the tensor that must not change; by default every floating tensor
+            must not.
         max_sweeps: limit of passes where pairs share a layer.
 
     Returns:
         A report with the balance before and after, the movement of every weight, and dead units.
 
     Raises:
-        InvalidInput: a pair whose function would change (GELU, tanh, shared weights ...), unknown names, nothing to do.
+        InvalidInput: a pair whose function would change (GELU, tanh, shared weights, normalised queries ...), a model
+            that could not be run to find out, unknown names, nothing to do.
         OutsideTheory: a balance that does not exist for the sizes of a linear pair.
         NotConverged: pairs that share layers did not reach the balance within ``max_sweeps``.
 
-    Cost: O(n_h m) per homogeneous pair, O(n_h^2 m) per linear pair, times the number of sweeps.
+    Cost: O(n_h m) per homogeneous pair, O(n_h^2 m) per linear pair, times the number of sweeps; a few forward and
+    backward passes.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
@@ -99,11 +112,12 @@ def set_balance(
     choose("on_refusal", on_refusal, ("raise", "leave"))
     search = find_pairs(model, pairs, example_inputs=example_inputs, rotary=rotary)
     targets = _targets(search.pairs, balance)
-    chosen, left = _choose(search.pairs, targets, on_refusal)
+    asked = [pair for pair in search.pairs if pair.name in targets]
+    chosen, left = _choose(certify(model, asked, example_inputs, output=output), on_refusal)
     old = parameters_of(model, chosen)
     new = {name: tensor.clone() for name, tensor in old.items()}
     dead, sweeps = _sweep(chosen, targets, new, max_sweeps)
-    change = _write_guarded(model, new, example_inputs, output)
+    change = write_guarded(model, new, probe_inputs(model, example_inputs), output, sweeps)
     return BalanceReport(
         balance={pair.name: (pair_balance(pair, old).balance, pair_balance(pair, new).balance) for pair in chosen},
         movement={name: relative_movement(old, new, [name]) for name in old},
@@ -111,6 +125,7 @@ def set_balance(
         dead_units={name: units for name, units in dead.items() if units},
         left=left + search.skipped,
         sweeps=sweeps,
+        residuals={pair.name: pair.residual for pair in chosen},
         output_change=change,
     )
 
@@ -126,28 +141,31 @@ def _targets(pairs: tuple[LayerPair, ...], balance: float | Mapping[str, float])
     return {name: float(value) for name, value in given.items()}
 
 
-def _choose(
-    pairs: tuple[LayerPair, ...], targets: dict[str, float], on_refusal: str
-) -> tuple[tuple[LayerPair, ...], tuple[SkippedLayer, ...]]:
+def _choose(pairs: tuple[LayerPair, ...], on_refusal: str) -> tuple[tuple[LayerPair, ...], tuple[SkippedLayer, ...]]:
     """Pairs that will be set, and those that will be left; a refusal is raised before anything is changed."""
     chosen, left = [], []
     for pair in pairs:
-        if pair.name not in targets:
-            continue
-        if pair.settable:
+        law = pair.checked_law
+        if law in BALANCED_LAWS:
             chosen.append(pair)
             continue
-        reason = pair.reason or f"its law is the {pair.law.label}, which has no balance to set"
-        if pair.law is Law.NOTHING and on_refusal == "raise":
-            raise InvalidInput(
-                f"the balance of {pair.name!r} cannot be set without changing the function: {reason}. The model is "
-                "unchanged. Pass on_refusal='leave' to set the other pairs, or name them with pairs=."
-            )
+        reason = pair.reason or pair.unchecked or f"its law is the {pair.law.label}, which has no balance to set"
+        if on_refusal == "raise" and law in (Law.NOTHING, Law.UNCHECKED):
+            raise InvalidInput(_refusal(pair, reason))
         left.append(SkippedLayer(pair.name, reason))
     if not chosen:
         reasons = "; ".join(f"{layer.layer}: {layer.reason}" for layer in left) or "none was found"
         raise InvalidInput(f"there is no layer pair whose balance can be set ({reasons}).")
     return tuple(chosen), tuple(left)
+
+
+def _refusal(pair: LayerPair, reason: str) -> str:
+    if pair.checked_law is Law.UNCHECKED:
+        return f"the balance of {pair.name!r} was not set, since nothing is written unchecked: {reason}."
+    return (
+        f"the balance of {pair.name!r} cannot be set without changing the function: {reason}. The model is "
+        "unchanged. Pass on_refusal='leave' to set the other pairs, or name them with pairs=."
+    )
 
 
 def _sweep(
@@ -206,36 +224,3 @@ def _error(pair: LayerPair, target: float, tensors: dict[str, Tensor], dead: tup
         gap = quantity - (2 * target if pair.law is Law.ROTATION_PAIRS else target)
         gap = gap[~torch.isin(_unit_of(pair).unique(), _unit_of(pair)[list(dead)])]
     return float(gap.abs().max()) / max(scale, abs(target), 1e-300) if gap.numel() else 0.0
-
-
-def _write_guarded(model: nn.Module, tensors: dict[str, Tensor], inputs: Any, output: Pick) -> float:
-    """Write parameters; if the outputs on ``inputs`` change by more than rounding, put the old ones back and refuse."""
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    old = {name: parameters[name].detach().clone() for name in tensors}
-    before = _outputs(model, inputs, output)
-    _write(parameters, tensors)
-    after = _outputs(model, inputs, output)
-    if before is None or after is None:
-        return float("nan")
-    limits = torch.finfo(before.dtype)
-    change = float((after - before).abs().max() / before.abs().max().clamp_min(limits.tiny))
-    if not change <= limits.eps**0.5:
-        _write(parameters, old)
-        raise InvalidInput(
-            f"the outputs on example_inputs changed by {change:.1e}, so a layer pair is not what its names suggest (or "
-            "the balance is too large for the weights' precision). The model is unchanged; name the pairs explicitly."
-        )
-    return change
-
-
-def _write(parameters: dict[str, nn.Parameter], tensors: dict[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, tensor in tensors.items():
-            parameters[name].copy_(tensor)
-
-
-def _outputs(model: nn.Module, inputs: Any, output: Pick) -> Tensor | None:
-    if inputs is None:
-        return None
-    with torch.no_grad(), evaluation_mode(model):
-        return output(call_model(model, inputs))

@@ -7,34 +7,50 @@ trained. Train each to the same loss, or pick the checkpoint of each run that ha
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, final
 
 import torch
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
-from separatrix.core.names import choose
+from separatrix.core.names import choose, resolve
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
 from ..losses import Loss, loss_function
 from ..model_call import Pick, call_model, call_with, evaluation_mode, n_samples, prediction, take
+from .batch_statistics import own_statistics
 from .kernel import MAX_SAMPLES, tangent_kernel
+from .sampling import sample_index
+
+MakeOptimiser: TypeAlias = Callable[[list[nn.Parameter], float], torch.optim.Optimizer]
+"""Makes an optimiser of torch from parameters and a learning rate."""
+
+OPTIMISERS: dict[str, MakeOptimiser] = {
+    "sgd": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr),
+    "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9),
+    "adam": lambda parameters, lr: torch.optim.Adam(parameters, lr=lr),
+}
 
 
 @final
 @dataclasses.dataclass(frozen=True, repr=False)
 class EqualLossRun(Result):
-    """Training to a loss: how it ended, the steps it took, the loss it has, and the state it left."""
+    """Training to a loss: how it ended, the steps it took, the loss it has, and the state it left.
+
+    ``passed`` has the step, the loss and the state at which each of the ``levels`` was first passed.
+    """
 
     outcome: Outcome
     steps: int
     loss: float
     lr: float
     state: dict[str, Tensor] = dataclasses.field(repr=False)
+    passed: tuple[tuple[int, float, dict[str, Tensor]], ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def ok(self) -> bool:
@@ -48,18 +64,24 @@ def train_to_loss(
     target_loss: float,
     *,
     loss: Loss = "mse",
+    optimiser: str | MakeOptimiser = "sgd",
     lr: float | Literal["auto"] = "auto",
+    levels: Sequence[float] = (),
     max_steps: int = 20_000,
     output: Pick = prediction,
 ) -> EqualLossRun:
-    """Full-batch gradient descent until the loss falls below a target; in place, on the model given.
+    """Full-batch training until the loss falls below a target; in place, on the model given.
 
     Args:
         model: the model; its parameters are trained in place.
         data: inputs and targets of the whole training set.
         target_loss: where to stop.
         loss: ``"mse"`` (half the squared error per sample), ``"cross_entropy"`` or a function.
-        lr: learning rate; ``"auto"`` takes ``stable_lr``, so that networks are compared at matched stability.
+        optimiser: ``"sgd"`` (gradient descent), ``"momentum"`` (0.9), ``"adam"``, or a function of the parameters and
+            the learning rate that returns an optimiser of torch.
+        lr: learning rate; ``"auto"`` takes ``stable_lr``, so that networks are compared at matched stability (a tenth
+            of it with momentum, 1e-3 with Adam, whose steps do not scale with the gradient).
+        levels: losses above the target at which the state is kept as well.
         max_steps: limit of steps.
         output: takes the model's output and returns the prediction.
 
@@ -74,41 +96,84 @@ def train_to_loss(
     require_positive(target_loss, "target_loss")
     require_integer(max_steps, "max_steps", at_least=1)
     inputs, targets = data
-    rate = _rate(lr, model, inputs, output)
-    measure, parameters = loss_function(loss), [p for p in model.parameters() if p.requires_grad]
+    make = _maker(optimiser)
+    rate = _rate(lr, optimiser, model, inputs, output)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    stepper, measure = _without_closure(make(parameters, rate)), loss_function(loss)
+    waiting = sorted((level for level in levels if level > target_loss), reverse=True)
+    passed: list[tuple[int, float, dict[str, Tensor]]] = []
     value, step = math.inf, 0
     for step in range(max_steps + 1):
         with torch.enable_grad():
             current = measure(output(call_model(model, inputs)), targets)
             gradients = torch.autograd.grad(current, parameters, allow_unused=True)
         value = float(current.detach())
+        while waiting and value <= waiting[0]:
+            waiting.pop(0)
+            passed.append((step, value, state_of(model)))
         if not math.isfinite(value) or value <= target_loss or step == max_steps:
             break
-        with torch.no_grad():
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                if gradient is not None:
-                    parameter.sub_(gradient, alpha=rate)
+        _step(stepper, parameters, gradients)
     outcome = Outcome.CONVERGED if value <= target_loss else Outcome.OUT_OF_STEPS
     outcome = outcome if math.isfinite(value) else Outcome.NON_FINITE
-    return EqualLossRun(outcome, step, value, rate, state_of(model))
+    return EqualLossRun(outcome, step, value, rate, state_of(model), tuple(passed))
 
 
-def _rate(lr: object, model: nn.Module, inputs: Any, output: Pick) -> float:
+def _without_closure(stepper: object) -> torch.optim.Optimizer:
+    """The optimiser, if it steps from gradients alone."""
+    if not isinstance(stepper, torch.optim.Optimizer):
+        raise InvalidInput(f"optimiser must make an optimiser of torch; got {type(stepper).__name__}.")
+    closure = inspect.signature(type(stepper).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise InvalidInput(
+            f"{type(stepper).__name__} evaluates the loss itself (its step needs a closure): train with it yourself "
+            "and pass after= or train_fn=."
+        )
+    return stepper
+
+
+def _step(stepper: torch.optim.Optimizer, parameters: list[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
+    """One step with the given gradients; the gradients that the parameters carry are put back."""
+    carried = [parameter.grad for parameter in parameters]
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+    try:
+        stepper.step()
+    finally:
+        for parameter, gradient in zip(parameters, carried, strict=True):
+            parameter.grad = gradient
+
+
+def _maker(optimiser: str | MakeOptimiser) -> MakeOptimiser:
+    if callable(optimiser):
+        return optimiser
+    return resolve("optimiser", optimiser, OPTIMISERS, also="a function of parameters and learning rate")
+
+
+def _rate(lr: object, optimiser: str | MakeOptimiser, model: nn.Module, inputs: Any, output: Pick) -> float:
     """The learning rate that was given, or the stable one."""
     if isinstance(lr, int | float):
         require_positive(lr, "lr")
         return float(lr)
     choose("lr", lr, ("auto",), also="a positive number")
-    return stable_lr(model, inputs, output=output)
+    if callable(optimiser):
+        raise InvalidInput("lr must be a number with an optimiser of your own: what is stable depends on it.")
+    if optimiser == "adam":
+        return 1e-3
+    return stable_lr(model, inputs, output=output) * (0.1 if optimiser == "momentum" else 1.0)
 
 
 def stable_lr(model: nn.Module, inputs: Any, *, output: Pick = prediction) -> float:
     """2 / (3 top), with top the largest eigenvalue of the traced kernel over outputs and samples: a third below 2/top.
 
-    The curvature of the squared loss is the kernel's at the start; the mean over outputs stands for each of them.
+    The curvature of the squared loss is the kernel's at the start; the mean over outputs stands for each of them. Batch
+    normalisation of a model in training mode takes the statistics of the inputs.
     """
-    sample = take(inputs, slice(0, min(MAX_SAMPLES, n_samples(inputs))))
-    kernel = tangent_kernel(model, sample, output=output)
+    sample = take(inputs, sample_index(n_samples(inputs), MAX_SAMPLES))
+    state = own_statistics(model, state_of(model), inputs) if model.training else None
+    kernel = tangent_kernel(model, sample, state=state, output=output)
+    if not bool(kernel.kernel.isfinite().all()):
+        raise InvalidInput("the tangent kernel is not finite on these inputs: look for NaN in the inputs and weights.")
     top = float(torch.linalg.eigvalsh(kernel.kernel)[-1]) / (kernel.n_outputs * n_samples(sample))
     if not top > 0:
         raise InvalidInput("the tangent kernel vanishes on these inputs: the model cannot learn from its start.")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import torch
 from torch import Tensor, nn
 
+from ..balance.certificate import certify
 from ..balance.pairs.laws import LayerPair
 from ..balance.pairs.search import find_pairs
 from ..balance.profile import pair_balance, parameters_of
+from ..model_call import Pick
 from ..movement import relative_movement
 from .kernel import TangentKernel, kernel_distance, relative_change
 from .similarity import linear_cka
@@ -79,15 +81,21 @@ def layer_table(
     return tuple(rows)
 
 
-def balance_drift(model: nn.Module, start: State, end: State) -> tuple[PairDrift, ...]:
-    """The balance of every pair that can be found without example inputs, at both ends of training."""
+def balance_drift(model: nn.Module, start: State, end: State, inputs: Any, output: Pick) -> tuple[PairDrift, ...]:
+    """The balance of every pair that can be found without example inputs, at both ends of training.
+
+    The law is stated only if running the model on ``inputs`` has shown it.
+    """
     search = find_pairs(model)
+    search = dataclasses.replace(search, pairs=certify(model, search.pairs, inputs, output=output))
     own = parameters_of(model, search.pairs)
     stored: tuple[LayerPair, ...] = tuple(
         pair for pair in search.pairs if all(name in start for name in pair.parameters)
     )
     before, after = ({name: state[name].double() for name in own if name in state} for state in (start, end))
     return tuple(
-        PairDrift(pair.name, pair.law.label, pair_balance(pair, before).balance, pair_balance(pair, after).balance)
+        PairDrift(
+            pair.name, pair.checked_law.label, pair_balance(pair, before).balance, pair_balance(pair, after).balance
+        )
         for pair in stored
     )

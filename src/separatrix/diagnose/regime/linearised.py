@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from separatrix.core.result import Result
 
 from ..model_call import Pick, call_with, evaluation_mode, plain_attention, prediction
+from .batch_statistics import of_the_batch
 
 
 @final
@@ -31,6 +32,7 @@ def linearised_prediction(
     after: Mapping[str, Tensor],
     *,
     output: Pick = prediction,
+    batch_statistics: bool = False,
 ) -> LinearisedPrediction:
     """Predict the outputs after training by the first-order expansion in the parameters before it.
 
@@ -40,6 +42,8 @@ def linearised_prediction(
         before: parameters and buffers before training.
         after: parameters and buffers after training.
         output: takes the model's output and returns the prediction.
+        batch_statistics: batch normalisation takes the statistics of ``inputs``, as in training; they then count as
+            part of the function that is linearised.
 
     Returns:
         Prediction, true output, and ``error`` = |true - predicted| / |true - initial|: 0 for a lazy network, of order 1
@@ -53,16 +57,21 @@ def linearised_prediction(
     fixed = {name: value.detach() for name, value in before.items() if name not in start}
 
     def run(parameters: dict[str, Tensor]) -> Tensor:
-        return output(call_with(model, {**fixed, **parameters}, inputs))
+        return output(call_with(model, {**_copies(fixed), **parameters}, inputs))
 
-    with evaluation_mode(model), plain_attention():
+    with evaluation_mode(model), of_the_batch(model, batch_statistics), plain_attention():
         initial, slope = _directional(run, start, step)
         with torch.no_grad():
-            final_output = output(call_with(model, dict(after), inputs))
+            final_output = output(call_with(model, _copies(after), inputs))
     predicted = initial + slope
     moved = float((final_output - initial).norm())
     error = float((final_output - predicted).norm()) / moved if moved > 0 else 0.0
     return LinearisedPrediction(predicted, final_output, error)
+
+
+def _copies(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies, since a call may change buffers in place."""
+    return {name: value.detach().clone() for name, value in state.items()}
 
 
 def _directional(

@@ -13,8 +13,9 @@ from separatrix.core.arrays import require_positive
 from separatrix.core.names import choose
 from separatrix.core.result import Result
 
+from ..balance.certificate import certify
 from ..balance.exact_moves import unit_factors
-from ..balance.pairs.laws import Law, LayerPair
+from ..balance.pairs.laws import BALANCED_LAWS, Law, LayerPair
 from ..balance.pairs.search import Pairs, SkippedLayer, find_pairs
 from ..balance.profile import parameters_of
 from ..balance.rebalance import set_balance
@@ -109,21 +110,22 @@ def recommend_init(
     choose("regime", regime, REGIMES)
     require_positive(contrast - 1, "contrast - 1")
     search = find_pairs(model, pairs, example_inputs=inputs, rotary=rotary)
-    found = [_advise(model, pair, regime, contrast) for pair in search.pairs]
+    checked = certify(model, search.pairs, inputs, output=output)
+    found = [_advise(model, pair, regime, contrast) for pair in checked]
     advice = [item for item in found if isinstance(item, PairAdvice)]
     left = [item for item in found if isinstance(item, SkippedLayer)]
     lr = after = float("nan")
     if inputs is not None and advice:
         changed = copy.deepcopy(model)
-        chosen = [pair for pair in search.pairs if pair.name in {item.pair for item in advice}]
-        set_balance(changed, {item.pair: item.balance for item in advice}, chosen)
+        chosen = [pair for pair in checked if pair.name in {item.pair for item in advice}]
+        set_balance(changed, {item.pair: item.balance for item in advice}, chosen, example_inputs=inputs, output=output)
         lr, after = stable_lr(model, inputs, output=output), stable_lr(changed, inputs, output=output)
     return InitAdvice(regime, tuple(advice), (*left, *search.skipped), lr, after)
 
 
 def _advise(model: nn.Module, pair: LayerPair, regime: str, contrast: float) -> PairAdvice | SkippedLayer:
-    if not pair.settable or pair.first is None:
-        return SkippedLayer(pair.name, pair.reason or f"its law is the {pair.law.label}")
+    if pair.checked_law not in BALANCED_LAWS or pair.first is None:
+        return SkippedLayer(pair.name, pair.reason or pair.unchecked or f"its law is the {pair.law.label}")
     tensors = parameters_of(model, (pair,))
     first, second = pair.first.read(tensors), pair.second.read(tensors)
     a, b = first.square().sum(-1), second.square().sum(-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import torch
@@ -17,14 +17,14 @@ from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
 from ..losses import Loss, target_vectors
-from ..model_call import Pick, call_with, evaluation_mode, n_samples, prediction, take
+from ..model_call import Pick, call_with, evaluation_mode, prediction
 from ..movement import relative_movement
-from .equal_loss import loss_of, state_of, train_to_loss
-from .features import hidden_features
-from .kernel import MAX_SAMPLES, TangentKernel, kernel_distance, label_alignment, relative_change, tangent_kernel
+from .batch_statistics import own_statistics, statistics_moved
+from .equal_loss import MakeOptimiser, loss_of, state_of, train_to_loss
+from .kernel import MAX_SAMPLES, full_distance, label_alignment
 from .layer_change import LayerRegime, PairDrift, State, balance_drift, layer_table
-from .linearised import linearised_prediction
-from .verdict import RegimeVerdict, verdict_of
+from .measures import Bench, Probed, RegimePoint
+from .verdict import RegimeVerdict
 
 if TYPE_CHECKING:
     import pandas
@@ -36,17 +36,19 @@ class RichLazy(Result):
     """What training changed, and what that means.
 
     Attributes:
-        verdict: ``rich``, ``lazy`` or ``in between``, from the three measures that follow.
-        kernel_change: relative change of the traced tangent kernel.
+        verdict: ``rich``, ``lazy`` or ``in between``, from the three measures that follow; ``no word`` if training has
+            removed less than half of the loss.
+        kernel_change: relative change of the full tangent kernel, all outputs with all outputs.
         feature_change: largest 1 - CKA (centred) over hidden layers.
         linearised_error: how badly the model linearised at the start predicts the end (0: perfectly).
-        kernel_distance: 1 - cosine of the kernels.
+        kernel_distance: 1 - cosine of the full kernels.
         movement: relative movement of all parameters.
         label_alignment_before: alignment of the kernel with the targets at the start (NaN if targets are not vectors).
         label_alignment_after: the same at the end.
         loss_before: training loss at the start.
         loss_after: at the end; compare networks only at equal loss.
-        layers: the same measures per module.
+        curve: the measures and the word at every loss that was looked at, the end last.
+        layers: the same measures per module (kernels traced over outputs).
         balance: drift of the balance of each layer pair.
         n_samples: samples used for kernel and features.
         method: how the kernel was computed.
@@ -62,6 +64,7 @@ class RichLazy(Result):
     label_alignment_after: float
     loss_before: float
     loss_after: float
+    curve: tuple[RegimePoint, ...]
     layers: tuple[LayerRegime, ...]
     balance: tuple[PairDrift, ...]
     n_samples: int
@@ -74,6 +77,10 @@ class RichLazy(Result):
         )
         lines.append(f"  kernel distance {self.kernel_distance:.3g}, parameter movement {self.movement:.3g}")
         lines.append(f"  label alignment {self.label_alignment_before:.3f} -> {self.label_alignment_after:.3f}")
+        lines.append("  at loss   removed  kernel change  1-CKA  linearised error  word")
+        for point in self.curve:
+            measures = f"{point.kernel_change:>13.3f}  {point.feature_change:>5.3f}  {point.linearised_error:>16.3f}"
+            lines.append(f"  {point.loss:<8.3g}  {point.drop:>7.2f}  {measures}  {point.word}")
         width = max([len(row.layer) for row in self.layers] + [5])
         lines.append(f"  {'layer':<{width}}  movement  kernel change  1-CKA  unbiased")
         for row in self.layers:
@@ -100,99 +107,113 @@ def rich_lazy(
     loss: Loss = "mse",
     before: State | nn.Module | None = None,
     after: State | nn.Module | None = None,
+    checkpoints: Sequence[State] = (),
     train_fn: Callable[[nn.Module], object] | None = None,
     target_loss: float | None = None,
+    optimiser: str | MakeOptimiser = "sgd",
     lr: float | Literal["auto"] = "auto",
+    drops: Sequence[float] = (0.25, 0.5, 0.75),
     max_steps: int = 20_000,
     max_samples: int = MAX_SAMPLES,
     chunk_size: int | Literal["auto"] = "auto",
     output: Pick = prediction,
     generator: torch.Generator | None = None,
 ) -> RichLazy:
-    """Tell whether training was rich (features changed) or lazy (they did not), and by how much.
+    """Tell whether training was rich (features changed) or lazy (they did not), by how much, and from which loss on.
 
     The state after training comes from one of three places: ``after`` (a state or a trained copy), ``train_fn`` (called
-    on a copy of the model, which it trains in place), or ``target_loss`` (a copy is trained by full-batch gradient
-    descent to that loss, the fair way to compare networks). The model itself is never changed.
+    on a copy of the model, which it trains in place), or ``target_loss`` (a copy is trained to that loss on the full
+    batch, the fair way to compare networks). The model itself is never changed.
+
+    The word depends on the loss at which training stops: a network may be lazy at first and rich in the end. So the
+    measures are given as a curve over the loss (at ``drops`` on the way to ``target_loss``, or ``checkpoints``),
+    and no word is given while training has removed less than half of the loss. ``regime_curve`` does the same over
+    several starts and shows the spread.
 
     Args:
-        model: any model: dictionary inputs, tuple outputs and tied weights are fine. Evaluated without dropout.
-        data: inputs and targets. Kernel and features use the first ``max_samples`` of them.
+        model: any model: dictionary inputs, tuple outputs and tied weights are fine. Evaluated without dropout. Batch
+            normalisation gets, in each state, the statistics of that state's weights on the data.
+        data: inputs and targets. Kernel and features use a random choice of ``max_samples`` of them.
         loss: ``"mse"`` (half the squared error per sample), ``"cross_entropy"`` or a function.
         before: state at the start of training; the model's own by default.
         after: state at its end.
+        checkpoints: states on the way, in order, with ``after``.
         train_fn: trains the copy it is given.
         target_loss: loss to which a copy is trained.
+        optimiser: for ``target_loss``, as in ``train_to_loss``.
         lr: learning rate for ``target_loss``; ``"auto"`` matches the stability of networks.
+        drops: for ``target_loss``, fractions of the first loss after whose removal the curve has a point.
         max_steps: limit of steps for ``target_loss``.
         max_samples: at most 200.
         chunk_size: samples whose gradients are held at once.
         output: takes the model's output and returns the prediction.
-        generator: for the sketch of outputs (more than 20 of them); a fixed stream by default.
+        generator: for the sketch of outputs (more than 20 of them) and pairs of outputs (more than 4); a fixed stream
+            by default.
 
     Returns:
-        Verdict with its thresholds, global measures, and a table per layer.
+        Verdict with its thresholds, global measures, the curve over the loss, and a table per layer.
 
     Raises:
         InvalidInput: not exactly one source of the state after training, states that do not fit or are not finite,
             a target loss that was not reached.
 
-    Cost: two tangent kernels (backward passes: outputs x samples), one Jacobian-vector product, a few forward passes.
+    Cost: a tangent kernel per state (backward passes: up to 20 outputs and 24 pairs of outputs, times samples), one
+    Jacobian-vector product and a few forward passes each.
     """
     require_integer(max_samples, "max_samples", at_least=4)
     start = _checked(model, state_of(model if before is None else before), "before")
-    inputs, targets = _as_data(data)
-    end = _checked(
-        model, _end(model, start, (inputs, targets), loss, after, train_fn, target_loss, lr, max_steps, output), "after"
+    data = _as_data(data)
+    recipe = _Recipe(after, tuple(checkpoints), train_fn, target_loss, optimiser, lr, tuple(drops), max_steps)
+    trail = [_checked(model, state, "after") for state in _trail(model, start, data, loss, recipe, output)]
+    bench = Bench(
+        model,
+        data,
+        loss=loss,
+        output=output,
+        max_samples=min(max_samples, MAX_SAMPLES),
+        chunk_size=chunk_size,
+        generator=generator,
+        align=any(statistics_moved(model, start, state) for state in trail),
     )
-    count = min(max_samples, n_samples(inputs))
-    sample, labels = take(inputs, slice(0, count)), take(targets, slice(0, count))
-    kernels = _kernels(model, sample, (start, end), output, chunk_size, generator)
-    features = [hidden_features(model, state, sample, output) for state in (start, end)]
-    line = linearised_prediction(model, sample, start, end, output=output)
-    layers = layer_table(model, start, end, kernels, features)
-    change = float(relative_change(kernels[0].kernel, kernels[1].kernel))
-    moved = max([row.feature_change for row in layers if not math.isnan(row.feature_change)], default=float("nan"))
-    aligned = [
-        _alignment(model, state, sample, labels, kernel, output)
-        for state, kernel in zip((start, end), kernels, strict=True)
-    ]
+    first = bench.probe(start)
+    ends = [bench.probe(state) for state in trail]
+    compared = [bench.compare(first, end) for end in ends]
+    (point, verdict), last = compared[-1], ends[-1]
+    aligned = [_alignment(bench, probed) for probed in (first, last)]
     return RichLazy(
-        verdict=verdict_of(change, moved, line.error),
-        kernel_change=change,
-        feature_change=moved,
-        linearised_error=line.error,
-        kernel_distance=float(kernel_distance(kernels[0].kernel, kernels[1].kernel)),
-        movement=relative_movement(start, end, [name for name, _ in model.named_parameters()]),
+        verdict=verdict,
+        kernel_change=point.kernel_change,
+        feature_change=point.feature_change,
+        linearised_error=point.linearised_error,
+        kernel_distance=full_distance(first.kernel, last.kernel),
+        movement=relative_movement(start, trail[-1], [name for name, _ in model.named_parameters()]),
         label_alignment_before=aligned[0],
         label_alignment_after=aligned[1],
-        loss_before=loss_of(model, start, (inputs, targets), loss, output),
-        loss_after=loss_of(model, end, (inputs, targets), loss, output),
-        layers=layers,
-        balance=balance_drift(model, start, end),
-        n_samples=count,
-        method=f"kernel by {kernels[0].method}{', outputs sketched' if kernels[0].sketched else ''}",
+        loss_before=first.loss,
+        loss_after=last.loss,
+        curve=tuple(item for item, _ in compared),
+        layers=layer_table(
+            model, first.state, last.state, [first.kernel, last.kernel], [first.features, last.features]
+        ),
+        balance=balance_drift(model, start, trail[-1], bench.inputs, output),
+        n_samples=bench.count,
+        method=f"kernel by {first.kernel.method}{', outputs sketched' if first.kernel.sketched else ''}",
     )
 
 
-def _kernels(
-    model: nn.Module,
-    sample: Any,
-    states: tuple[dict[str, Tensor], dict[str, Tensor]],
-    output: Pick,
-    chunk_size: int | Literal["auto"],
-    generator: torch.Generator | None,
-) -> list[TangentKernel]:
-    """Kernels before and after, with the same sketch of the outputs."""
-    beginning = None if generator is None else generator.get_state()
-    kernels = []
-    for state in states:
-        if generator is not None and beginning is not None:
-            generator.set_state(beginning)
-        kernels.append(
-            tangent_kernel(model, sample, state=state, output=output, chunk_size=chunk_size, generator=generator)
-        )
-    return kernels
+@final
+@dataclasses.dataclass(frozen=True)
+class _Recipe:
+    """Where the states after training come from."""
+
+    after: State | nn.Module | None
+    checkpoints: tuple[State, ...]
+    train_fn: Callable[[nn.Module], object] | None
+    target_loss: float | None
+    optimiser: str | MakeOptimiser
+    lr: float | Literal["auto"]
+    drops: tuple[float, ...]
+    max_steps: int
 
 
 def _as_data(data: Any) -> tuple[Any, Any]:
@@ -212,45 +233,66 @@ def _checked(model: nn.Module, state: dict[str, Tensor], name: str) -> dict[str,
     return {key: state[key] for key in own}
 
 
-def _end(
-    model: nn.Module,
-    start: dict[str, Tensor],
-    data: tuple[Any, Any],
-    loss: Loss,
-    after: State | nn.Module | None,
-    train_fn: Callable[[nn.Module], object] | None,
-    target_loss: float | None,
-    lr: float | Literal["auto"],
-    max_steps: int,
-    output: Pick,
-) -> dict[str, Tensor]:
-    """The state after training, from whichever source was given."""
-    if sum(source is not None for source in (after, train_fn, target_loss)) != 1:
+def _trail(
+    model: nn.Module, start: dict[str, Tensor], data: tuple[Any, Any], loss: Loss, recipe: _Recipe, output: Pick
+) -> list[dict[str, Tensor]]:
+    """States on the way and at the end of training, from whichever source was given."""
+    if sum(source is not None for source in (recipe.after, recipe.train_fn, recipe.target_loss)) != 1:
         raise InvalidInput(
             "give exactly one of after=, train_fn= and target_loss=: where the trained state comes from."
         )
-    if after is not None:
-        return state_of(after)
+    if recipe.checkpoints and recipe.after is None:
+        raise InvalidInput("checkpoints= are states on the way to after=: give the last one there.")
+    if recipe.after is not None:
+        return [*(state_of(state) for state in recipe.checkpoints), state_of(recipe.after)]
     trained = copy.deepcopy(model)
     trained.load_state_dict(start)
-    if train_fn is not None:
-        train_fn(trained)
-        return state_of(trained)
-    assert target_loss is not None
-    run = train_to_loss(trained, data, target_loss, loss=loss, lr=lr, max_steps=max_steps, output=output)
+    if recipe.train_fn is not None:
+        recipe.train_fn(trained)
+        return [state_of(trained)]
+    return _trained(trained, data, loss, recipe, output)
+
+
+def _trained(
+    model: nn.Module, data: tuple[Any, Any], loss: Loss, recipe: _Recipe, output: Pick
+) -> list[dict[str, Tensor]]:
+    """States on the way between the first loss and the target, and at the target."""
+    target = recipe.target_loss
+    assert target is not None
+    if any(not 0 < drop < 1 for drop in recipe.drops):
+        raise InvalidInput(f"drops must lie in (0, 1); got {recipe.drops}.")
+    first = first_loss(model, data, loss, output)
+    run = train_to_loss(
+        model,
+        data,
+        target,
+        loss=loss,
+        optimiser=recipe.optimiser,
+        lr=recipe.lr,
+        levels=[first * (1 - drop) for drop in recipe.drops],
+        max_steps=recipe.max_steps,
+        output=output,
+    )
     if run.outcome is not Outcome.CONVERGED:
         raise InvalidInput(
-            f"target_loss {target_loss} was not reached ({run.outcome.label}): loss {run.loss:.4g} after {run.steps} "
+            f"target_loss {target} was not reached ({run.outcome.label}): loss {run.loss:.4g} after {run.steps} "
             "steps. Raise max_steps or ask for a larger loss."
         )
-    return run.state
+    passed = {step: state for step, _, state in run.passed}  # one step may pass several levels
+    return list({**passed, run.steps: run.state}.values())
 
 
-def _alignment(model: nn.Module, state: State, inputs: Any, targets: Any, kernel: TangentKernel, output: Pick) -> float:
-    with torch.no_grad(), evaluation_mode(model):
-        shown = output(call_with(model, state, inputs))
+def first_loss(model: nn.Module, data: tuple[Any, Any], loss: Loss, output: Pick) -> float:
+    """The loss before training, with the batch statistics of the data if the model is in training mode."""
+    state = state_of(model)
+    return loss_of(model, own_statistics(model, state, data[0]) if model.training else state, data, loss, output)
+
+
+def _alignment(bench: Bench, probed: Probed) -> float:
+    with torch.no_grad(), evaluation_mode(bench.model):
+        shown = bench.output(call_with(bench.model, probed.state, bench.inputs))
     try:
-        vectors = target_vectors(targets, shown)
+        vectors = target_vectors(bench.targets, shown)
     except InvalidInput:
         return float("nan")  # a loss of the user's own may take targets that are no vectors
-    return label_alignment(kernel.kernel, vectors.flatten(1))
+    return label_alignment(probed.kernel.kernel, vectors.reshape(len(vectors), -1))

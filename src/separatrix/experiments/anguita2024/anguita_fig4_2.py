@@ -89,7 +89,7 @@ def run(cell: Cell) -> Payload:
         left, right = (args["scale"] * torch.randn(8, 8, dtype=torch.float64, generator=generator) for _ in range(2))
         product = left @ right
         if args["value"] == 0 and torch.det(product) * torch.det(task.corr_yx) < 0:
-            product[0] *= -1  # at balance zero the sign of the determinant is conserved: the other half never learns
+            product[0] *= -1  # at balance zero the flow keeps the sign of the determinant: it never learns the rest
         w1, w2 = matrices.balanced_pair(args["value"], 8, 8, 8, product=product, generator=generator)
         flow = theory.BalancedFlow(w1, w2, task.corr_yx, input_var=task.input_var)
         gram, loss = flow.gram(args["horizon"]), flow.loss(times)

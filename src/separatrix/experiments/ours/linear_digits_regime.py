@@ -195,7 +195,7 @@ EXPERIMENT = Experiment(
     title="rich or lazy by balance: digits at equal loss",
     document="separatrix",
     place="digits at equal loss",
-    version=1,
+    version=2,
     scales={
         "smoke": Settings(seeds=(0,), alphas=(0.5, 2.0, 4.0), target_loss=0.2, n_train=100, n_hidden=64),
         "laptop": Settings(),

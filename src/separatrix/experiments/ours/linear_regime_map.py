@@ -1,4 +1,10 @@
-"""What balance really does: lazy or delayed rich, by the sizes of the network; and the sign of the determinant."""
+"""What balance really does: lazy or delayed rich, by the sizes of the network; and the sign of the determinant.
+
+At balance zero the flow keeps that sign for ever; gradient descent does not. Each step changes the balance by the
+square of the rate, which over a training leaves a balance of the order of the rate. Beside the saddle the last mode
+grows from there like ``exp(s t)``: for small rates descent escapes after ``(ln(1 / lr) + const) / s``. Only a start
+aligned with the task keeps balance zero under descent too.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +43,8 @@ class Settings(Params):
     scale: float = 0.3
     n_starts: int = 40
     n_times: int = 320
+    rates: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003, 0.001)
+    horizon: float = 40.0
 
 
 class Measured(Summary):
@@ -46,7 +54,7 @@ class Measured(Summary):
 
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per hidden size and balance, and one for determinants."""
+    """One cell per hidden size and balance, for determinants, and per learning rate of descent."""
     common = settings.model_dump(include={"n_in", "n_out", "goal", "scale", "n_times"})
     for seed in settings.seeds:
         for n_hidden in settings.hidden:
@@ -54,11 +62,15 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
                 yield {"kind": "map", "n_hidden": n_hidden, "balance": balance, **common, "seed": seed}
         for balance in (0.0, 0.1):
             yield {"kind": "determinant", "balance": balance, "n_starts": settings.n_starts, "seed": seed}
+        for lr in settings.rates:
+            yield {
+                "kind": "escape", "lr": lr, "n_starts": settings.n_starts, "horizon": settings.horizon, "seed": seed,
+            }  # fmt: skip
 
 
 def run(cell: Cell) -> Payload:
-    """Loss over time, time to the goal, plateau and kernel distance; or the fraction of starts that learn the task."""
-    return _determinant(cell) if cell.args["kind"] == "determinant" else _map(cell)
+    """Loss over time, time to the goal, plateau and kernel distance; or how many starts learn the task, and when."""
+    return {"determinant": _determinant, "escape": _escape, "map": _map}[cell.args["kind"]](cell)
 
 
 def _map(cell: Cell) -> dict[str, Any]:
@@ -111,15 +123,54 @@ def _determinant(cell: Cell) -> dict[str, Any]:
     }
 
 
+def _escape(cell: Cell) -> dict[str, Any]:
+    """Gradient descent from starts of balance zero whose determinant has the wrong sign."""
+    import torch
+
+    from separatrix import matrices
+
+    args = cell.args
+    generator = spawn(cell.seed, "linear-regime-map", "escape")  # the same starts for every learning rate
+    n_starts, lr = args["n_starts"], args["lr"]
+    left, right = (
+        torch.linalg.qr(torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator))[0] for _ in range(2)
+    )
+    task_s = torch.tensor([2.0, 1.5, 1.0], dtype=torch.float64)  # the last mode has s = 1: times are in its units
+    corr = left * task_s @ right.mT
+    product = 0.3 * torch.randn(n_starts, 3, 3, dtype=torch.float64, generator=generator)
+    product[:, 0] *= -(torch.det(product) * torch.det(corr)).sign().unsqueeze(-1)
+    balance = torch.zeros(n_starts, dtype=torch.float64)
+    w1, w2 = matrices.balanced_pair(balance, 3, 3, 3, product=product, generator=generator)
+    flow = theory.BalancedFlow(w1, w2, corr, balance=balance, saddle_tol=1e-12)
+    goal = 0.01 * task_s[-1].square() / 2  # a hundredth of what the last mode is worth
+    times = torch.full((n_starts,), math.inf, dtype=torch.float64)
+    for step in range(round(args["horizon"] / lr) + 1):
+        error = w2 @ w1 - corr
+        there = times.isinf() & (error.square().sum((-2, -1)) / 2 < goal)
+        times[there] = step * lr
+        w1, w2 = w1 - lr * w2.mT @ error, w2 - lr * error @ w1.mT
+    middle = times.sort().values
+    return {
+        "flow_learned": float((flow.loss(1e9) < goal).double().mean()),
+        "escaped": float(times.isfinite().double().mean()),
+        "within_10000_steps": float((times <= 10_000 * lr).double().mean()),
+        "time_low": float(middle[0]), "time": float(middle[n_starts // 2]), "time_high": float(middle[-1]),
+    }  # fmt: skip
+
+
 def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     """The map, the curves of the first seed, and the determinants."""
     table: list[dict[str, Any]] = []
     panels: dict[str, dict[str, Any]] = {}
     signs: list[dict[str, Any]] = []
+    escapes: list[dict[str, Any]] = []
     for cell, payload in results:
         args = cell.args
         if args["kind"] == "determinant":
             signs.append({"balance": args["balance"], "seed": cell.seed, **payload})
+            continue
+        if args["kind"] == "escape":
+            escapes.append({"lr": args["lr"], "seed": cell.seed, "steps": payload["time"] / args["lr"], **payload})
             continue
         sizes = f"{args['n_in']}-{args['n_hidden']}-{args['n_out']}"
         names = ("regime", "time", "kernel_distance", "plateau", "predicted_plateau", "lazy_error")
@@ -139,7 +190,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
             {"x": payload["times"][shown].tolist(), "y": payload["loss"][shown].tolist()},
         )
     return Measured(
-        tables={"regime map": table, "sign of the determinant": signs},
+        tables={"regime map": table, "sign of the determinant": signs, "escape of descent": escapes},
         panels=panels,
     )
 
@@ -228,7 +279,7 @@ def judge_shallow(summary: Measured) -> Judgement:
 
 
 def judge_determinant(summary: Measured) -> Judgement:
-    """At balance zero a square network learns exactly the tasks with the sign of its own determinant."""
+    """Under the flow a square network of balance zero learns exactly the tasks with the sign of its determinant."""
     rows = []
     for row in summary.table("sign of the determinant"):
         if row["balance"] == 0:
@@ -238,6 +289,31 @@ def judge_determinant(summary: Measured) -> Judgement:
             rows.append(Row(f"fraction that learns at balance {row['balance']:g}", row["learned"], 1.0, 0.0))
     shown = ", ".join(f"{row['learned']:.2f} at {row['balance']:g}" for row in summary.table("sign of the determinant"))
     return judge(f"share of starts that learn, by balance: {shown}", rows)
+
+
+def judge_escape(summary: Measured) -> Judgement:
+    """Descent leaves the saddle that the flow stays on, after a time that grows with the logarithm of 1 / lr."""
+    table = summary.table("escape of descent")
+    rows = []
+    for row in table:
+        rows.append(Row(f"starts that learn by descent, lr {row['lr']:g}", row["escaped"], 1.0, 0.0))
+        rows.append(Row(f"the same starts under the flow, lr {row['lr']:g}", row["flow_learned"], 0.0, 0.0))
+    slopes = []
+    for seed in sorted({row["seed"] for row in table}):
+        own = [row for row in table if row["seed"] == seed]
+        logs, times = [math.log(1 / row["lr"]) for row in own], [row["time"] for row in own]
+        mean_log, mean_time = sum(logs) / len(own), sum(times) / len(own)
+        covered = sum((x - mean_log) ** 2 for x in logs)
+        slopes.append(sum((x - mean_log) * (y - mean_time) for x, y in zip(logs, times, strict=True)) / covered)
+        rows.append(Row(f"escape time over ln(1 / lr), times s, seed {seed}", slopes[-1], 1.0, 0.1))
+    fastest, slowest = max(table, key=lambda row: row["lr"]), min(table, key=lambda row: row["lr"])
+    learned = min(row["escaped"] for row in table), max(row["flow_learned"] for row in table)
+    text = (
+        f"of the wrong-sign starts at least {learned[0]:.0%} learn by descent, at most {learned[1]:.0%} under the flow"
+        f"; median {fastest['steps']:.0f} steps at lr {fastest['lr']:g}, {slowest['steps']:.0f} at {slowest['lr']:g}; "
+        f"slope {min(slopes):.2f} to {max(slopes):.2f}"
+    )
+    return judge(text, rows)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
@@ -256,9 +332,9 @@ EXPERIMENT = Experiment(
     title="What balance really does: lazy, or rich after a delay",
     document="separatrix",
     place="regime map",
-    version=1,
+    version=2,
     scales={
-        "smoke": Settings(),
+        "smoke": Settings(rates=(0.01, 0.003)),
         "laptop": Settings(seeds=(0, 1, 2)),
         "paper": Settings(seeds=tuple(range(10)), n_starts=1000),
     },
@@ -300,11 +376,25 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             id="separatrix-zero-balance-determinant",
-            statement="a square network of balance zero never learns a task whose determinant has the other sign",
-            measures="fraction of random starts that learn",
+            statement=(
+                "under gradient flow a square network of balance zero never learns a task whose determinant has the "
+                "other sign"
+            ),
+            measures="fraction of random starts that learn along the exact flow",
             test="exact",
             judge=judge_determinant,
             counterfeit=with_column("sign of the determinant", "agree", 0.5),
+        ),
+        Claim(
+            id="separatrix-zero-balance-descent",
+            statement=(
+                "gradient descent learns it from random starts of that kind: its finite steps leave the saddle after a "
+                "time that for small rates is (ln(1 / lr) + const) / s, s the last singular value of the task"
+            ),
+            measures="fraction of starts that learn by descent and by the flow, escape time against the rate",
+            test="all and none; slope of the escape time within 10 percent",
+            judge=judge_escape,
+            counterfeit=with_column("escape of descent", "time", 1.0),
         ),
     ),
     draw=draw,

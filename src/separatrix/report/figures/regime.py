@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from separatrix.diagnose.regime.verdict import FEATURE_CHANGE, KERNEL_CHANGE, LINEARISED_ERROR
+from separatrix.diagnose.regime.verdict import LINEARISED_ERROR
 
 from .plots import plots
 from .style import PALETTE, ink, new_figure, single_axes, styled
@@ -24,7 +24,7 @@ _LAW_COLOURS = dict(
         (*PALETTE[:5], PALETTE[6]),
         strict=True,
     )
-)
+) | {"not checked": PALETTE[5]}
 _ROW = 0.28
 
 
@@ -43,7 +43,7 @@ def balance_bars(profile: BalanceProfile, ax: Axes) -> None:
     ax.grid(axis="y", visible=False)
     ax.set_xlabel("balance (bar: Tr D / n; lines: quartiles and range)")
     for law in dict.fromkeys(pair.law.label for pair in pairs):
-        ax.barh([0], [0], color=_LAW_COLOURS[law], alpha=0.75, label=f"keeps {law}")
+        ax.barh([0], [0], color=_LAW_COLOURS[law], alpha=0.75, label=law if law == "not checked" else f"keeps {law}")
 
 
 @styled
@@ -59,17 +59,17 @@ def draw_balance_profile(profile: BalanceProfile) -> Figure:
 
 @plots("RichLazy")
 def regime_bars(result: RichLazy, ax: Axes) -> None:
-    """The three measures behind the verdict, each with the band between its lazy and its rich threshold."""
+    """The measure behind the verdict with the band between lazy and rich, and the two that stand beside it."""
     measures = (
-        ("kernel change", result.kernel_change, KERNEL_CHANGE),
-        ("feature change, 1 - CKA", result.feature_change, FEATURE_CHANGE),
-        ("error of the linearised network", result.linearised_error, LINEARISED_ERROR),
+        ("error of the linearised network", result.linearised_error),
+        ("kernel change", result.kernel_change),
+        ("feature change, 1 - CKA", result.feature_change),
     )
-    for row, (_, value, threshold) in enumerate(measures):
+    for row, (_, value) in enumerate(measures):
         ax.barh(row, 0 if math.isnan(value) else value, height=0.5, color=PALETTE[0])
-        band = threshold.rich_above - threshold.lazy_below
-        ax.barh(row, band, left=threshold.lazy_below, height=0.8, color=PALETTE[4], alpha=0.35)
-    ax.set_yticks(range(len(measures)), [name for name, _, _ in measures])
+    low, high = LINEARISED_ERROR.lazy_below, LINEARISED_ERROR.rich_above
+    ax.barh(0, high - low, left=low, height=0.8, color=PALETTE[4], alpha=0.35)
+    ax.set_yticks(range(len(measures)), [name for name, _ in measures])
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
     ax.set_xlabel("lazy left of the band, rich right of it")

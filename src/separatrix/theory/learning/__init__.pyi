@@ -41,3 +41,10 @@ from .regime import (
     plateau_loss as plateau_loss,
 )
 from .stopping import StoppingTime as StoppingTime, best_stopping_time as best_stopping_time
+from .white_inputs import (
+    NotWhite as NotWhite,
+    NotWhiteWarning as NotWhiteWarning,
+    Whiteness as Whiteness,
+    input_whiteness as input_whiteness,
+    whiten as whiten,
+)

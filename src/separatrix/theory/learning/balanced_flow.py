@@ -24,6 +24,7 @@ from separatrix.core import (
     as_float64,
     as_tensor,
     formula,
+    not_a_formula,
     require_positive,
     suggest_options,
 )
@@ -33,6 +34,7 @@ from .balanced_factor import LATEST, mode_coordinates, time_chunks
 from .balanced_modes import BalancedModes, decompose
 from .balanced_rotation import horizontal_lift
 from .kernel import two_layer_ntk
+from .white_inputs import require_white
 
 _BALANCE_TOL = {torch.float64: 1e-8, torch.float32: 1e-5}
 
@@ -48,11 +50,12 @@ class BalancedFlow:
         corr_yx: input-output correlation ``Y X' / P``, (*batch, n_out, n_in).
         tau: time constant (1 / learning rate when time counts steps).
         learning_rates: factors of the two layers' speeds; the flow is then mapped exactly to one with equal speeds.
-        input_var: c for inputs with ``X X' / P = c I`` (one-hot inputs: 1 / P). Other inputs are outside this theory.
+        input_var: c for inputs with ``X X' / P = c I`` (one-hot inputs: 1 / P). Other inputs are outside this theory,
+            and a correlation alone cannot tell: ``from_data`` looks.
         balance: the coefficient, if you know it; it must agree with the weights. By default it is measured.
         saddle_tol: components of the start below this fraction of its norm count as zero, which keeps a start on a
-            saddle there; by default rounding errors leave the saddle after about ``37 / rate``, as any computation
-            does.
+            saddle there, as the exact flow does; by default rounding errors leave the saddle after about ``37 / rate``.
+            Gradient descent leaves it sooner, by its finite steps, unless the start is aligned with the task.
 
     Raises:
         OutsideTheory: the weights are not balanced; the message has the measured deviation.
@@ -104,6 +107,63 @@ class BalancedFlow:
         self.fit = fit_balance(scaled[0], scaled[1])
         self.balance = _settle_balance(self.fit, balance, _BALANCE_TOL.get(self.dtype, 1e-5))
         self.modes = decompose(*scaled, self.balance, saddle_tol)
+
+    @classmethod
+    @not_a_formula("a constructor")
+    def from_data(
+        cls,
+        w1: Any,
+        w2: Any,
+        inputs: Any,
+        targets: Any,
+        tau: float = 1.0,
+        learning_rates: tuple[float, float] | None = None,
+        *,
+        balance: float | Tensor | None = None,
+        saddle_tol: float = 0.0,
+        allow_non_white: bool = False,
+    ) -> BalancedFlow:
+        """The flow of a network on data, (samples, n_in) and (samples, n_out), whose inputs are checked to be white.
+
+        Args:
+            w1: first layer at time zero.
+            w2: second layer at time zero.
+            inputs: X, one row per sample; neither centred nor scaled here.
+            targets: Y, one row per sample.
+            tau: time constant.
+            learning_rates: factors of the two layers' speeds.
+            balance: as in the constructor.
+            saddle_tol: as in the constructor.
+            allow_non_white: compute the flow of white inputs of the same mean variance, with a ``NotWhiteWarning``.
+
+        Raises:
+            NotWhite: ``X'X / P`` is no multiple of the identity; the error has the measured deviation.
+            OutsideTheory: the weights are not balanced.
+
+        Example:
+            >>> one = 0.1 * torch.eye(2, dtype=torch.float64)
+            >>> x = torch.tensor([[1.0, 1.0], [1.0, -1.0]], dtype=torch.float64)
+            >>> BalancedFlow.from_data(one, one, x, x).product(1e9)
+            tensor([[1., 0.],
+                    [0., 1.]], dtype=torch.float64)
+        """
+        x, y = as_tensor(inputs, "inputs"), as_tensor(targets, "targets")
+        if y.ndim != 2 or x.ndim != 2 or y.shape[0] != x.shape[0]:
+            raise ShapeError(
+                "inputs and targets must have one row per sample, (P, n_in) and (P, n_out); "
+                f"got {tuple(x.shape)} and {tuple(y.shape)}."
+            )
+        white = require_white(x, allow_non_white)
+        return cls(
+            w1,
+            w2,
+            y.mT @ x / x.shape[0],
+            tau,
+            learning_rates,
+            input_var=white.input_var,
+            balance=balance,
+            saddle_tol=saddle_tol,
+        )
 
     @property
     def n_in(self) -> int:
@@ -202,7 +262,8 @@ class BalancedFlow:
         """The network function as time goes to infinity: the best approximation of rank ``n_hidden`` it can reach.
 
         From a generic start that is the leading part of the task; a start without any component along a growing mode
-        never learns it.
+        stays without it. That holds for the flow, not for gradient descent: from a generic start its finite steps leave
+        such a saddle (``docs/explanation/what-balance-does``).
         """
         return self.product(LATEST * self.tau)
 

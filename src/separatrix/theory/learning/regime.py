@@ -3,8 +3,8 @@
 A large balance makes learning lazy and fast only if the heavy layer is onto: ``n_hidden = n_out`` for a positive
 balance, ``n_hidden = n_in`` for a negative one. Otherwise the network first fits what its heavy layer can already
 express, waits on a plateau, and then turns the heavy layer slowly: rich after all, and the later the larger the
-balance. Thresholds: ``|balance|`` above 10 times the largest singular value of the task is large, below a tenth of
-the smallest one is small.
+balance. What counts is the kernel of the start, ``sqrt(balance^2 + 4 strength^2)``, against what has to be learned:
+above 10 times the largest distance from the task it is large, below a tenth of the smallest one it is small.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from separatrix.matrices import require_pair
 
 _LARGE = 10.0
 _SMALL = 0.1
+_MISSED = 0.01
+"""Share of the task (squared) outside the heavy layer from which on it has to turn."""
 
 
 class Regime(Labelled):
@@ -44,7 +46,7 @@ class RegimeMap(Result):
     lazy_time: float
     """Slowest mode of the fast phase: ``1 / sqrt(balance^2 + 4 s_min^2)``."""
     rich_time: float
-    """Time for the slowest mode to grow from ``start`` at balance zero: ``ln(s / start) / (2 s)``."""
+    """Time for the slowest mode to grow from the weakest strength of the start: ``ln(s / start) / (2 s)``."""
     delayed_time: float
     """Time in which turning the heavy layer lowers the loss e-fold: ``|balance| / (2 s_min^2)``."""
     plateau: float
@@ -54,60 +56,118 @@ class RegimeMap(Result):
 
 
 @formula("separatrix", "regime and time scales from sizes and balance", erratum="anguita2024-large-balance-lazy")
-def classify_regime(
-    n_in: int, n_hidden: int, n_out: int, balance: float, task_s: Any, start: float = 0.01
-) -> RegimeMap:
-    """Predict the learning regime from sizes, balance and the task's singular values.
+def classify_regime(n_in: int, n_hidden: int, n_out: int, balance: float, task_s: Any, start: Any = 0.01) -> RegimeMap:
+    r"""Predict the learning regime from sizes, balance, task and start.
+
+    A mode of strength a has a tangent kernel of size :math:`K = \sqrt{\lambda^2 + 4a^2}`, and has to move by its
+    distance from the task. Where K is large against that distance the kernel hardly moves (lazy); where it is small
+    against it the mode must first grow (rich). A small start makes this a condition on the balance alone; a large
+    start, or one near the task, is lazy or in between at any balance.
 
     Args:
         n_in: inputs.
         n_hidden: hidden units.
         n_out: outputs.
         balance: coefficient of the balanced start.
-        task_s: singular values of ``corr_yx``; zeros are left out of the time scales.
-        start: strength of the product's modes at the start, for the rich time scale.
+        task_s: singular values of ``corr_yx``, or the matrix itself (n_out, n_in); zeros are left out of the times.
+        start: the product ``w2 w1`` at the start: its strength, for a start of random direction, or, with the matrix of
+            the task, the matrix (n_out, n_in).
 
     Example:
         >>> classify_regime(2, 3, 5, 1000.0, [2.0, 1.0]).regime.label
         'delayed rich'
         >>> classify_regime(2, 5, 5, 1000.0, [2.0, 1.0]).regime.label
         'lazy'
+        >>> classify_regime(2, 2, 2, 0.0, [2.0, 1.0]).regime.label
+        'rich'
+        >>> classify_regime(2, 2, 2, 0.0, [2.0, 1.0], start=1.0).regime.label
+        'intermediate'
     """
     for size, name in ((n_in, "n_in"), (n_hidden, "n_hidden"), (n_out, "n_out")):
         require_integer(size, name, at_least=1)
-    s = as_float64(task_s, "task_s").reshape(-1)
+    task = as_float64(task_s, "task_s")
+    s = torch.linalg.svdvals(task) if task.ndim == 2 else task.reshape(-1).sort(descending=True).values
     if bool((s < 0).any()) or s.numel() == 0 or not bool((s > 0).any()):
         raise InvalidInput("task_s must hold singular values, none negative and at least one above zero.")
-    if not start > 0:
-        raise InvalidInput(f"start must be positive; got {start}.")
-    s = s.sort(descending=True).values
     learned = s[s > 0][:n_hidden]
-    largest, smallest, lam = float(learned[0]), float(learned[-1]), abs(balance)
+    smallest, lam = float(learned[-1]), abs(balance)
     width, name = (n_out, "n_out") if balance > 0 else (n_in, "n_in")
-    regime, why = _decide(lam, largest, smallest, n_hidden, width, name)
-    missing = max(0, width - n_hidden) / width if regime is Regime.DELAYED_RICH else 0.0
+    begin = _begin(start, task, learned, (n_out, n_in), balance, max(0, width - n_hidden) / width, n_hidden)
+    regime, why = _decide(lam, begin, n_hidden, width, name)
     return RegimeMap(
         regime,
         why,
         lazy_time=1 / math.hypot(lam, 2 * smallest),
-        rich_time=math.log(max(smallest / start, 1.0)) / (2 * smallest),
+        rich_time=math.log(max(smallest / begin.weakest, 1.0)) / (2 * smallest) if begin.weakest > 0 else math.inf,
         delayed_time=lam / (2 * smallest**2) if bool((s[: min(n_hidden, s.numel())] > 0).all()) else math.inf,
-        plateau=missing * float(s.square().sum()) / 2,
+        plateau=begin.missed * float(s.square().sum()) / 2 if regime is Regime.DELAYED_RICH else 0.0,
         final=float(s[n_hidden:].square().sum()) / 2,
     )
 
 
-def _decide(lam: float, largest: float, smallest: float, n_hidden: int, width: int, name: str) -> tuple[Regime, str]:
-    if lam < _SMALL * smallest:
-        return Regime.RICH, "the balance is small against every mode of the task: modes grow one after another"
-    if lam <= _LARGE * largest:
-        return Regime.INTERMEDIATE, "the balance is of the size of the task's modes"
-    if n_hidden < width:
+@final
+@dataclasses.dataclass(frozen=True)
+class _Begin:
+    """A start: its weakest and strongest mode, how far it is from the task, and what its heavy layer misses of it."""
+
+    weakest: float
+    strongest: float
+    nearest: float
+    farthest: float
+    missed: float
+
+
+def _begin(
+    start: Any, task: Tensor, learned: Tensor, shape: tuple[int, int], balance: float, missed: float, n_hidden: int
+) -> _Begin:
+    product = as_float64(start, "start")
+    if product.ndim == 0:
+        strength = float(product)
+        if not strength > 0:
+            raise InvalidInput(f"start must be positive; got {strength}.")
+        near, far = (math.hypot(strength, float(learned[k])) for k in (-1, 0))  # of random direction: at right angles
+        return _Begin(strength, strength, near, far, missed)
+    if task.shape != shape or product.shape != shape:
+        raise InvalidInput(
+            f"start as a matrix needs the task as a matrix too, both of shape (n_out, n_in) = {shape}; got "
+            f"{tuple(product.shape)} and {tuple(task.shape)}."
+        )
+    strengths, distance = torch.linalg.svdvals(product)[: len(learned)], torch.linalg.svdvals(task - product)
+    left = distance[distance > 1e-9 * float(learned[0])]
+    near, far = (float(left[-1]), float(left[0])) if left.numel() else (0.0, 0.0)
+    return _Begin(float(strengths[-1]), float(strengths[0]), near, far, _missed(product, task, balance, n_hidden))
+
+
+def _missed(product: Tensor, task: Tensor, balance: float, n_hidden: int) -> float:
+    """Expected share of the task outside the heavy layer, which contains the start and is random beside it."""
+    product, task = (product, task) if balance > 0 else (product.mT, task.mT)
+    basis, s, _ = torch.linalg.svd(product)
+    rank = min(int((s > 1e-12 * s[:1].clamp_min(1e-300)).sum()), n_hidden)
+    outside = basis[:, rank:].mT @ task
+    free = product.shape[0] - rank
+    share = max(0, product.shape[0] - n_hidden) / free if free else 0.0
+    return share * float(outside.square().sum() / task.square().sum())
+
+
+def _decide(lam: float, begin: _Begin, n_hidden: int, width: int, name: str) -> tuple[Regime, str]:
+    if begin.farthest == 0:
+        return Regime.LAZY, "the start is the task: nothing is left to learn"
+    if math.hypot(lam, 2 * begin.strongest) < _SMALL * begin.nearest:
+        return (
+            Regime.RICH,
+            "balance and start are small against every mode of the task: modes grow one after another",
+        )
+    if lam > _LARGE * begin.farthest and n_hidden < width and begin.missed > _MISSED:
         return (
             Regime.DELAYED_RICH,
             f"the balance is large but n_hidden = {n_hidden} < {name} = {width}: the heavy layer must turn",
         )
-    return Regime.LAZY, f"the balance is large and the heavy layer is onto (n_hidden = {n_hidden} >= {name} = {width})"
+    if math.hypot(lam, 2 * begin.weakest) <= _LARGE * begin.farthest:
+        return Regime.INTERMEDIATE, "the kernel at the start is of the size of what has to be learned"
+    if lam <= _LARGE * begin.farthest:
+        return Regime.LAZY, "the start is near the task: what has to be learned is small against every mode's kernel"
+    onto = f"onto (n_hidden = {n_hidden} >= {name} = {width})" if n_hidden >= width else "onto the task already"
+    return Regime.LAZY, f"the balance is large and the heavy layer is {onto}"
 
 
 @formula("separatrix", "plateau of the delayed rich regime")

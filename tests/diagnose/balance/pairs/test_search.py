@@ -196,3 +196,13 @@ def test_watching_a_call_changes_neither_buffers_nor_modes(generator: torch.Gene
     find_pairs(block.model, example_inputs=block.inputs)
     assert block.model.training
     assert all(torch.equal(value, before[name]) for name, value in block.model.state_dict().items())
+
+
+def test_parameters_side_by_side_in_one_buffer_are_not_shared() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    start = 0
+    for parameter in model.parameters():
+        parameter.data = flat[start : start + parameter.numel()].view_as(parameter)
+        start += parameter.numel()
+    assert laws(model) == {"0 -> 2": Law.DIAGONAL}

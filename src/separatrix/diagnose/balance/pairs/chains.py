@@ -180,6 +180,7 @@ def _close_at_norm(start: Op, rows: RowView, norm: Op, walk: _Walk, first: Layer
             law=Law.NORM_PER_NEURON if per_neuron else Law.NORM,
             between=walk.between(),
             condition=_TRAINING if norm.name.startswith("batchnorm") else _EPSILON,
+            of_batch=norm.name.startswith("batchnorm"),
         )
     ]
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
-from ...model_call import call_model, evaluation_mode
+from ...model_call import call_model, without_trace
 from .homogeneity import plain_name
 from .layers import LAYER_CALLS, join
 
@@ -142,7 +142,7 @@ def _constants(args: Any, kwargs: Mapping[str, Any], kind: type) -> tuple[Any, .
 def trace_call(model: nn.Module, inputs: Any) -> Graph:
     """The graph of one call of the model, in evaluation mode, on ``inputs`` in any form that ``call_model`` takes."""
     recorder = _Recorder(model)
-    with torch.no_grad(), evaluation_mode(model), recorder:
+    with torch.no_grad(), without_trace(model), recorder:
         call_model(model, inputs)
     return recorder.graph
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Mapping
 from typing import final
 
@@ -26,7 +27,7 @@ from .rows import RowView
 
 
 class Law(enum.Enum):
-    """Which part of D gradient flow keeps."""
+    """Which part of D gradient flow keeps; ``UNCHECKED`` where the model could not be run to find out."""
 
     FULL = "full matrix"
     DIAGONAL = "diagonal"
@@ -34,12 +35,16 @@ class Law(enum.Enum):
     NORM_PER_NEURON = "norm per neuron"
     NORM = "norm of the layer"
     NOTHING = "nothing"
+    UNCHECKED = "not checked"
 
     @property
     def label(self) -> str:
         """As shown to people."""
         return self.value
 
+
+HOLDS_BELOW = 1e-4
+"""Residual below which a law is said to hold: rounding in float32 stays below it, broken laws lie above 1e-2."""
 
 BALANCED_LAWS = (Law.FULL, Law.DIAGONAL, Law.ROTATION_PAIRS)
 """Laws between two layers, whose balance ``set_balance`` can move without changing the function."""
@@ -52,7 +57,11 @@ class LayerPair:
     """Two layers that face each other across hidden units, and what gradient flow keeps of them.
 
     ``first`` is ``None`` for the laws of a single normalised layer. ``between`` names what lies between the layers;
-    ``reason`` says, where the law is ``NOTHING``, what destroys it; ``condition`` what the law assumes.
+    ``reason`` says, where the law is ``NOTHING``, what destroys it; ``condition`` what the law assumes (``of_batch``:
+    batch normalisation in training mode).
+
+    A pair from ``find_pairs`` has the law that its operations and names suggest. ``residual`` is how far the model was
+    from it when it was run (NaN: it was not), and ``unchecked`` says why it was not.
     """
 
     name: str
@@ -64,6 +73,9 @@ class LayerPair:
     reason: str = ""
     condition: str = ""
     rotation: str = ""
+    of_batch: bool = False
+    residual: float = math.nan
+    unchecked: str = ""
 
     @property
     def n_hidden(self) -> int:
@@ -78,8 +90,13 @@ class LayerPair:
 
     @property
     def settable(self) -> bool:
-        """Whether ``set_balance`` can move this pair's balance without changing the function."""
+        """Whether a pair with this law has a balance that can be moved without changing the function."""
         return self.law in BALANCED_LAWS
+
+    @property
+    def checked_law(self) -> Law:
+        """The law if the model was run and has it, ``UNCHECKED`` if it was not run; ``NOTHING`` needs no check."""
+        return self.law if self.law is Law.NOTHING or not math.isnan(self.residual) else Law.UNCHECKED
 
 
 def conserved_form(pair: LayerPair, left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> Tensor:

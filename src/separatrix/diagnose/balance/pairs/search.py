@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from separatrix.core.errors import InvalidInput
@@ -17,7 +17,7 @@ from .chains import pairs_of_graph, without_irregular
 from .graph import Graph, Op, trace_call, trace_symbolically
 from .homogeneity import plain_name
 from .laws import LayerPair
-from .layers import describe_layer, why_not_a_layer
+from .layers import describe_layer, join, why_not_a_layer
 
 Pairs: TypeAlias = str | Sequence[Any]
 """``"auto"``, or a sequence of ``LayerPair`` and triples: first layer, what lies between, second layer."""
@@ -59,10 +59,11 @@ class PairSearch:
 def find_pairs(
     model: nn.Module, pairs: Pairs = "auto", *, example_inputs: Any = None, rotary: str = "auto"
 ) -> PairSearch:
-    """Layer pairs of a model, each with the conservation law that holds for it.
+    """Layer pairs of a model, each with the conservation law that its operations suggest.
 
-    Without ``example_inputs`` the model is traced symbolically, part by part where its Python depends on values; with
-    them one call is watched, which sees every operation. Attention is recognised by the names of its parts.
+    ``balance_profile`` and ``set_balance`` then run the model to find out whether the law is true. Without
+    ``example_inputs`` the model is traced symbolically, part by part where its Python depends on values; with them one
+    call is watched, which sees every operation. Attention is recognised by the names of its parts.
 
     Args:
         model: any ``torch.nn.Module``.
@@ -125,10 +126,10 @@ def _skipped(
 
 
 def _irregular(model: nn.Module) -> dict[str, str]:
-    """Parameters that no law covers: tied, parametrised or frozen."""
+    """Parameters that no law covers: tied (also by sharing memory), computed from others, or not real numbers."""
     names: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(id(parameter), []).append(name)
+        names.setdefault(_memory(parameter), []).append(name)
     irregular = {
         name: f"is shared with {next(other for other in shared if other != name)}"
         for shared in names.values()
@@ -138,8 +139,28 @@ def _irregular(model: nn.Module) -> dict[str, str]:
     for prefix, module in model.named_modules():
         if parametrize.is_parametrized(module):
             for leaf in module.parametrizations:
-                irregular[f"{prefix}.{leaf}" if prefix else str(leaf)] = "is parametrised"
+                irregular[join(prefix, str(leaf))] = "is parametrised"
+        for leaf in ("weight", "bias"):
+            value = getattr(module, leaf, None)
+            if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+                irregular.setdefault(join(prefix, leaf), "is computed from other parameters, not stored as one")
+            elif isinstance(value, Tensor) and not value.is_floating_point():
+                irregular.setdefault(
+                    join(prefix, leaf), f"holds {str(value.dtype).removeprefix('torch.')}, not real numbers"
+                )
     return irregular
+
+
+def _memory(parameter: nn.Parameter) -> int:
+    """What two parameters have in common if writing one changes the other: where their values begin."""
+    if isinstance(parameter, nn.UninitializedParameter):
+        raise InvalidInput("the model has parameters without a shape yet (lazy layers): run it once on a batch first.")
+    if parameter.is_meta:
+        raise InvalidInput("the model has parameters without values (device 'meta'): load them first.")
+    try:
+        return parameter.data_ptr() or id(parameter)
+    except (RuntimeError, NotImplementedError):  # tensors without memory of their own (wrapped by subclasses)
+        return id(parameter)
 
 
 def _called_twice(graph: Graph) -> dict[str, str]:
