@@ -15,6 +15,7 @@ def test_codes_are_stable_because_records_hold_them() -> None:
         "CYCLE": 4,
         "STALLED": 5,
         "COMPLETED": 6,
+        "NO_EQUILIBRIUM": 7,
     }
 
 

@@ -227,6 +227,7 @@ NOTATION: tuple[Term, ...] = (
     Term("feedforward", "strictly lower-triangular part of the Schur form", ARRAY, {"kerg2022": r"\Theta"}),
     Term("alpha", "squared weight of a delay line", ARRAY, {"kerg2022": r"\alpha"}, ("theory.recurrence",)),
     Term("matrix", "any square matrix, batched", ARRAY),
+    Term("batch_dims", "how many leading axes of a state are a batch", ("int",)),
     Term("n_steps", "number of steps", ("int",)),
     # words of the house
     Term("generator", "source of randomness; the global one is never used", ("torch", "Generator")),

@@ -22,7 +22,7 @@ from separatrix.dynamics import (
     metastability_record,
     polish,
 )
-from stranger_flows import Lorenz, LotkaVolterra, VanDerPol
+from stranger_flows import Lorenz, LotkaVolterra, Ring, VanDerPol
 
 WINGS = math.sqrt(8 / 3 * 27)
 
@@ -200,3 +200,19 @@ def test_a_neutral_centre_is_a_cycle_that_is_not_stable_and_ends_early() -> None
         # the orbit is the one of the start: what is conserved was conserved
         kept = run.final[place] - run.final[place].log()
         assert float(kept.sum()) == pytest.approx(float(energy[place].sum()), rel=1e-4)
+
+
+@pytest.mark.parametrize("radius", [0.1, 0.03])
+def test_a_slow_fall_in_turns_is_no_cycle(radius: float) -> None:
+    # slower and slower to the origin: every turn nearly returns
+    run = integrate(Ring(0.0, 1.0), torch.tensor([[[radius, 0.0]]]).double(), max_steps=400)
+    assert not run.cycles
+
+
+def test_a_state_that_comes_to_rest_on_a_ring_is_on_no_cycle() -> None:
+    angles = torch.linspace(0, 6, 40).double()
+    radii = torch.linspace(0.5, 1.5, 40).double()
+    starts = (radii * torch.stack([angles.cos(), angles.sin()])).mT.unsqueeze(1)
+    run = integrate(Ring(), starts)
+    assert not run.cycles
+    assert run.outcome.tolist() == [Outcome.CONVERGED] * 40

@@ -10,7 +10,7 @@ import typer
 from separatrix.core.errors import InvalidInput
 
 from ..options import AsJson
-from ..printing import print_json, print_table, tell
+from ..printing import print_json, print_table, say, tell
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -260,7 +260,7 @@ def _draw(found: Any, output: Path | None) -> None:
         from separatrix.report import plot, save
 
         save(cast(Any, plot(found).figure), output)
-        tell(f"drew {output}")
+        say(f"drew {output}")
 
 
 def _power(log2: float) -> str:

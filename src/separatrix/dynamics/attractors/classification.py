@@ -284,7 +284,7 @@ def _cycles(
     flow: AbstractFlow, shape: tuple[int, ...], x: Tensor, sizes: Tensor | None, records: dict[int, Equilibrium]
 ) -> dict[int, Equilibrium]:
     """The states that do not rest but return: the same records with the certificate of their cycle."""
-    moving = [place for place, record in records.items() if record.kind == "not converged"]
+    moving = [place for place, record in records.items() if record.kind in ("not converged", "slow")]
     if not moving:
         return {}
     index = torch.tensor(moving, device=x.device)

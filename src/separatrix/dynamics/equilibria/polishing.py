@@ -22,6 +22,9 @@ MAX_DISPLACEMENT = 0.05
 
 RESIDUAL = 1e-13
 
+WILD = 100.0
+"""Moves of a Newton step, over |f| / |f'|, from which it is looked whether the Jacobian is singular."""
+
 
 @final
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -78,7 +81,7 @@ def polish(
         steps += 1
         point = _newton_step(reduced, point, longest)
         residual = reduced.residual(point)
-        better = residual < lowest
+        better = (residual < lowest) & (lowest > 0.1 * tol)
         best = torch.where(better[..., None, None], point, best)
         lowest = torch.where(better, residual, lowest)
         if not bool((better & (lowest > 0.1 * tol)).any()):
@@ -102,15 +105,18 @@ def _speed_scale(flow: AbstractFlow, w: Tensor) -> Tensor:
 def _newton_step(flow: AbstractFlow, w: Tensor, longest: float | Tensor) -> Tensor:
     """One step, moving no token by more than the limit.
 
-    Where plain elimination asks for more than that, equilibria may form a continuum and the Jacobian is singular along
-    it: there the least move is taken, which leaves such directions alone.
+    Where plain elimination asks for more than that, or for much more than velocity and derivative predict, equilibria
+    may form a continuum and the Jacobian is singular along it: there the least move is taken, which leaves such
+    directions alone.
     """
     basis = flow.basis(w)
     pull = (basis.mT @ flow.velocity(w).unsqueeze(-1)).flatten(-3)
     jacobian = flow.jacobian(w)
     move, info = torch.linalg.solve_ex(jacobian, -pull)
     turn = _as_turn(basis, move)
+    predicted = torch.linalg.vector_norm(pull, dim=-1) / torch.linalg.matrix_norm(jacobian)
     wild = (info != 0) | ~(torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1) < longest)
+    wild = wild | (torch.linalg.vector_norm(move, dim=-1) > WILD * predicted)
     wild = wild & torch.isfinite(jacobian).flatten(-2).all(dim=-1)
     if bool(wild.any()):
         least = -(torch.linalg.pinv(jacobian[wild], rtol=1e-8) @ pull[wild].unsqueeze(-1)).squeeze(-1)

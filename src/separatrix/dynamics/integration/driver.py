@@ -50,7 +50,7 @@ SMALL_STEP = 2e-2
 """Step size, in units of 1 / rate, below which it is asked what keeps the steps of a trajectory small."""
 
 SMALL_TURN, RELAX_STEPS = 1e-2, 60
-"""Way of a step, in radians, below which the same is asked after so many steps."""
+"""Way of a step, in radians or over the way come so far, below which the same is asked after so many steps."""
 
 STIFF, SMOOTH = 1.5, 0.7
 """Step size times the norm of the Jacobian above which stability keeps it small, and below which accuracy does."""
@@ -316,8 +316,10 @@ class Run:
         of them, leading nowhere although each is as long as it may be."""
         if self.plan.stiff is None:
             return torch.zeros_like(pool.t, dtype=torch.bool)
-        creeps = (pool.h * pool.speed < SMALL_TURN) & (self.books.steps[pool.index] >= RELAX_STEPS)
-        return (pool.h * pool.unit < SMALL_STEP) | creeps | pool.stiff
+        old = self.books.steps[pool.index] >= RELAX_STEPS
+        if self.rate is None:
+            return (old & (pool.h * pool.speed < SMALL_TURN * self._extent(pool))) | pool.stiff
+        return (pool.h * pool.unit < SMALL_STEP) | (old & (pool.h * pool.speed < SMALL_TURN)) | pool.stiff
 
     def _is_stiff(self, pool: Pool, small: Tensor) -> Tensor:
         """Whether the stability of an explicit method, and not its error, keeps the steps of a trajectory small."""
@@ -385,7 +387,8 @@ class Run:
         stuck = self.books.saddles[pool.index] >= MAX_SADDLES
         shown = self.books.pending(pool.index)
         jump = (found.point - pool.tokens()).abs().flatten(1).amax(dim=-1)
-        done = found.stable | (at_rest & found.found & (~found.unstable | stuck))
+        here = at_rest | (jump <= self.plan.control.resolution(pool))
+        done = found.stable | (here & found.found & (~found.unstable | (stuck & at_rest)))
         done = done & (~shown | (jump <= self.plan.jump))
         stalled = ~found.found & (ratio < STALLED * tol)
         leaves_saddle = at_rest & found.unstable & ~done & ~shown

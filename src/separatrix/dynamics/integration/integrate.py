@@ -143,7 +143,17 @@ def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: i
     method, control = chosen_accuracy(double, settings, None, None, None)
     stop = Rest(1e-6, settings.early if isinstance(flow, AbstractSphereFlow) else EARLY_ELSEWHERE)
     returns = Returns(patience=0, near=0.1, renew=False)
-    plan = Plan(method, control, stop, max_steps, _finisher(flow), returns=returns, closer=close_orbits, any_cycle=True)
+    plan = Plan(
+        method,
+        control,
+        stop,
+        max_steps,
+        _finisher(flow),
+        returns=returns,
+        closer=close_orbits,
+        stiff=Rosenbrock(),
+        any_cycle=True,
+    )
     run = Run(double, (len(x),), x.double(), plan, limit, None)
     run.run()
     return run.books.result((len(x),))
@@ -180,13 +190,13 @@ def _plan(
     """The objects that follow and end the trajectories of a flow."""
     found, control = chosen_accuracy(flow, preset, method, rtol, atol)
     seeks = stop.sought and finishing
-    transient, merge, stiff = torch.float64, None, None
+    transient, merge = torch.float64, None
+    stiff = Rosenbrock() if method is None and flow.autonomous else None
     if isinstance(flow, AbstractSphereFlow) and isinstance(control, DisplacementControl):
         shown = frames is not None or not finishing
         # A mean stands for its cluster up to the square of the distance, and the differences inside decay.
         distance = 1e-3 * control.rtol if shown else control.rtol if timed else control.rtol**0.5
         merge = Merging(min(distance, MERGE_DISTANCE)) if merging and flow.reducible else None
-        stiff = Rosenbrock() if method is None else None
         transient = preset.transient if control.rtol >= 1e-4 and atol is None else torch.float64
     return Plan(
         method=found,

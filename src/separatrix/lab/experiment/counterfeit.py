@@ -87,12 +87,12 @@ def with_column(
     return counterfeit
 
 
-def in_turn(*steps: Callable[[AnySummary], AnySummary]) -> Callable[[AnySummary], AnySummary]:
+def in_turn(*changes: Callable[[AnySummary], AnySummary]) -> Callable[[AnySummary], AnySummary]:
     """Several changes one after another."""
 
     def counterfeit(summary: AnySummary) -> AnySummary:
-        for step in steps:
-            summary = step(summary)
+        for change in changes:
+            summary = change(summary)
         return summary
 
     return counterfeit

@@ -247,7 +247,7 @@ def _steps(indexing: int | tuple[int, ...] | None, max_steps: int) -> tuple[int,
 
 
 def fixed_point_correction(
-    loss: Callable[[State], Tensor], states: Sequence[State], *, decay: float = 0.8
+    loss_of: Callable[[State], Tensor], states: Sequence[State], *, decay: float = 0.8
 ) -> Float[Tensor, ""]:
     """The loss of the equilibrium plus that of earlier states of the solve, which weigh less the earlier they are.
 
@@ -255,7 +255,7 @@ def fixed_point_correction(
     and Deep Equilibrium Optical Flow Estimation, 2022). ``states`` is what a layer with ``indexing`` returns.
 
     Args:
-        loss: of one state.
+        loss_of: the loss of one state.
         states: in the order of the steps, the equilibrium last.
         decay: weight of a state relative to the next one.
 
@@ -269,4 +269,4 @@ def fixed_point_correction(
     if not 0 <= decay <= 1:
         raise InvalidInput(f"decay must lie in [0, 1]; got {decay}.")
     weights = [decay ** (len(states) - 1 - k) for k in range(len(states))]
-    return torch.stack([weight * loss(state) for weight, state in zip(weights, states, strict=True)]).sum()
+    return torch.stack([weight * loss_of(state) for weight, state in zip(weights, states, strict=True)]).sum()

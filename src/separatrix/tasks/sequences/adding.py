@@ -25,7 +25,7 @@ class Adding(SequenceTask):
     """Numbers uniform in [0, 1) beside a marker that is 1 at one step of each half; the answer is the marked sum.
 
     Args:
-        steps: L, the length of the sequence.
+        length: L, the number of steps of a sequence.
 
     Source:
         kerg2022, appendix D.1. Always answering 1 has the mean squared error 1/6.
@@ -36,15 +36,10 @@ class Adding(SequenceTask):
         True
     """
 
-    steps: int = 200
+    length: int = 200
 
     def __post_init__(self) -> None:
-        require_integer(self.steps, "steps", at_least=2)
-
-    @property
-    def length(self) -> int:
-        """Steps of a sequence."""
-        return self.steps
+        require_integer(self.length, "length", at_least=2)
 
     @property
     def n_inputs(self) -> int:
@@ -69,10 +64,10 @@ class Adding(SequenceTask):
     def sample(self, n: int, *, generator: torch.Generator) -> SequenceBatch:
         """Draw ``n`` problems."""
         require_integer(n, "n", at_least=1)
-        half = self.steps // 2
-        values = torch.rand(n, self.steps, generator=generator)
+        half = self.length // 2
+        values = torch.rand(n, self.length, generator=generator)
         first = torch.randint(half, (n, 1), generator=generator)
-        second = torch.randint(half, self.steps, (n, 1), generator=generator)
+        second = torch.randint(half, self.length, (n, 1), generator=generator)
         places = torch.cat([first, second], dim=1)
         markers = torch.zeros_like(values).scatter_(1, places, 1.0)
         targets = values.gather(1, places).sum(1, keepdim=True)

@@ -42,6 +42,10 @@ class AbstractControl(abc.ABC):
         """Size of the first step, in a flow with a unit of speed and a unit of length for each element."""
 
     @abc.abstractmethod
+    def resolution(self, pool: Pool) -> Float[Tensor, " batch"]:
+        """Distance below which two states are one, for what is known about them."""
+
+    @abc.abstractmethod
     def smallest(self, pool: Pool) -> Float[Tensor, " batch"]:
         """Steps below this make no progress."""
 
@@ -88,6 +92,10 @@ class DisplacementControl(AbstractControl):
         """Turns no token by more than about 0.05 rad."""
         speed = torch.linalg.vector_norm(velocity, dim=-1).amax(dim=-1).double()
         return self.first_displacement / torch.maximum(speed, 0.1 * unit)
+
+    def resolution(self, pool: Pool) -> Float[Tensor, " batch"]:
+        """Errors shrink with the way of a step, so only rounding remains."""
+        return torch.full_like(pool.t, ATOL[pool.x.dtype])
 
     def smallest(self, pool: Pool) -> Float[Tensor, " batch"]:
         """A millionth of a millionth of the time scale of the flow."""
@@ -142,6 +150,10 @@ class ScaledControl(AbstractControl):
             most <= 1e-15, (guess * 1e-3).clamp_min(1e-6), (0.01 / most.clamp_min(1e-300)) ** (1 / order)
         )
         return torch.nan_to_num(torch.minimum(100 * guess, second), nan=1e-6)
+
+    def resolution(self, pool: Pool) -> Float[Tensor, " batch"]:
+        """The error that is allowed to each step: a state at rest is not known better."""
+        return self.atol * pool.length + self.rtol * pool.x.abs().flatten(1).amax(dim=-1)
 
     def smallest(self, pool: Pool) -> Float[Tensor, " batch"]:
         """Steps that rounding swallows."""

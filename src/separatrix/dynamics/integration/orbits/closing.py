@@ -28,6 +28,8 @@ LARGEST_COLLOCATION = 60
 
 STAYS = 10.0
 """An orbit that lies further from the state than this many times its mismatch was approached, and not passed."""
+LOOP, PLACED = 1e-3, 0.05
+"""Largest mismatch of an orbit, and largest doubt of its place, as shares of its extent."""
 
 
 @final
@@ -147,10 +149,29 @@ def _enter(
         closed.period[some], section[safe], parting[safe], sizes[some], closed.residual[some], closed.error[some]
     )
     stays = (closed.moved <= STAYS * closed.mismatch)[some].tolist()
-    for place, floquet, stayed in zip(where[some].tolist(), found, stays, strict=True):
+    speed = torch.linalg.vector_norm(own.velocity(point)[safe].flatten(1), dim=-1)
+    extent = (speed * closed.period[some] / torch.pi).tolist()
+    for place, floquet, stayed, size in zip(where[some].tolist(), found, stays, extent, strict=True):
+        if not _is_loop(floquet, size):
+            continue
         orbits.certificates[place] = floquet
         if stayed:
             orbits.stays.add(place)
+
+
+def _is_loop(floquet: Floquet, extent: float) -> bool:
+    """Whether the error of an orbit is small against the orbit itself, not only against the state.
+
+    A motion that nearly stands still returns to itself in any time. The place of a stable orbit is known to the
+    mismatch over the distance of its multipliers from 1; one that is neutral in some direction has neighbours all
+    around, and one of them is as good as another.
+    """
+    if not floquet.residual <= LOOP * extent:
+        return False
+    others = torch.cat([floquet.quotient[1:], floquet.transversal[floquet.sizes > 1].flatten()])
+    if not floquet.stable or not len(others):
+        return True
+    return floquet.residual <= PLACED * extent * float((1 - others).abs().min())
 
 
 def certificate(flow: AbstractFlow, closed: Closed) -> Floquet:
