@@ -144,3 +144,24 @@ def test_neutral_orbits_and_states_beside_a_stable_cycle_are_cycles() -> None:
     assert (near.kind, near.stable) == ("cycle", True)
     assert near.period == pytest.approx(2 * math.pi, rel=1e-8)
     assert far.kind == "not converged"
+
+
+@pytest.mark.parametrize("speed", [3e-3, 1e-4])
+def test_slow_cycles_are_cycles_to_integration_and_classification_alike(
+    speed: float, generator: torch.Generator
+) -> None:
+    value = torch.tensor([[1.0, speed, 0.3], [-speed, 1.0, 0.1], [0.0, 0.0, -0.5]], dtype=torch.float64)
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), value)
+    run = integrate(flow, random_tokens(6, 3, 2, generator=generator))
+    for place, end in enumerate(classify(flow, run.final)):
+        assert (end.kind, end.stable) == ("cycle", True)
+        assert end.period == pytest.approx(float(run.period[place]), rel=1e-6)
+
+
+def test_a_state_on_a_continuum_of_equilibria_stays_where_it_is(generator: torch.Generator) -> None:
+    # every point of the sphere rests: Newton's method divided rounding by rounding and moved by up to 0.2
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), torch.eye(3).double())
+    states = random_tokens(1, 3, 200, generator=generator).expand(200, 5, 3)
+    ends = classify(flow, states)
+    assert {(end.kind, end.marginal) for end in ends} == {("consensus", True)}
+    assert max(end.displacement for end in ends) < 1e-9

@@ -25,7 +25,7 @@ from .merging import Merging
 from .methods.base import AbstractMethod, Attempt, Start
 from .methods.control import AbstractControl, ScaledControl
 from .methods.named import find_method
-from .methods.rosenbrock import slope_matrix
+from .methods.rosenbrock import Rosenbrock, slope_matrix
 from .orbits.returns import Returns
 from .pool import Pool
 from .stopping import STALLED, AbstractStop, Until
@@ -101,7 +101,8 @@ def state_after(
     max_steps: int = 20_000,
 ) -> Float[Tensor, "batch n d"]:
     """States after times of their own, by DOP853; NaN where the integration failed."""
-    plan = Plan(find_method("dop853"), ScaledControl(rtol, atol), Until(), max_steps)
+    stiff = Rosenbrock() if flow.autonomous else None
+    plan = Plan(find_method("dop853"), ScaledControl(rtol, atol), Until(), max_steps, stiff=stiff)
     run = Run(flow, (len(x),), x, plan, duration, None)
     run.run()
     reached = run.books.outcome == Outcome.COMPLETED

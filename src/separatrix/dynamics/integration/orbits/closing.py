@@ -15,6 +15,7 @@ from ...flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from .closed import Closed, across
 from .collocation import Blocks, collocate
 from .floquet import Floquet, certificates
+from .mesh import radau
 from .shooting import parting_maps, shoot
 
 TOGETHER = 0.05
@@ -96,20 +97,30 @@ def parting_blocks(flow: AbstractFlow, x: Float[Tensor, "batch m d"]) -> Float[T
 def _closed(
     flow: AbstractFlow, x: Tensor, period: Tensor, sizes: Tensor | None
 ) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
-    """By collocation, and by shooting where that gave up or would be too large; and the maps of parting halves."""
+    """By collocation, for slow orbits at other points, and by shooting where both gave up or the state is large.
+
+    Returned with the maps of parting halves.
+    """
     blocks = parting_blocks if sizes is not None and bool((sizes > 1).any()) else None
     if x.shape[1] * x.shape[2] > LARGEST_COLLOCATION:
         return _shot(flow, x, period, blocks)
     closed, split = collocate(flow, x, period, blocks)
-    again = closed.unresolved.nonzero().squeeze(-1)
-    if len(again):
-        other, maps = _shot(flow.select((len(x),), again), x[again], period[again], blocks)
-        split[again] = maps
-        for field in dataclasses.fields(Closed):
-            if field.name != "evaluations":
-                getattr(closed, field.name)[again] = getattr(other, field.name)
-        closed.evaluations[again] += other.evaluations
+    for way in (_damped, _shot):
+        again = closed.unresolved.nonzero().squeeze(-1)
+        if len(again):
+            other, maps = way(flow.select((len(x),), again), x[again], period[again], blocks)
+            split[again] = maps
+            for field in dataclasses.fields(Closed):
+                if field.name != "evaluations":
+                    getattr(closed, field.name)[again] = getattr(other, field.name)
+            closed.evaluations[again] += other.evaluations
     return closed, split
+
+
+def _damped(
+    flow: AbstractFlow, x: Tensor, period: Tensor, blocks: Blocks | None
+) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
+    return collocate(flow, x, period, blocks, points=radau())
 
 
 def _shot(

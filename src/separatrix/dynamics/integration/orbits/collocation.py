@@ -1,4 +1,4 @@
-r"""Closing an orbit all around at once: collocation at Gauss points.
+r"""Closing an orbit all around at once: collocation.
 
 The orbit is a polynomial of degree s on each of M intervals that satisfies the flow at s points. All points are
 evaluated in one batch, and linearised; on every interval the inner unknowns are eliminated,
@@ -9,48 +9,26 @@ and what remains is a system for point and period, as in shooting. The product o
 on M intervals is compared with that on 2 M: the difference is the error estimate, and is what is asked to be small.
 
 Source: Ascher, Mattheij, Russell, Numerical Solution of Boundary Value Problems for ODEs, chapter 5; superconvergence
-of order 2 s at the ends of the intervals: Hairer, Norsett, Wanner, Solving ODEs I, section II.7.
+of order 2 s or 2 s - 1 at the ends of the intervals: Hairer, Wanner, Solving ODEs II, section IV.5.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import TypeAlias, final
 
-import numpy
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from separatrix.core import Outcome
-
 from ...flows.base import AbstractFlow
-from ..driver import LARGEST_IMPLICIT, Plan, Run
-from ..methods.control import ScaledControl
-from ..methods.named import find_method
 from ..methods.rosenbrock import slope_matrix
-from ..stopping import Until
 from .closed import Closed, correction, directions, is_find, length
-
-POINTS = 6
-"""Gauss points of an interval: order 12 at its ends."""
-
-INTERVALS = 6
-"""Intervals of the first mesh."""
+from .mesh import INTERVALS, POINTS, Mesh, Points, gauss, guessed, projected
 
 PRECISIONS = (1e-3, 1e-5, 1e-7, 1e-9, 1e-10)
 """Relative accuracy with which the first mesh, and every halving of its intervals, tells a singular system."""
-
-FRAMES = 48
-"""Equidistant states of the first guess, from which the first mesh is chosen."""
-
-GUESS = 1e-4
-"""Relative tolerance of the first guess."""
-
-EXPLICIT_STEPS, IMPLICIT_STEPS = 300, 1000
-"""Steps in which an explicit method, and then an implicit one, must come around."""
 
 NEARLY, SETTLED = 1e-6, 1e-8
 """Newton steps on the first mesh, and on the finer ones, end when the whole orbit moves by less than this share of its
@@ -68,86 +46,13 @@ Blocks: TypeAlias = Callable[[AbstractFlow, Tensor], Tensor]
 
 @final
 @dataclasses.dataclass(frozen=True)
-class Gauss:
-    """Coefficients of Gauss collocation on the unit interval: integrals of the Lagrange polynomials from 0.
-
-    ``inner`` has those up to each node, ``weights`` those over the whole interval.
-    """
-
-    nodes: Float[Tensor, " s"]
-    inner: Float[Tensor, "s s"]
-    weights: Float[Tensor, " s"]
-
-
-@functools.cache
-def gauss() -> Gauss:
-    """The points of this room, on the CPU."""
-    nodes = torch.as_tensor((numpy.polynomial.legendre.leggauss(POINTS)[0] + 1) / 2)
-    return Gauss(nodes, _integrals(nodes, nodes), _integrals(nodes, torch.ones(1, dtype=torch.float64))[0])
-
-
-def _integrals(nodes: Float[Tensor, " s"], at: Float[Tensor, " places"]) -> Float[Tensor, "places s"]:
-    """Of the Lagrange polynomials of the nodes, from 0 to some places."""
-    exponents = torch.arange(len(nodes), dtype=torch.float64)
-    powers = at.unsqueeze(-1) ** (exponents + 1) / (exponents + 1)
-    return torch.linalg.solve((nodes.unsqueeze(-1) ** exponents).mT, powers.mT).mT
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Rescaled(AbstractFlow):
-    """A flow in units of its own: of time a period of each element, of length the size of its state."""
-
-    flow: AbstractFlow
-    period: Float[Tensor, "batch 1 1"]
-    size: Float[Tensor, "batch 1 1"]
-
-    def velocity(self, x: Float[Tensor, "batch n d"], t: Tensor | None = None) -> Float[Tensor, "batch n d"]:
-        """That of the flow in the new units."""
-        return self.period / self.size * self.flow.velocity(self.size * x)
-
-    def jvp(
-        self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"], t: Tensor | None = None
-    ) -> Float[Tensor, "*batch3 n d"]:
-        """That of the flow in the new units."""
-        return self.period * self.flow.jvp(self.size * x, u)
-
-    def project(self, x: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
-        """As the flow."""
-        return self.flow.project(self.size * x) / self.size
-
-    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Rescaled:
-        """Some elements."""
-        return Rescaled(self.flow.select(batch_shape, index), self.period[index], self.size[index])
-
-    def to(self, dtype: torch.dtype) -> Rescaled:
-        """Another precision."""
-        return Rescaled(self.flow.to(dtype), self.period.to(dtype), self.size.to(dtype))
-
-
-@final
-@dataclasses.dataclass
-class Mesh:
-    """An approximate orbit. Mutable. States are flat: k = n d coordinates of the whole space."""
-
-    size: Float[Tensor, "batch intervals"]
-    """Shares of the period."""
-    ends: Float[Tensor, "batch intervals1 k"]
-    inner: Float[Tensor, "batch intervals s k"]
-    period: Float[Tensor, " batch"]
-
-    def keep(self, chosen: Tensor) -> Mesh:
-        """Some elements."""
-        return Mesh(self.size[chosen], self.ends[chosen], self.inner[chosen], self.period[chosen])
-
-
-@final
-@dataclasses.dataclass(frozen=True)
 class Around:
     """An orbit on one mesh, after Newton's method; ``split`` are the propagators of the further linear motions."""
 
     mesh: Mesh
     slopes: Float[Tensor, "batch intervals s k"]
+    followed: Bool[Tensor, " batch"]
+    """Whether the points can follow all rates along the orbit."""
     monodromy: Float[Tensor, "batch k k"]
     split: Float[Tensor, "batch m d d"]
     update: Float[Tensor, " batch"]
@@ -163,6 +68,7 @@ def collocate(
     period: Float[Tensor, " batch"],
     blocks: Blocks | None = None,
     *,
+    points: Points | None = None,
     max_steps: int = 8,
 ) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
     """The closed orbit near each state, and what one period makes of further linear motions along it.
@@ -172,6 +78,7 @@ def collocate(
         x: states close to their orbits.
         period: guesses of the periods.
         blocks: matrices of the further motions, in coordinates of the whole space of a token.
+        points: of an interval; those of Gauss if none are given.
         max_steps: Newton steps on the first mesh.
 
     Cost: one integration over a period, and a batch of M s velocities with their derivatives for each of about five
@@ -179,7 +86,8 @@ def collocate(
     """
     together = max(1, ENTRIES // (2 * INTERVALS * (POINTS * x.shape[1] * x.shape[2]) ** 2))
     pieces = torch.arange(len(x), device=x.device).split(together)
-    done = [_collocate(flow.select((len(x),), at), x[at], period[at], blocks, max_steps) for at in pieces]
+    chosen = gauss() if points is None else points
+    done = [_collocate(flow.select((len(x),), at), x[at], period[at], blocks, chosen, max_steps) for at in pieces]
     closed = [{f.name: getattr(piece, f.name) for f in dataclasses.fields(Closed)} for piece, _ in done]
     return Closed(**{name: torch.cat([piece[name] for piece in closed]) for name in closed[0]}), torch.cat(
         [split for _, split in done]
@@ -187,12 +95,12 @@ def collocate(
 
 
 def _collocate(
-    flow: AbstractFlow, x: Tensor, period: Tensor, blocks: Blocks | None, max_steps: int
+    flow: AbstractFlow, x: Tensor, period: Tensor, blocks: Blocks | None, points: Points, max_steps: int
 ) -> tuple[Closed, Tensor]:
     """Newton's method on the first mesh, then on finer ones until two of them agree."""
     count, first = len(x), length(flow, x, period)
     tangent = flow.basis(x).shape[-1] * x.shape[1]
-    mesh, mismatch, evaluations = _guess(flow, x, period)
+    mesh, mismatch, evaluations = guessed(flow, x, period, points)
     size = torch.linalg.vector_norm(x.flatten(1), dim=-1).clamp_min(1e-280)
     found, unresolved = torch.zeros_like(period, dtype=torch.bool), torch.isfinite(mismatch)
     point, error, residual = torch.full_like(x, torch.nan), torch.full_like(period, torch.inf), mismatch.clone()
@@ -216,11 +124,12 @@ def _collocate(
             break
         going = going[keep]
         own = flow.select((count,), going)
-        fine = _newton(own, _refined(coarse, keep, own, x.shape[1:]), x.shape[1:], blocks, level, 5)
+        finer = coarse.mesh.keep(keep).halved(coarse.slopes[keep], own, x.shape[1:])
+        fine = _newton(own, finer, x.shape[1:], blocks, level, 5)
         evaluations[going] += fine.evaluations
         wrong, apart = _difference(coarse, keep, fine)
         good = (fine.update < SETTLED) & (fine.gap < SETTLED * size[going]) & (apart < RESOLVED * size[going])
-        good = good & (wrong < RESOLVED * _norm(fine.monodromy))
+        good = good & (wrong < RESOLVED * _norm(fine.monodromy)) & fine.followed
         if bool(good.any()):
             at = going[good]
             point[at], ends[at] = _state(fine, x.shape[1:])[good], fine.mesh.period[good]
@@ -242,66 +151,6 @@ def _collocate(
     return closed, split
 
 
-def _guess(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Mesh, Tensor, Tensor]:
-    """The motion over the guessed period on a mesh that is fine where it is fast or curved, and its mismatch."""
-    frames = torch.linspace(0, 1, FRAMES + 1, dtype=torch.float64, device=x.device)
-    unit = x.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(1e-280)
-    states, spent = _followed(Rescaled(flow, period[:, None, None], unit), x / unit, frames)
-    states = unit * states.flatten(2)
-    mismatch = torch.linalg.vector_norm(states[:, -1] - states[:, 0], dim=-1)
-    size = _spacing(states.nan_to_num())
-    places = _places(size)
-    at = torch.cat([places.flatten(1), size.cumsum(dim=-1)], dim=-1).clamp(0, 1)
-    left = (at * FRAMES).long().clamp_max(FRAMES - 1)
-    theta = (at * FRAMES - left).unsqueeze(-1)
-    pick = left.unsqueeze(-1).expand(-1, -1, states.shape[-1])
-    between = (1 - theta) * states.gather(1, pick) + theta * states.gather(1, pick + 1)
-    between = flow.project(between.unflatten(-1, x.shape[1:]).transpose(0, 1)).transpose(0, 1).flatten(2)
-    inner = between[:, : places[0].numel()].unflatten(1, places.shape[1:])
-    mesh = Mesh(size, torch.cat([x.flatten(1).unsqueeze(1), between[:, places[0].numel() :]], dim=1), inner, period)
-    return mesh, mismatch, spent
-
-
-def _followed(flow: Rescaled, x: Tensor, frames: Tensor) -> tuple[Float[Tensor, "batch frames n d"], Tensor]:
-    """States at times up to one, NaN where they were not reached, and the cost; stiff motions by an implicit method."""
-    states = x.new_full((len(x), len(frames), *x.shape[1:]), torch.nan)
-    spent = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-    going = torch.arange(len(x), device=x.device)
-    for name, steps in (("tsit5", EXPLICIT_STEPS), ("rodas4", IMPLICIT_STEPS)):
-        plan = Plan(find_method(name), ScaledControl(GUESS, GUESS), Until(), steps)
-        own = flow.select((len(x),), going)
-        run = Run(own, (len(going),), x[going], plan, torch.ones(len(going), dtype=x.dtype, device=x.device), frames)
-        run.run()
-        assert run.books.states is not None
-        states[going], done = run.books.states, run.books.outcome == Outcome.COMPLETED
-        spent[going] += run.books.evaluations
-        going = going[~done]
-        if not len(going) or x.shape[1] * x.shape[2] > LARGEST_IMPLICIT:
-            break
-    states[going] = torch.nan
-    return states, spent
-
-
-def _spacing(states: Float[Tensor, "batch frames k"]) -> Float[Tensor, "batch intervals"]:
-    """Shares of the period that hold equal amounts of time, way and turning."""
-    way = torch.linalg.vector_norm(states.diff(dim=1), dim=-1)
-    bend = torch.linalg.vector_norm(states.diff(n=2, dim=1), dim=-1).sqrt()
-    bend = torch.cat([bend, bend[:, -1:]], dim=1)
-    shares = [part / part.mean(dim=1, keepdim=True).clamp_min(1e-280) for part in (way, bend)]
-    density = 1 + shares[0] + shares[1]
-    total = torch.cat([torch.zeros_like(density[:, :1]), density.cumsum(dim=1)], dim=1)
-    goal = total[:, -1:] * torch.linspace(0, 1, INTERVALS + 1, dtype=states.dtype, device=states.device)
-    right = torch.searchsorted(total, goal.contiguous()).clamp(1, FRAMES)
-    low, high = total.gather(1, right - 1), total.gather(1, right)
-    return ((right - 1 + (goal - low) / (high - low)) / FRAMES).diff(dim=1)
-
-
-def _places(size: Float[Tensor, "batch intervals"]) -> Float[Tensor, "batch intervals s"]:
-    """Collocation points as shares of the period."""
-    start = size.cumsum(dim=-1) - size
-    return start.unsqueeze(-1) + size.unsqueeze(-1) * gauss().nodes.to(size.device)
-
-
 def _newton(
     flow: AbstractFlow, mesh: Mesh, shape: torch.Size, blocks: Blocks | None, level: int, max_steps: int
 ) -> Around:
@@ -312,6 +161,7 @@ def _newton(
     every = torch.arange(batch, device=update.device).repeat_interleave(mesh.inner.shape[1] * POINTS)
     wide = flow.select((batch,), every)
     slopes, monodromy = mesh.inner, mesh.inner.new_zeros(batch, mesh.inner.shape[-1], mesh.inner.shape[-1])
+    matrices = mesh.inner.new_zeros(*mesh.inner.shape, mesh.inner.shape[-1])
     gap = update
     for _ in range(max_steps):
         states = mesh.inner.reshape(-1, *shape)
@@ -325,15 +175,22 @@ def _newton(
         if bool(((update < (SETTLED if level else NEARLY)) | ~torch.isfinite(update)).all()):
             break
     split = _split(wide, mesh, shape, blocks)
-    return Around(mesh, slopes, monodromy, split, update, gap, spent)
+    return Around(mesh, slopes, _followed(mesh, matrices), monodromy, split, update, gap, spent)
+
+
+def _followed(mesh: Mesh, matrices: Float[Tensor, "batch intervals s k k"]) -> Bool[Tensor, " batch"]:
+    """Whether the eigenvalues at all points, times the lengths of the intervals, are such as the points can follow."""
+    safe = torch.isfinite(matrices).flatten(1).all(dim=-1)
+    values = torch.linalg.eigvals(torch.where(safe[:, None, None, None, None], matrices, 0.0))
+    time = (mesh.size * mesh.period.unsqueeze(-1))[..., None, None]
+    return safe & mesh.points.followed(values * time).flatten(1).all(dim=-1)
 
 
 def _step(
     flow: AbstractFlow, mesh: Mesh, slopes: Tensor, matrices: Tensor, shape: torch.Size, precision: float
 ) -> tuple[Mesh, Tensor, Tensor, Tensor]:
     """One Newton step: the mesh after it, the largest move, what stays open, and the monodromy before it."""
-    table = gauss()
-    inner, weights = table.inner.to(slopes.device), table.weights.to(slopes.device)
+    inner, weights = mesh.points.inner.to(slopes.device), mesh.points.weights.to(slopes.device)
     k, size = slopes.shape[-1], mesh.size[..., None, None]
     time = size * mesh.period[:, None, None, None]
     summed = torch.einsum("jl,bilk->bijk", inner, slopes)
@@ -369,9 +226,10 @@ def _step(
     update = torch.maximum(update, torch.linalg.vector_norm(move, dim=-1).flatten(1).amax(dim=-1))
     after = Mesh(
         mesh.size,
-        _projected(flow, mesh.ends + shift, shape),
-        _projected(flow, mesh.inner + move, shape),
+        projected(flow, mesh.ends + shift, shape),
+        projected(flow, mesh.inner + move, shape),
         mesh.period + change,
+        mesh.points,
     )
     return after, torch.maximum(update, change.abs() * _speed(slopes)), open_, total
 
@@ -388,8 +246,7 @@ def _split(flow: AbstractFlow, mesh: Mesh, shape: torch.Size, blocks: Blocks | N
     """What becomes of further linear motions after one period, on the same points."""
     if blocks is None:
         return mesh.inner.new_zeros(len(mesh.period), 0, shape[-1], shape[-1])
-    table = gauss()
-    inner, weights = table.inner.to(mesh.inner.device), table.weights.to(mesh.inner.device)
+    inner, weights = (part.to(mesh.inner.device) for part in (mesh.points.inner, mesh.points.weights))
     matrices = blocks(flow, mesh.inner.reshape(-1, *shape)).unflatten(0, mesh.inner.shape[:3])
     matrices = matrices.movedim(3, 2)  # batch, interval, block, point
     time = (mesh.size * mesh.period.unsqueeze(-1))[:, :, None, None, None]
@@ -400,19 +257,6 @@ def _split(flow: AbstractFlow, mesh: Mesh, shape: torch.Size, blocks: Blocks | N
     for i in range(1, maps.shape[1]):
         total = maps[:, i] @ total
     return total
-
-
-def _refined(coarse: Around, keep: Tensor, flow: AbstractFlow, shape: torch.Size) -> Mesh:
-    """Every interval halved, with states on the polynomials of the coarse one."""
-    mesh, slopes, table = coarse.mesh.keep(keep), coarse.slopes[keep], gauss()
-    halves = torch.cat([table.nodes / 2, (1 + table.nodes) / 2, torch.tensor([0.5, 1.0], dtype=torch.float64)])
-    weights = _integrals(table.nodes, halves).to(slopes.device)
-    time = (mesh.size * mesh.period.unsqueeze(-1))[..., None, None]
-    states = mesh.ends[:, :-1].unsqueeze(2) + time * torch.einsum("jl,bilk->bijk", weights, slopes)
-    inner = states[:, :, : 2 * POINTS].unflatten(2, (2, POINTS)).flatten(1, 2)
-    ends = torch.cat([mesh.ends[:, :1], states[:, :, 2 * POINTS :].flatten(1, 2)], dim=1)
-    size = (mesh.size / 2).repeat_interleave(2, dim=1)
-    return Mesh(size, _projected(flow, ends, shape), _projected(flow, inner, shape), mesh.period)
 
 
 def _difference(coarse: Around, keep: Tensor, fine: Around) -> tuple[Tensor, Tensor]:
@@ -432,6 +276,7 @@ def _part(around: Around, rest: Tensor) -> Around:
     return Around(
         around.mesh.keep(rest),
         around.slopes[rest],
+        around.followed[rest],
         around.monodromy[rest],
         around.split[rest],
         around.update[rest],
@@ -446,12 +291,6 @@ def _state(around: Around, shape: torch.Size) -> Tensor:
 
 def _speed(slopes: Tensor) -> Tensor:
     return torch.linalg.vector_norm(slopes, dim=-1).flatten(1).amax(dim=-1)
-
-
-def _projected(flow: AbstractFlow, states: Tensor, shape: torch.Size) -> Tensor:
-    """Admissible states, whatever axes stand between batch and state."""
-    full = states.unflatten(-1, shape)
-    return flow.project(full.movedim(0, -3)).movedim(-3, 0).flatten(-2)
 
 
 def _compressed(flow: AbstractFlow, x: Tensor, matrix: Tensor) -> Float[Tensor, "batch t t"]:
