@@ -38,6 +38,6 @@ _ADVICE = {
     Outcome.NON_FINITE: "The map produced NaN or infinity: check the input of this element.",
     Outcome.CYCLE: "The motion is periodic: ask for its period and Floquet exponents instead of an equilibrium.",
     Outcome.COMPLETED: "Nothing to do: the motion was followed to the time that was asked for.",
-    Outcome.STALLED: "Rounding keeps the error above tol: loosen tol or compute in float64.",
+    Outcome.STALLED: "Rounding keeps the error above tol, or a motion returns to saddles: loosen tol, or use float64.",
     Outcome.NO_EQUILIBRIUM: "The state grows while the residual does not fall: there is no sign of an equilibrium.",
 }

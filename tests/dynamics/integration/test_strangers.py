@@ -22,6 +22,7 @@ from separatrix.dynamics import (
     metastability_record,
     polish,
 )
+from separatrix.dynamics.integration.orbits.shooting import shoot
 from stranger_flows import Lorenz, LotkaVolterra, Ring, VanDerPol
 
 WINGS = math.sqrt(8 / 3 * 27)
@@ -216,3 +217,66 @@ def test_a_state_that_comes_to_rest_on_a_ring_is_on_no_cycle() -> None:
     run = integrate(Ring(), starts)
     assert not run.cycles
     assert run.outcome.tolist() == [Outcome.CONVERGED] * 40
+
+
+class Populations(Lorenz):
+    """Three species of which each drives out the next (May and Leonard, 1975): saddle after saddle, ever slower."""
+
+    def velocity(self, x: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+        return x * (1 - self.pressure(x))
+
+    def jvp(self, x: torch.Tensor, u: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+        return u * (1 - self.pressure(x)) - x * self.pressure(u)
+
+    @staticmethod
+    def pressure(x: torch.Tensor) -> torch.Tensor:
+        return x + 0.8 * x.roll(-1, -1) + 1.3 * x.roll(1, -1)
+
+
+def test_a_motion_past_saddles_does_not_cross_what_it_cannot_cross() -> None:
+    start = torch.tensor([[[0.4, 0.3, 0.2]], [[0.9, 0.05, 0.02]]], dtype=torch.float64)
+    run = integrate(Populations(), start)
+    assert run.outcome.tolist() == [Outcome.STALLED] * 2
+    assert run.saddles.tolist() == [5, 5]
+    assert bool((run.final > 0).all())
+    assert float(run.final.amax()) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e-12])
+def test_states_at_times_do_not_depend_on_the_units(scale: float) -> None:
+    turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    flow = Line(lambda x: x @ turn.mT, lambda x: torch.full_like(x, torch.nan))  # no derivative is asked for
+    times = torch.linspace(0, 20, 5, dtype=torch.float64)
+    run = integrate(flow, scale * torch.tensor([[1.0, 0.0]]).double(), times=times)
+    assert run.states is not None
+    torch.testing.assert_close(run.states[:, 0, 0] / scale, times.cos(), rtol=0, atol=1e-5)
+
+
+def test_velocities_of_closed_orbits_are_counted() -> None:
+    counted = 0
+
+    class Counted(VanDerPol):
+        def velocity(self, x: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+            nonlocal counted
+            counted += x.shape[:-2].numel()
+            return super().velocity(x, t)
+
+        def jvp(self, x: torch.Tensor, u: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+            nonlocal counted
+            counted += torch.broadcast_shapes(x.shape, u.shape)[:-2].numel()
+            return super().jvp(x, u)
+
+        def select(self, batch_shape: tuple[int, ...], index: torch.Tensor) -> Counted:
+            return self
+
+        def to(self, dtype: torch.dtype) -> Counted:
+            return self
+
+    flow = Counted(torch.tensor(1.0).double())
+    run = integrate(flow, torch.tensor([[2.0, 0.0]]).double())
+    assert int(run.outcome) == Outcome.CYCLE
+    assert 0.5 < int(run.evaluations) / counted < 2
+    counted = 0
+    closed = shoot(flow, run.final.unsqueeze(0), run.period.reshape(1))
+    assert bool(closed.found)
+    assert 0.5 < int(closed.evaluations) / counted < 2

@@ -104,12 +104,12 @@ def _own_return(
     """
     every = torch.arange(len(x), device=x.device).repeat(4)
     part = torch.tensor([0.25, 0.5, 0.75, 1.0], dtype=x.dtype, device=x.device).repeat_interleave(len(x))
-    later = state_after(flow.select((len(x),), every), x[every], part * period[every], rtol=1e-8, atol=1e-10)
+    later, _ = state_after(flow.select((len(x),), every), x[every], part * period[every], rtol=1e-8, atol=1e-10)
     extent = torch.linalg.vector_norm((later - x[every]).flatten(1), dim=-1).reshape(4, -1).amax(dim=0)
     end, velocity = later[-len(x) :], flow.velocity(x)
     late = ((end - x) * velocity).flatten(1).sum(dim=-1) / velocity.square().flatten(1).sum(dim=-1)
     period = period - late.clamp(-0.1 * period, 0.1 * period)
-    end = state_after(flow, x, period, rtol=1e-8, atol=1e-10)
+    end, _ = state_after(flow, x, period, rtol=1e-8, atol=1e-10)
     missed = torch.linalg.vector_norm((end - x).flatten(1), dim=-1) / extent
     return period, missed.nan_to_num(nan=torch.inf)
 

@@ -13,14 +13,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.core import Outcome
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow
+from ..flows.variational import VariationalFlow
 from .bookkeeping import Bookkeeping
-from .finishing import AbstractFinisher, Arrivals, Finish, nudge
+from .finishing import AbstractFinisher, Arrivals, Finish, leave, nudge
 from .merging import Merging
 from .methods.base import AbstractMethod, Attempt, Start
 from .methods.control import AbstractControl, ScaledControl
@@ -99,14 +100,17 @@ def state_after(
     rtol: float = 1e-10,
     atol: float = 1e-12,
     max_steps: int = 20_000,
-) -> Float[Tensor, "batch n d"]:
-    """States after times of their own, by DOP853; NaN where the integration failed."""
-    stiff = Rosenbrock() if flow.autonomous else None
+) -> tuple[Float[Tensor, "batch n d"], Int[Tensor, " batch"]]:
+    """States after times of their own, by DOP853, NaN where the integration failed; and the number of velocities.
+
+    Where the motion is stiff by an implicit method, but not with tangent vectors: that takes second derivatives.
+    """
+    stiff = Rosenbrock() if flow.autonomous and not isinstance(flow, VariationalFlow) else None
     plan = Plan(find_method("dop853"), ScaledControl(rtol, atol), Until(), max_steps, stiff=stiff)
     run = Run(flow, (len(x),), x, plan, duration, None)
     run.run()
     reached = run.books.outcome == Outcome.COMPLETED
-    return torch.where(reached[:, None, None], run.books.final, torch.nan)
+    return torch.where(reached[:, None, None], run.books.final, torch.nan), run.books.evaluations
 
 
 @final
@@ -206,6 +210,9 @@ class Run:
         ones = torch.ones(len(x), dtype=torch.float64, device=x.device)
         if not self.plan.own_length:
             return ones
+        if not self.plan.stop.sought:  # a derivative is not asked for
+            length = x.abs().flatten(1).amax(dim=-1)
+            return torch.where(length > 0, torch.minimum(length, ones), ones)
         speed = torch.linalg.vector_norm(velocity.flatten(1), dim=-1)
         change = torch.linalg.vector_norm(flow.jvp(x, velocity).flatten(1), dim=-1)
         way = torch.where((speed > 0) & (change > 0), speed * (speed / change.clamp_min(SMALLEST)), 0.0)
@@ -329,7 +336,7 @@ class Run:
             return stiff
         part = pool.keep(small)
         flow = _with_sizes(self._flow_at(part.index), part.sizes)
-        norm = torch.linalg.matrix_norm(slope_matrix(flow, part.x, part.live), ord=2)
+        norm = torch.linalg.matrix_norm(slope_matrix(flow, part.x, part.live).nan_to_num(), ord=2)
         stiff[small] = part.h * norm > (SMOOTH if pool.stiff else STIFF)
         return stiff
 
@@ -389,10 +396,11 @@ class Run:
         shown = self.books.pending(pool.index)
         jump = (found.point - pool.tokens()).abs().flatten(1).amax(dim=-1)
         here = at_rest | (jump <= self.plan.control.resolution(pool))
-        done = found.stable | (here & found.found & (~found.unstable | (stuck & at_rest)))
+        done = found.stable | (here & found.found & ~found.unstable)
         done = done & (~shown | (jump <= self.plan.jump))
-        stalled = ~found.found & (ratio < STALLED * tol)
-        leaves_saddle = at_rest & found.unstable & ~done & ~shown
+        at_saddle = at_rest & found.unstable & ~done & ~shown
+        stalled = (~found.found & (ratio < STALLED * tol)) | (at_saddle & stuck)
+        leaves_saddle = at_saddle & ~stuck
         self._close(pool.keep(done), Outcome.CONVERGED, found.point[done])
         self._close(pool.keep(stalled), Outcome.STALLED)
         if bool(leaves_saddle.any()):
@@ -407,7 +415,11 @@ class Run:
         """Beside the saddle, with all tokens apart; no attempt to finish until the trajectory has left."""
         index = pool.index
         self.books.saddles[index] += 1
-        fresh = self._start(nudge(self._flow_at(index), point, 1e-6 * self._scale(pool, point)), index, 0.0)
+        flow, size = self._flow_at(index), 1e-6 * self._scale(pool, point)
+        beside = nudge(flow, point, size)
+        if self.rate is None:
+            beside = leave(flow, pool.x, point, size, beside)
+        fresh = self._start(beside, index, 0.0)
         fresh.t = pool.t
         return fresh
 

@@ -138,3 +138,29 @@ def nudge(flow: AbstractFlow, x: Float[Tensor, "batch n d"], size: Tensor | floa
     basis = flow.basis(x)
     along = (basis @ (basis.mT @ pattern.unsqueeze(-1))).squeeze(-1)
     return flow.project(x + torch.as_tensor(size, dtype=x.dtype, device=x.device)[..., None, None] * along)
+
+
+def leave(
+    flow: AbstractFlow,
+    x: Float[Tensor, "batch n d"],
+    saddle: Float[Tensor, "batch n d"],
+    size: Float[Tensor, " batch"],
+    otherwise: Float[Tensor, "batch n d"],
+) -> Float[Tensor, "batch n d"]:
+    """States beside saddles, on the side on which the trajectories that came near them stand.
+
+    The part of x - saddle that grows is enlarged to ``size``, and the rest is left. So a trajectory does not cross what
+    it could not cross by itself, as the boundary of positive populations; ``otherwise`` where nothing of it grows.
+
+    Cost: the eigenvectors of a dense Jacobian, O((n d)^3) per element.
+    """
+    basis = flow.basis(saddle)
+    away = (basis.mT @ (x - saddle).unsqueeze(-1)).flatten(1)
+    values, vectors = torch.linalg.eig(flow.jacobian(saddle))
+    parts = torch.linalg.solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
+    grows = (vectors @ torch.where(values.real.unsqueeze(-1) > 0, parts, 0.0)).real.squeeze(-1)
+    largest = grows.abs().amax(dim=-1)
+    known = torch.isfinite(largest) & (largest > 0)
+    more = (size / torch.where(known, largest, 1.0) - 1).clamp_min(0)
+    turn = (basis @ (more.unsqueeze(-1) * grows).reshape(*basis.shape[:-2], basis.shape[-1], 1)).squeeze(-1)
+    return torch.where(known[:, None, None], flow.project(x + turn), otherwise)

@@ -97,8 +97,8 @@ def integrate(
     Returns:
         One outcome per trajectory: converged, cycle (``cycles`` has its Floquet multipliers), completed (the time that
         was asked for, off the sphere), out of steps (or, on the sphere, out of time), stalled (slower than ``tol`` /
-        1e4 with no equilibrium nearby), diverged (off the sphere: beyond 1e100, or still on its way at a time of
-        1e250), non-finite (the state is then NaN).
+        1e4 with no equilibrium nearby, or again at a saddle after five departures), diverged (off the sphere: beyond
+        1e100, or still on its way at a time of 1e250), non-finite (the state is then NaN).
 
     Cost: a few hundred velocities per trajectory; pools hold about 160000 attention weights at a time.
 
@@ -209,7 +209,7 @@ def _plan(
         closer=close_orbits if seeks else None,
         stiff=stiff,
         transient=transient,
-        own_length=stop.sought and atol is None,
+        own_length=not isinstance(flow, AbstractSphereFlow) and atol is None,
         jump=1e-2 * control.rtol if isinstance(control, DisplacementControl) else 0.0,
     )
 

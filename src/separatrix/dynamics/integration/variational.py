@@ -36,7 +36,7 @@ def transport(
     variational = VariationalFlow(flow, len(tangents))
     start = variational.pack(x, tangents).unsqueeze(0)
     span = torch.tensor([duration], dtype=torch.float64, device=x.device)
-    end = state_after(variational, start, span, rtol=rtol, atol=1e-2 * rtol)
+    end, _ = state_after(variational, start, span, rtol=rtol, atol=1e-2 * rtol)
     return variational.unpack(end.squeeze(0))
 
 
