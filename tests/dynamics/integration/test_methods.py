@@ -8,11 +8,12 @@ from torch import Tensor
 
 from attention_cases import clustering_flow
 from separatrix.dynamics import AbstractFlow, ScaledControl, integrate, random_tokens
-from separatrix.dynamics.integration.driver import Plan, Run
+from separatrix.dynamics.integration.driver import Run
 from separatrix.dynamics.integration.methods.base import Start
 from separatrix.dynamics.integration.methods.named import METHODS, find_method
 from separatrix.dynamics.integration.methods.runge_kutta import RungeKutta
 from separatrix.dynamics.integration.methods.tableau import BS32, DP54, TSIT5
+from separatrix.dynamics.integration.plan import Plan
 from separatrix.dynamics.integration.stopping import Until
 from stranger_flows import Lorenz, VanDerPol
 

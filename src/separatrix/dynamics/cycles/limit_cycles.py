@@ -18,12 +18,11 @@ from torch import Tensor
 from separatrix.core import Outcome, Result, require_integer, require_positive
 
 from ..flows.base import AbstractFlow
-from ..integration.driver import state_after
 from ..integration.integrate import find_returns
 from ..integration.orbits.closing import certificate
 from ..integration.orbits.floquet import Floquet
 from ..integration.orbits.shooting import shoot
-from ..integration.variational import check_state, lyapunov_exponents
+from ..integration.variational import check_state, lyapunov_exponents, state_after
 
 SETTLING, BACK = 0.05, 1e-3
 """Share of the extent of a loop by which a state may miss itself after one period: of a stable cycle, of another."""

@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import Outcome
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow
-from ..flows.variational import VariationalFlow
 from .bookkeeping import Bookkeeping
-from .finishing import AbstractFinisher, Arrivals, Finish, leave, nudge
-from .merging import Merging
-from .methods.base import AbstractMethod, Attempt, Start
-from .methods.control import AbstractControl, ScaledControl
-from .methods.named import find_method
-from .methods.rosenbrock import Rosenbrock, slope_matrix
-from .orbits.returns import Returns
+from .finishing import Arrivals, Finish, leave, nudge
+from .methods.base import AbstractMethod
+from .plan import Plan
 from .pool import Pool
-from .stopping import STALLED, AbstractStop, Until
+from .stepping import LARGEST_IMPLICIT, advance, is_stiff, seems_small
+from .stopping import STALLED
 
 if TYPE_CHECKING:
     from .orbits.closing import Orbits
@@ -47,70 +42,11 @@ MAX_SADDLES = 5
 BATCH, ORBITS = 32, 512
 """Attempts to finish, and to close an orbit, that are made together."""
 
-SMALL_STEP = 2e-2
-"""Step size, in units of 1 / rate, below which it is asked what keeps the steps of a trajectory small."""
-
-SMALL_TURN, RELAX_STEPS = 1e-2, 60
-"""Way of a step, in radians or over the way come so far, below which the same is asked after so many steps."""
-
-STIFF, SMOOTH = 1.5, 0.7
-"""Step size times the norm of the Jacobian above which stability keeps it small, and below which accuracy does."""
-
 SMALLEST = 1e-280
 """Instead of zero in denominators."""
 
 FARTHEST, LATEST = 1e100, 1e250
 """Entries of a state, over those of the start or one, and times, beyond which a motion that is to end has escaped."""
-
-LARGEST_IMPLICIT = 600
-"""Entries of a state up to which an implicit method is worth its dense systems."""
-
-Closer: TypeAlias = "Callable[[AbstractFlow, Tensor, Tensor, Tensor | None], Orbits]"
-"""Flow, states, guesses of their periods and sizes to closed orbits with the certificates of those found."""
-
-
-@final
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """How trajectories are followed, and what ends them."""
-
-    method: AbstractMethod
-    control: AbstractControl
-    stop: AbstractStop
-    max_steps: int
-    finisher: AbstractFinisher | None = None
-    merging: Merging | None = None
-    returns: Returns | None = None
-    closer: Closer | None = None
-    stiff: AbstractMethod | None = None
-    transient: torch.dtype = torch.float64
-    jump: float = 0.0
-    """How far a trajectory with frames to come may be moved when it is finished."""
-    any_cycle: bool = False
-    """Whether a closed orbit ends a trajectory even if it is not stable."""
-    own_length: bool = False
-    """Whether absolute tolerances are in units of each trajectory's own length, where that is below one."""
-
-
-def state_after(
-    flow: AbstractFlow,
-    x: Float[Tensor, "batch n d"],
-    duration: Float[Tensor, " batch"],
-    *,
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-    max_steps: int = 20_000,
-) -> tuple[Float[Tensor, "batch n d"], Int[Tensor, " batch"]]:
-    """States after times of their own, by DOP853, NaN where the integration failed; and the number of velocities.
-
-    Where the motion is stiff by an implicit method, but not with tangent vectors: that takes second derivatives.
-    """
-    stiff = Rosenbrock() if flow.autonomous and not isinstance(flow, VariationalFlow) else None
-    plan = Plan(find_method("dop853"), ScaledControl(rtol, atol), Until(), max_steps, stiff=stiff)
-    run = Run(flow, (len(x),), x, plan, duration, None)
-    run.run()
-    reached = run.books.outcome == Outcome.COMPLETED
-    return torch.where(reached[:, None, None], run.books.final, torch.nan), run.books.evaluations
 
 
 @final
@@ -320,24 +256,15 @@ class Run:
         return [watched for part in parts if len(part.index) for watched in self._watched(part)]
 
     def _small(self, pool: Pool) -> Tensor:
-        """Steps of which it is asked what keeps them small: much below the time scale of the flow, or, after many
-        of them, leading nowhere although each is as long as it may be."""
         if self.plan.stiff is None:
             return torch.zeros_like(pool.t, dtype=torch.bool)
-        old = self.books.steps[pool.index] >= RELAX_STEPS
-        if self.rate is None:
-            return (old & (pool.h * pool.speed < SMALL_TURN * self._extent(pool))) | pool.stiff
-        return (pool.h * pool.unit < SMALL_STEP) | (old & (pool.h * pool.speed < SMALL_TURN)) | pool.stiff
+        return seems_small(pool, self.books.steps[pool.index], self._extent(pool) if self.rate is None else None)
 
     def _is_stiff(self, pool: Pool, small: Tensor) -> Tensor:
-        """Whether the stability of an explicit method, and not its error, keeps the steps of a trajectory small."""
         stiff = torch.zeros_like(small)
-        if pool.x.shape[1] * pool.x.shape[2] > LARGEST_IMPLICIT or not bool(small.any()):
-            return stiff
-        part = pool.keep(small)
-        flow = _with_sizes(self._flow_at(part.index), part.sizes)
-        norm = torch.linalg.matrix_norm(slope_matrix(flow, part.x, part.live).nan_to_num(), ord=2)
-        stiff[small] = part.h * norm > (SMOOTH if pool.stiff else STIFF)
+        if pool.x.shape[1] * pool.x.shape[2] <= LARGEST_IMPLICIT and bool(small.any()):
+            part = pool.keep(small)
+            stiff[small] = is_stiff(_with_sizes(self._flow_at(part.index), part.sizes), part)
         return stiff
 
     def _watched(self, pool: Pool) -> list[Pool]:
@@ -463,27 +390,6 @@ class Run:
         if floquet is None:
             return False
         return self.plan.any_cycle or floquet.stable or (floquet.marginal and place in orbits.stays)
-
-
-def advance(
-    flow: AbstractFlow, method: AbstractMethod, control: AbstractControl, pool: Pool, goal: Tensor
-) -> tuple[Tensor, Attempt]:
-    """One step of a pool in place, where the error allows, not beyond ``goal``; returns accepted and the attempt."""
-    left = goal - pool.t
-    last = pool.h >= left
-    h = torch.where(last, left, pool.h)
-    attempt = method.attempt(flow, Start(pool.x, pool.velocity, pool.t, h, pool.live))
-    error = control.error(attempt.errors, pool, attempt.state, h)
-    accepted = (error <= 1) & torch.isfinite(error)
-    size, pool.last_error = control.next_size(h, error, accepted, pool.last_error, method.order)
-    # A step cut short to end on a requested time says nothing against the longer one tried before.
-    pool.h = torch.where(accepted & last, torch.maximum(pool.h, size), size)
-    chosen = accepted[:, None, None]
-    pool.x = torch.where(chosen, attempt.state, pool.x)
-    pool.velocity = torch.where(chosen, attempt.velocity, pool.velocity)
-    pool.speed = torch.linalg.vector_norm(pool.velocity, dim=-1).amax(dim=-1)
-    pool.t = torch.where(accepted, torch.where(last, goal, pool.t + h), pool.t)
-    return accepted, attempt
 
 
 def _with_sizes(flow: AbstractFlow, sizes: Tensor | None) -> AbstractFlow:

@@ -20,7 +20,7 @@ from separatrix.core import (
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
 from ..flows.sphere import check_tokens
-from .driver import Plan, Run
+from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
 from .methods.base import AbstractMethod
@@ -30,6 +30,7 @@ from .methods.rosenbrock import Rosenbrock
 from .methods.tableau import Tableau
 from .orbits.closing import close_orbits
 from .orbits.returns import Returns
+from .plan import Plan
 from .stopping import AbstractStop, Rest, Until
 from .trajectory import Trajectory
 

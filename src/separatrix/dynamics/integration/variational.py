@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.core import ShapeError, as_tensor, require_integer, require_positive
+from separatrix.core import Outcome, ShapeError, as_tensor, require_integer, require_positive
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_flow
 from ..flows.sphere import check_tokens
 from ..flows.variational import VariationalFlow
-from .driver import state_after
+from .driver import Run
+from .methods.control import ScaledControl
+from .methods.named import find_method
+from .methods.rosenbrock import Rosenbrock
+from .plan import Plan
+from .stopping import Until
+
+
+def state_after(
+    flow: AbstractFlow,
+    x: Float[Tensor, "batch n d"],
+    duration: Float[Tensor, " batch"],
+    *,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    max_steps: int = 20_000,
+) -> tuple[Float[Tensor, "batch n d"], Int[Tensor, " batch"]]:
+    """States after times of their own, by DOP853, NaN where the integration failed; and the number of velocities.
+
+    Where the motion is stiff by an implicit method, but not with tangent vectors: that takes second derivatives.
+    """
+    stiff = Rosenbrock() if flow.autonomous and not isinstance(flow, VariationalFlow) else None
+    plan = Plan(find_method("dop853"), ScaledControl(rtol, atol), Until(), max_steps, stiff=stiff)
+    run = Run(flow, (len(x),), x, plan, duration, None)
+    run.run()
+    reached = run.books.outcome == Outcome.COMPLETED
+    return torch.where(reached[:, None, None], run.books.final, torch.nan), run.books.evaluations
 
 
 def flow_map(

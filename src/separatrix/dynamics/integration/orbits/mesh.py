@@ -14,9 +14,11 @@ from torch import Tensor
 from separatrix.core import Outcome
 
 from ...flows.base import AbstractFlow
-from ..driver import LARGEST_IMPLICIT, Plan, Run
+from ..driver import Run
 from ..methods.control import ScaledControl
 from ..methods.named import find_method
+from ..plan import Plan
+from ..stepping import LARGEST_IMPLICIT
 from ..stopping import Until
 
 POINTS = 6

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...flows.base import AbstractFlow, AbstractSphereFlow
 from ...flows.variational import VariationalFlow
-from ..driver import state_after
+from ..variational import state_after
 from .closed import Closed, correction, defect, directions, is_find, length
 
 ROUGH, CERTIFIED = 1e-6, 1e-8
