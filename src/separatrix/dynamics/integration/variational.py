@@ -8,7 +8,7 @@ from torch import Tensor
 
 from separatrix.core import ShapeError, as_tensor, require_integer, require_positive
 
-from ..flows.base import AbstractFlow, AbstractSphereFlow, require_flow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_autonomous, require_flow
 from ..flows.sphere import check_tokens
 from ..flows.variational import VariationalFlow
 from .driver import state_after
@@ -59,6 +59,7 @@ def lyapunov_exponents(
         interval: time between two orthogonalisations, by default 1 over the rate.
     """
     point = check_state(flow, x)
+    require_autonomous(flow, "lyapunov_exponents")
     flow = flow.to(torch.float64)
     directions = torch.block_diag(*flow.basis(point)).mT
     count = min(require_integer(n_exponents, "n_exponents", at_least=1), len(directions))
