@@ -67,8 +67,7 @@ def lyapunov_exponents(
         rate = rate_at(flow, point)
         duration = 50 / rate if duration is None else duration
         interval = 1 / rate if interval is None else interval
-    require_positive(duration, "duration")
-    require_positive(interval, "interval")
+    duration, interval = require_positive(duration, "duration"), require_positive(interval, "interval")
     tangents = directions[:count].reshape(count, *point.shape)
     total = torch.zeros(count, dtype=point.dtype, device=point.device)
     rounds = max(1, round(duration / interval))
