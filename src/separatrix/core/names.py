@@ -79,16 +79,14 @@ def suggest_options(kind: Kind) -> Kind:
         Traceback (most recent call last):
         separatrix.core.errors.UnknownOption: unknown option of Solver 'max_step'. Did you mean 'max_steps'? ...
     """
-    kind.__init__ = _suggesting(kind.__init__, lambda self: type(self).__name__)  # type: ignore[misc]
+    kind.__init__ = _suggesting(kind.__init__, "")  # type: ignore[misc]
     for name, item in list(vars(kind).items()):
         if isinstance(item, classmethod) and not name.startswith("_"):
-            setattr(
-                kind, name, classmethod(_suggesting(item.__func__, lambda cls, name=name: f"{cls.__name__}.{name}"))
-            )
+            setattr(kind, name, classmethod(_suggesting(item.__func__, f".{name}")))
     return kind
 
 
-def _suggesting(build: Any, owner: Callable[[Any], str]) -> Any:
+def _suggesting(build: Any, place: str) -> Any:
     """The same function, whose first argument is an object or class; a keyword that it lacks gets the nearest."""
     parameters = list(inspect.signature(build).parameters.values())[1:]
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
@@ -97,7 +95,8 @@ def _suggesting(build: Any, owner: Callable[[Any], str]) -> Any:
 
     @functools.wraps(build)
     def checked(self: Any, *args: Any, **options: Any) -> Any:
-        require_options(owner(self), options, known)
+        owner = self if isinstance(self, type) else type(self)
+        require_options(f"{owner.__name__}{place}", options, known)
         return build(self, *args, **options)
 
     return checked

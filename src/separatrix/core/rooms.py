@@ -48,14 +48,16 @@ def guarded(thing: Any) -> Any:
     It takes the place of the plain one in its module, so that there is one object of the name; modules that imported
     the plain one before call it without the detour.
     """
-    module = sys.modules.get(getattr(thing, "__module__", ""))
-    if module is None or not module.__name__.startswith(GUARDED) or hasattr(thing, "__guarded__"):
+    home = str(getattr(thing, "__module__", ""))
+    if not home.startswith(GUARDED) or home not in sys.modules or hasattr(thing, "__guarded__"):
         return thing
-    if isinstance(thing, types.FunctionType) and vars(module).get(thing.__name__) is thing:
-        setattr(module, thing.__name__, _naming_the_argument(thing))
-        return vars(module)[thing.__name__]
-    if isinstance(thing, type) and "__init__" in vars(thing) and not hasattr(thing.__init__, "__guarded__"):
-        thing.__init__ = _naming_the_argument(thing.__init__)
+    names, name = vars(sys.modules[home]), str(getattr(thing, "__name__", ""))
+    if isinstance(thing, types.FunctionType) and names.get(name) is thing:
+        names[name] = _naming_the_argument(thing)
+        return names[name]
+    build = vars(thing).get("__init__") if isinstance(thing, type) else None
+    if build is not None and not hasattr(build, "__guarded__"):
+        setattr(thing, "__init__", _naming_the_argument(build))  # noqa: B010
     return thing
 
 

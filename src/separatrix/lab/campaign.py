@@ -151,7 +151,7 @@ def _report(
 ) -> RunReport:
     records = [record for record in (store.read(cell.key) for cell in cells) if record is not None]
     own_failures = {cell.key: failures[cell.key] for cell in cells if cell.key in failures}
-    summary, judgements = None, {}
+    summary, judgements = None, dict[str, Judgement]()
     if len(records) == len(cells):
         try:
             summary = _summary(experiment, [(record.cell, record.payload) for record in records])
