@@ -92,7 +92,7 @@ def unknown_name(
     near = nearest_names(name, known) if isinstance(name, str) else []
     hint = f" Did you mean {_either(near)}?" if near else ""
     listing = f" Known: {', '.join(known)}." if 0 < len(known) <= 12 else ""
-    shown = repr(name) if isinstance(name, str | int | float | None) else type(name).__name__
+    shown = repr(name) if "\n" not in repr(name) else type(name).__name__
     return (error or InvalidInput)(f"unknown {kind} {shown}.{hint}{listing}")
 
 
