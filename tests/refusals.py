@@ -12,12 +12,13 @@ from torch import Tensor
 from option_calls import answer
 from separatrix import dynamics, matrices, theory
 from separatrix.core import spawn
-from stranger_flows import Lorenz, VanDerPol
+from stranger_flows import Lorenz, Pendulum, VanDerPol
 
 VALUE = torch.diag(torch.tensor([2.0, 1.0, 0.5], dtype=torch.float64))
 FLOW: Any = dynamics.OjaFlow(VALUE)
 TOKENS = dynamics.random_tokens(4, 3, 2, generator=spawn(0, "refusals"))
 POINT = torch.ones(1, 3)
+FORCED = torch.ones(1, 2, dtype=torch.float64)
 MASK = torch.ones(5, 5, dtype=torch.bool).tril()
 
 
@@ -185,6 +186,25 @@ ENTRIES: dict[str, tuple[Callable[[], Any], str]] = {
         "weight_decay must be a finite number that is not negative; got nan.",
     ),
     "accuracy in words": (lambda: dynamics.Accuracy("tsit5", "x"), "rtol must be a positive number; got 'x'."),
+    "method by an array": (
+        lambda: dynamics.find_equilibrium(torch.cos, torch.eye(2), torch.zeros(1, 1)),
+        "solver must be a name or an AbstractEquilibriumSolver object; got an array of shape (2, 2) of type Tensor.",
+    ),
+    "other spelling": (
+        lambda: masked(normalization="softmax"),
+        "unknown option of AttentionFlow.from_coupling 'normalization'. Did you mean 'normalisation'?",
+    ),
+    "exponents in time": (
+        lambda: dynamics.lyapunov_exponents(Pendulum(), FORCED),
+        "lyapunov_exponents needs a flow that is constant in time; Pendulum is not.",
+    ),
+    "cycle in time": (lambda: dynamics.limit_cycle(Pendulum(), FORCED), "limit_cycle needs a flow that is constant"),
+    "Jacobian in time": (lambda: Pendulum().jacobian(FORCED), "the Jacobian needs a flow that is constant in time"),
+    "ends in time": (lambda: dynamics.classify(Pendulum(), FORCED), "classify needs a flow that is constant in time"),
+    "equilibria in time": (
+        lambda: dynamics.find_equilibria(Pendulum(), FORCED),
+        "find_equilibria needs a flow that is constant in time",
+    ),
 }
 
 ROOMS = {"dynamics": DYNAMICS | ENTRIES, "theory": THEORY | LAWS, "matrices": MATRICES}

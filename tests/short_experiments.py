@@ -107,6 +107,14 @@ def make(name: str, **changes: Any) -> Experiment:
     return Experiment(name=name, **{**given, **changes})
 
 
+def judge_in_a_word(summary: Measured) -> Judgement:
+    return "confirmed"  # type: ignore[return-value]
+
+
+def judge_badly(summary: Measured) -> Judgement:
+    raise KeyError("no such\ncolumn")
+
+
 def summarise_badly(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> Measured:
     return Measured(mean=payloads[0][1]["nothing"], n=1)
 
@@ -128,6 +136,14 @@ def summarise_with_words(payloads: Sequence[tuple[Cell, dict[str, Any]]]) -> Mea
 
 
 SHORT = make("short", data=("mnist", "ptb"))
+MISJUDGED = make(
+    "misjudged",
+    claims=(
+        claim("misjudged-word", "the mean is 0", judge_in_a_word),
+        claim("misjudged-zero", "the mean is 0", judge_near_zero),
+        claim("misjudged-badly", "the mean is 0", judge_badly),
+    ),
+)
 BUGGY = make("buggy", summarise=summarise_badly)
 UNWRITABLE = make("unwritable", run=return_an_object)
 NUMBER = make("number", run=return_a_number)

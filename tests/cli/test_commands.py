@@ -13,7 +13,7 @@ from command_line import OWN, Answer, run_apart
 from separatrix.experiments import catalogue
 from separatrix.lab import Store
 from separatrix.sources import documents
-from short_experiments import BUGGY, SHORT, run_inline
+from short_experiments import BUGGY, MISJUDGED, SHORT, run_inline
 
 Cli = Callable[..., Answer]
 
@@ -75,6 +75,20 @@ def test_a_bug_of_an_experiment_is_one_sentence_naming_it(cli: Cli, tmp_path: Pa
     answer = cli("claims", "short_experiments:buggy", "--store", tmp_path)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("separatrix: experiment buggy: its summary failed")
+
+
+@pytest.mark.parametrize("command", ["run", "claims", "show", "report"])
+def test_a_rule_that_fails_has_a_line_of_its_own_and_a_code(command: str, cli: Cli, tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run_inline(store, (MISJUDGED, MISJUDGED.params("smoke"), "smoke"))
+    more = ("-o", str(tmp_path / "pages")) if command == "report" else ()
+    answer = cli(command, "short_experiments:misjudged", "--store", tmp_path, *more)
+    assert answer.code == 1
+    assert "its claim misjudged-word failed on complete records" in answer.err
+    assert "Traceback" not in answer.err
+    if command != "report":
+        assert "confirmed  misjudged-zero" in answer.out
+        assert "undecided  misjudged-word" in answer.out
 
 
 def test_show_gives_parameters_claims_and_tables(cli: Cli, folder: Path) -> None:

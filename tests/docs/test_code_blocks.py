@@ -50,18 +50,22 @@ def pages() -> list[Path]:
     return sorted(runnable)
 
 
-def run_page(text: str, name: str, folder: Path) -> None:
-    namespace: dict[str, object] = {"__name__": "__main__"}
+def run_page(text: str, name: str, folder: Path) -> int:
+    """Run what a page shows, and count blocks of Python and commands."""
+    count, namespace = 0, dict[str, object](__name__="__main__")
     for block in blocks_of(text):
         if block.language == "python":
             if block.title:
                 (folder / block.title).write_text(block.text, encoding="utf-8")
             # blank lines in front give errors the line number of the page
             exec(compile("\n" * (block.line - 1) + block.text, name, "exec"), namespace)
+            count += 1
         elif block.language == "console":
             for line in block.text.splitlines():
                 if line.startswith("$ separatrix "):
                     run_command(line[2:])
+                    count += 1
+    return count
 
 
 def run_command(line: str) -> None:
@@ -78,10 +82,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *([inherited] if inherited else [])]))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    before, formulas = set(sys.modules), dict(FORMULAS)
+    before = set(sys.modules)
     yield tmp_path
-    FORMULAS.clear()
-    FORMULAS.update(formulas)  # an example's closed form is not one of the package
+    # an example's closed form is not one of the package; those of modules that it imported first are
+    for name in [name for name in FORMULAS if not name.startswith("separatrix.")]:
+        del FORMULAS[name]
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
@@ -89,7 +94,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(PROJECT).as_posix())
 def test_every_example_of_the_page_runs(page: Path, folder: Path) -> None:
-    run_page(page.read_text(encoding="utf-8"), str(page), folder)
+    assert run_page(page.read_text(encoding="utf-8"), str(page), folder) > 0
 
 
 def test_blocks_share_a_namespace_and_titled_ones_become_files(folder: Path) -> None:
@@ -107,4 +112,4 @@ def test_failing_block_and_failing_command_are_noticed(folder: Path) -> None:
 
 
 def test_other_languages_are_not_run(folder: Path) -> None:
-    run_page("```sh\nexit 1\n```\n\n```text\n$ separatrix no\n```\n", "page", folder)
+    assert not run_page("```sh\nexit 1\n```\n\n```text\n$ separatrix no\n```\n", "page", folder)

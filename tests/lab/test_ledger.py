@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.lab import ExperimentError, LedgerEntry, Store, Verdict, ledger, publish, read_publication
-from short_experiments import BUGGY, SHORT, run_inline
+from short_experiments import BUGGY, MISJUDGED, SHORT, run_inline
 
 
 def verdicts(entries: list[LedgerEntry]) -> dict[str, tuple[str | None, Verdict]]:
@@ -86,3 +86,19 @@ def test_a_run_judged_by_another_rule_than_it_began_with_says_so(tmp_path: Path)
         bent = dataclasses.replace(SHORT.claims[0], judge=SHORT.claims[1].judge)
         changed = dataclasses.replace(SHORT, claims=(bent,))
         assert "another rule than the one that stood" in ledger([changed], store)[0].standing
+
+
+def test_a_rule_that_fails_hides_no_other_verdict(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    run_inline(store, (MISJUDGED, MISJUDGED.params("smoke"), "smoke"))
+    word, zero, badly = ledger([MISJUDGED], store)
+    assert (zero.judgement.verdict, zero.failed) == (Verdict.CONFIRMED, False)
+    assert {word.judgement.verdict, badly.judgement.verdict} == {Verdict.UNDECIDED}
+    assert word.failed
+    assert badly.failed
+    assert "its claim misjudged-word failed on complete records" in word.judgement.evidence
+    assert "judge must return a Judgement; got 'confirmed'" in word.judgement.evidence
+    assert "\n" not in badly.judgement.evidence
+    with pytest.raises(ExperimentError, match="misjudged-word"):
+        publish([MISJUDGED], store, tmp_path / "results", scale="smoke")
+    assert not (tmp_path / "results" / "misjudged.json").exists()

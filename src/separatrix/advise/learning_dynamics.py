@@ -16,7 +16,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import ConvergenceWarning, InvalidInput, OutsideTheory, Result, as_float64, unknown_name
+from separatrix.core import (
+    ConvergenceWarning,
+    InvalidInput,
+    OutsideTheory,
+    Result,
+    as_float64,
+    require_square,
+    unknown_name,
+)
 from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.theory import BalancedFlow
 
@@ -131,6 +139,7 @@ def _input_var(corr_xx: Any | None) -> float:
     if corr_xx is None:
         return 1.0
     corr = as_float64(corr_xx, "corr_xx")
+    require_square(corr, "corr_xx")
     scale = float(corr.diagonal(dim1=-2, dim2=-1).mean())
     identity = torch.eye(corr.shape[-1], dtype=torch.float64)
     off = float((corr - scale * identity).abs().max())

@@ -146,8 +146,9 @@ def print_run(report: RunReport) -> None:
         f"{report.seconds:.1f} s of computing"
     )
     for claim in report.experiment.claims:
-        if claim.id in report.judgements:
-            print_verdict(claim, report.judgements[claim.id])
+        judgement = report.judgement_of(claim)
+        if judgement is not None:
+            print_verdict(claim, judgement)
 
 
 def print_runs(reports: Sequence[RunReport]) -> None:
@@ -186,9 +187,11 @@ def counted(verdicts: Mapping[str, int]) -> str:
 
 def say_failures(report: RunReport) -> None:
     """What went wrong in a run, each different reason once."""
-    cells = [text.splitlines()[0] for key, text in report.failures.items() if key != "summarise"]
+    keys = {cell.key for cell in report.cells}
+    cells = [text.splitlines()[0] for key, text in report.failures.items() if key in keys]
     for reason in dict.fromkeys(cells):
         count = cells.count(reason)
         say(f"{report.experiment.name}: {count} {'cell' if count == 1 else 'cells'} failed: {reason}")
-    if "summarise" in report.failures:
-        say(report.failures["summarise"])
+    for key, text in report.failures.items():
+        if key not in keys:  # the summary, or the rule of a claim
+            say(text)

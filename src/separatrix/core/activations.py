@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .errors import InvalidInput
 from .names import resolve, suggest_options
+from .scalars import in_words
 
 Pointwise: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -89,6 +90,8 @@ def _probe(phi: Pointwise) -> Activation:
 
 
 def _autodiff_slope(phi: Pointwise, h: Tensor) -> Tensor:
+    if not isinstance(phi(h), Tensor):
+        raise InvalidInput(f"phi must act elementwise on a tensor and return one; got {in_words(phi(h))}.")
     derivative: Any = torch.func.vjp(phi, h)  # of torch.func, so that the slope can be differentiated in turn
     value, pull = derivative
     if value.shape != h.shape:

@@ -13,9 +13,15 @@ from .scalars import in_words, require_integer as require_integer, require_posit
 
 
 def as_tensor(
-    value: Any, name: str, *, dtype: torch.dtype | None = None, allow_complex: bool = False, half: bool = True
+    value: Any,
+    name: str,
+    *,
+    dtype: torch.dtype | None = None,
+    allow_complex: bool = False,
+    half: bool = True,
+    finite: bool = True,
 ) -> Tensor:
-    """A tensor from a tensor, a numpy array, a nested list or a number; finite entries required.
+    """A tensor from a tensor, a numpy array, a nested list or a number; finite entries required unless said.
 
     A floating tensor keeps its dtype unless ``dtype`` is given; integers become float64.
 
@@ -25,6 +31,7 @@ def as_tensor(
         dtype: the precision to convert to.
         allow_complex: whether numbers may be complex; otherwise they are refused, not stripped of a part.
         half: whether numbers of 16 bits may be kept; linear algebra in torch has no room for them.
+        finite: whether NaN and infinity are refused; not where each element of a batch is judged by itself.
     """
     try:
         # through numpy: torch would round a list of Python floats to single precision
@@ -39,7 +46,8 @@ def as_tensor(
         tensor = tensor.to(dtype)
     elif not (tensor.is_floating_point() or tensor.is_complex()):
         tensor = tensor.to(torch.float64)
-    require_finite(tensor, name)
+    if finite:
+        require_finite(tensor, name)
     return tensor
 
 

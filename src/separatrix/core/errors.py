@@ -16,7 +16,10 @@ class SeparatrixError(Exception):
 
 
 class InvalidInput(SeparatrixError, ValueError):
-    """An argument has the wrong shape, range, type or name."""
+    """An argument has the wrong shape, range, type or name. The sentence is one line, whatever value it shows."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(str(message).split("\n")) if "\n" in str(message) else message)
 
 
 class ShapeError(InvalidInput):
@@ -89,7 +92,8 @@ def unknown_name(
     near = nearest_names(name, known) if isinstance(name, str) else []
     hint = f" Did you mean {_either(near)}?" if near else ""
     listing = f" Known: {', '.join(known)}." if 0 < len(known) <= 12 else ""
-    return (error or InvalidInput)(f"unknown {kind} {name!r}.{hint}{listing}")
+    shown = repr(name) if "\n" not in repr(name) else type(name).__name__
+    return (error or InvalidInput)(f"unknown {kind} {shown}.{hint}{listing}")
 
 
 def _either(names: list[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from .errors import InvalidInput, UnknownOption, unknown_name
+from .scalars import in_words
 
 Thing = TypeVar("Thing")
 Kind = TypeVar("Kind", bound=type)
@@ -43,7 +44,10 @@ def resolve(
     if not isinstance(given, str):
         objects = None if base is None else f"{_article(base.__name__)} object"
         wanted = " or ".join(part for part in ("a name", objects, also) if part)
-        raise InvalidInput(f"{kind} must be {wanted}; got {given!r} of type {type(given).__name__}.")
+        shown, of_type = in_words(given), type(given).__name__
+        raise InvalidInput(
+            f"{kind} must be {wanted}; got {shown if shown == of_type else f'{shown} of type {of_type}'}."
+        )
     if given in known:
         return known[given]
     head, colon, parameter = given.partition(":")
@@ -63,7 +67,7 @@ def choose(kind: str, given: object, options: Iterable[str], *, also: str | None
 
 
 def suggest_options(kind: Kind) -> Kind:
-    """Make a constructor name the nearest option when a keyword is misspelt.
+    """Make constructors (``__init__`` and public class methods) name the nearest option when a keyword is misspelt.
 
     Example:
         >>> import dataclasses
@@ -75,19 +79,27 @@ def suggest_options(kind: Kind) -> Kind:
         Traceback (most recent call last):
         separatrix.core.errors.UnknownOption: unknown option of Solver 'max_step'. Did you mean 'max_steps'? ...
     """
-    build: Any = kind.__init__  # type: ignore[misc]
+    kind.__init__ = _suggesting(kind.__init__, "")  # type: ignore[misc]
+    for name, item in list(vars(kind).items()):
+        if isinstance(item, classmethod) and not name.startswith("_"):
+            setattr(kind, name, classmethod(_suggesting(item.__func__, f".{name}")))
+    return kind
+
+
+def _suggesting(build: Any, place: str) -> Any:
+    """The same function, whose first argument is an object or class; a keyword that it lacks gets the nearest."""
     parameters = list(inspect.signature(build).parameters.values())[1:]
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return kind
+        return build
     known = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
 
     @functools.wraps(build)
-    def checked(self: Any, *args: Any, **options: Any) -> None:
-        require_options(type(self).__name__, options, known)
-        build(self, *args, **options)
+    def checked(self: Any, *args: Any, **options: Any) -> Any:
+        owner = self if isinstance(self, type) else type(self)
+        require_options(f"{owner.__name__}{place}", options, known)
+        return build(self, *args, **options)
 
-    kind.__init__ = checked  # type: ignore[misc]
-    return kind
+    return checked
 
 
 def require_options(owner: str, given: Iterable[str], known: Iterable[str]) -> None:

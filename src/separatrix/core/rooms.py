@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lazy_loader
+
+GUARDED = tuple(
+    f"separatrix.{room}" for room in ("dynamics", "matrices", "theory", "diagnose", "advise", "nn", "tasks", "training")
+)
+"""Rooms whose public functions name the argument that a failure is owed to."""
 
 
 def open_room(package: str, filename: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -22,7 +29,53 @@ def open_room(package: str, filename: str) -> tuple[Callable[[str], Any], Callab
     Cost: reading the stubs of the package and of its sub-rooms; no module is imported before a name is used.
     """
     modules, names = offered(Path(filename).with_suffix(".pyi"))
-    return lazy_loader.attach(package, modules, names)
+    find, listing, everything = lazy_loader.attach(package, modules, names)
+    if not package.startswith(GUARDED):
+        return find, listing, everything
+
+    def enter(name: str) -> Any:
+        found = guarded(find(name))
+        if name in everything:
+            vars(sys.modules[package])[name] = found
+        return found
+
+    return enter, listing, everything
+
+
+def guarded(thing: Any) -> Any:
+    """A public function, or class, whose failures name the argument they are owed to (see ``blame``).
+
+    It takes the place of the plain one in its module, so that there is one object of the name; modules that imported
+    the plain one before call it without the detour.
+    """
+    home = str(getattr(thing, "__module__", ""))
+    if not home.startswith(GUARDED) or home not in sys.modules or hasattr(thing, "__guarded__"):
+        return thing
+    names, name = vars(sys.modules[home]), str(getattr(thing, "__name__", ""))
+    if isinstance(thing, types.FunctionType) and names.get(name) is thing:
+        names[name] = _naming_the_argument(thing)
+        return names[name]
+    build = vars(thing).get("__init__") if isinstance(thing, type) else None
+    if build is not None and not hasattr(build, "__guarded__"):
+        setattr(thing, "__init__", _naming_the_argument(build))  # noqa: B010
+    return thing
+
+
+def _naming_the_argument(function: Any) -> Any:
+    @functools.wraps(function)
+    def named(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except Exception as error:
+            from .blame import blamed  # of a failed call alone
+
+            better = blamed(function, args, options, error)
+            if better is None:
+                raise
+            raise better from error
+
+    named.__guarded__ = True  # type: ignore[attr-defined]
+    return named
 
 
 def offered(stub: Path) -> tuple[set[str], dict[str, list[str]]]:

@@ -43,12 +43,19 @@ def require_positive(value: Any, name: str) -> float:
     return number
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is one real number, NaN excepted: of Python, of NumPy, or a tensor of one."""
+    return not math.isnan(_number(value))
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is one integer: of Python, of NumPy, or a tensor of one."""
+    return _integer(value) is not None
+
+
 def require_integer(value: Any, name: str, *, at_least: int) -> int:
     """Refuse anything but an integer of at least the given size, and of a size that a machine can count to."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except (TypeError, ValueError, RuntimeError):  # a fraction, text, nothing, several numbers
-        number = None
+    number = _integer(value)
     if number is not None and number > LARGEST:
         raise InvalidInput(f"{name} must be an integer of at most 2**62; got {in_words(value)}.")
     if number is None or number < at_least:
@@ -94,6 +101,13 @@ def in_words(value: Any, width: int = 60) -> str:
 def _kind(value: Any) -> str:
     """The letter of a NumPy number's kind, without importing NumPy; empty for everything else."""
     return str(getattr(getattr(value, "dtype", None), "kind", ""))
+
+
+def _integer(value: Any) -> int | None:
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except (TypeError, ValueError, RuntimeError):  # a fraction, text, nothing, several numbers
+        return None
 
 
 def _number(value: Any) -> float:

@@ -9,11 +9,12 @@ from typing import Any, final
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
+from separatrix.core.scalars import in_words
 
 from .engines.base import AbstractEngine
 from .engines.progress import RunProgress
 from .experiment.cell import Cell
-from .experiment.claim import Judgement
+from .experiment.claim import Claim, Judgement, Verdict
 from .experiment.definition import Experiment, Params, Payload
 from .experiment.provenance import combined
 from .experiment.scales import SCALES, require_scale
@@ -46,12 +47,19 @@ class RunReport:
     """Package versions, code fingerprints, data digests, seeds, machines and times of all records."""
     command: str
     failures: Mapping[str, str]
-    """Error text by cell key; under ``"summarise"`` when the records are complete but the summary failed."""
+    """Error text by cell key; when the records are complete, under ``"summarise"`` if the summary failed, and under
+    the id of a claim if its rule did."""
 
     @property
     def complete(self) -> bool:
         """Whether every cell has a record."""
         return self.n_done == len(self.cells)
+
+    def judgement_of(self, claim: Claim) -> Judgement | None:
+        """The judgement on a claim, if there is one; where its rule failed, none can be made: undecided."""
+        if claim.id in self.failures:
+            return Judgement(Verdict.UNDECIDED, self.failures[claim.id])
+        return self.judgements.get(claim.id)
 
     def __repr__(self) -> str:
         return f"RunReport({self.experiment.name!r}, {self.scale}: {self.n_done} of {len(self.cells)} cells)"
@@ -115,7 +123,7 @@ def report_from_store(experiment: Experiment, params: Params, scale: str, store:
     """The report of a run from its records alone; what has no record counts as not done.
 
     Raises:
-        ExperimentError: the experiment's ``summarise`` or a claim's ``judge`` failed.
+        ExperimentError: the experiment's ``summarise`` failed; a claim whose ``judge`` did stands in ``failures``.
     """
     require_scale(scale)
     report = _report(experiment, params, scale, experiment.cells(params), store, {})
@@ -143,11 +151,12 @@ def _report(
 ) -> RunReport:
     records = [record for record in (store.read(cell.key) for cell in cells) if record is not None]
     own_failures = {cell.key: failures[cell.key] for cell in cells if cell.key in failures}
-    summary, judgements = None, {}
+    summary, judgements = None, dict[str, Judgement]()
     if len(records) == len(cells):
         try:
             summary = _summary(experiment, [(record.cell, record.payload) for record in records])
-            judgements = judgements_of(experiment, scale, summary)
+            judgements, unjudged = _judged(experiment, scale, summary)
+            own_failures |= unjudged
         except ExperimentError as error:
             own_failures["summarise"] = str(error)
     origin = combined([record.provenance for record in records])
@@ -183,14 +192,25 @@ def judgements_of(experiment: Experiment, scale: str, summary: Summary) -> dict[
         ExperimentError: a claim's ``judge`` failed.
     """
     require_scale(scale)
-    found = {}
+    found, unjudged = _judged(experiment, scale, summary)
+    for sentence in unjudged.values():
+        raise ExperimentError(sentence)
+    return found
+
+
+def _judged(experiment: Experiment, scale: str, summary: Summary) -> tuple[dict[str, Judgement], dict[str, str]]:
+    """Verdicts by claim id, and what went wrong in the rules that failed: one bad rule hides no other verdict."""
+    found, unjudged = dict[str, Judgement](), dict[str, str]()
     for claim in experiment.claims:
         if SCALES.index(claim.scale) <= SCALES.index(scale):
             try:
-                found[claim.id] = claim.judge(summary)
+                judgement = claim.judge(summary)
+                if not isinstance(judgement, Judgement):
+                    raise TypeError(f"judge must return a Judgement; got {in_words(judgement)}")
+                found[claim.id] = judgement
             except Exception as error:
-                raise ExperimentError(_bug(experiment, f"its claim {claim.id}", error)) from error
-    return found
+                unjudged[claim.id] = _bug(experiment, f"its claim {claim.id}", error)
+    return found, unjudged
 
 
 def _bug(experiment: Experiment, what: str, error: Exception) -> str:

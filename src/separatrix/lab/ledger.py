@@ -40,6 +40,11 @@ class LedgerEntry:
         return self.run is not None
 
     @property
+    def failed(self) -> bool:
+        """Whether the rule of the claim failed on complete records; the evidence then says how."""
+        return self.run is not None and self.claim.id in self.run.failures
+
+    @property
     def standing(self) -> str:
         """How the rule stands to the run that was judged, in words; nothing if none was."""
         if self.run is not None:
@@ -96,7 +101,7 @@ def ledger(
         published: published results by name of the experiment; they speak where no run of the store does.
 
     Raises:
-        ExperimentError: an experiment's own code failed on complete records.
+        ExperimentError: an experiment's summary failed on complete records; a rule that did is ``failed``.
     """
     entries, reports = [], dict(known or {})
     for experiment in experiments:
@@ -118,7 +123,7 @@ def _entry(
     experiment: Experiment, claim: Claim, report: RunReport | None, publication: Publication | None
 ) -> LedgerEntry:
     speaks = publication if publication is not None and claim.id in publication.claims else None
-    judgement = report.judgements.get(claim.id) if report is not None else None
+    judgement = report.judgement_of(claim) if report is not None else None
     if judgement is not None:
         return LedgerEntry(claim, judgement, experiment, report, speaks)
     if speaks is not None:

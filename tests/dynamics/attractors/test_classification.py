@@ -165,3 +165,36 @@ def test_a_state_on_a_continuum_of_equilibria_stays_where_it_is(generator: torch
     ends = classify(flow, states)
     assert {(end.kind, end.marginal) for end in ends} == {("consensus", True)}
     assert max(end.displacement for end in ends) < 1e-9
+
+
+class Holed(Ring):
+    """Its derivative is nowhere defined left of zero, and its velocity right of three."""
+
+    def velocity(self, x: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.where(x[..., :1] > 3, torch.nan, super().velocity(x))
+
+    def jvp(self, x: torch.Tensor, u: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.where(x[..., :1] < 0, torch.nan, super().jvp(x, u))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_state_that_is_not_finite_leaves_the_others_alone(bad: float, generator: torch.Generator) -> None:
+    value = torch.stack([diagonal(3, 1, -2), diagonal(1, 2, 5), diagonal(2, 1, 1)])
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), value)
+    x = integrate(flow, random_tokens(4, 3, 3, generator=generator)).final
+    whole = classify(flow, x)
+    x[1, 2, 0] = bad
+    first, lost, last = classify(flow, x)
+    assert (lost.kind, lost.stable, lost.index) == ("not converged", False, None)
+    assert math.isnan(lost.residual)
+    for one, same in ((first, whole[0]), (last, whole[2])):
+        assert one.fine_label == same.fine_label
+        assert one.quotient_abscissa == same.quotient_abscissa
+
+
+def test_a_flow_that_is_not_finite_at_one_state_leaves_the_others_alone() -> None:
+    x = torch.tensor([[[0.6, 0.8]], [[-0.6, 0.8]], [[4.0, 0.0]], [[math.nan, 1.0]]], dtype=torch.float64)
+    resting, undefined, lost, absent = classify(Holed(), x)
+    assert resting.kind == "equilibrium"
+    assert {undefined.kind, lost.kind, absent.kind} == {"not converged"}
+    assert math.isnan(lost.residual)

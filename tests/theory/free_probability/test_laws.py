@@ -44,6 +44,7 @@ def test_r_and_s_transforms_are_the_textbook_ones(law: AbstractLaw, r: object, s
 @checks(
     Semicircle.inverse_stieltjes,
     Semicircle.inverse_moment,
+    MarchenkoPastur.inverse_stieltjes,
     MarchenkoPastur.inverse_moment,
     TwoPoint.inverse_stieltjes,
     TwoPoint.inverse_moment,

@@ -10,7 +10,7 @@ import typer
 
 from ..lookup import find_experiments, reading
 from ..options import AsJson, DocumentKey, Names, StoreFolder
-from ..printing import counted, print_json, print_table, print_verdict
+from ..printing import counted, print_json, print_table, print_verdict, say
 
 if TYPE_CHECKING:
     from separatrix.lab.ledger import LedgerEntry
@@ -40,6 +40,7 @@ def claims(
         ]
     if as_json:
         print_json([entry.to_dict() | ({"history": _history(entry)} if history else {}) for entry in entries])
+        _leave(entries)
         return
     if not summary:
         for entry in entries:
@@ -47,6 +48,16 @@ def claims(
     _print_summary(entries)
     if not any(entry.is_own for entry in entries) and any(entry.published for entry in entries):
         print("These verdicts are published ones. For your own: separatrix run NAME")
+    _leave(entries)
+
+
+def _leave(entries: Sequence[LedgerEntry]) -> None:
+    """With 1 if the rule of a claim failed, which is a bug of its experiment."""
+    failed = [entry for entry in entries if entry.failed]
+    for entry in failed:
+        say(entry.judgement.evidence)
+    if failed:
+        raise typer.Exit(1)
 
 
 def _notes(entry: LedgerEntry) -> Iterator[str]:

@@ -11,7 +11,7 @@ from separatrix.core.errors import MissingData
 
 from ..lookup import find_experiments, reading
 from ..options import AnyScale, AsJson, Names, StoreFolder
-from ..printing import print_json
+from ..printing import print_json, say_failures
 
 
 def report(
@@ -43,3 +43,7 @@ def report(
         print_json({"index": str(index), "experiments": [run.experiment.name for run in runs]})
     else:
         print(index)
+    for run in runs:
+        say_failures(run)
+    if any(run.failures for run in runs):
+        raise typer.Exit(1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from separatrix.core.result import brief, plain
 from separatrix.lab.experiment.scales import require_scale
 
 from ..lookup import find_experiment, reading
 from ..options import AnyScale, AsJson, Name, StoreFolder
-from ..printing import print_json, print_run, print_table, tell
+from ..printing import print_json, print_run, print_table, say_failures, tell
 
 if TYPE_CHECKING:
     from separatrix.lab.campaign import RunReport
@@ -30,6 +32,9 @@ def show(name: Name, scale: AnyScale = None, store: StoreFolder = None, as_json:
     else:
         _print_facts(experiment)
         _print_result(report, name, scale)
+    if report is not None and report.failures:
+        say_failures(report)
+        raise typer.Exit(1)
 
 
 def _facts(experiment: Experiment) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_kind, require_number
+from separatrix.core import ShapeError, as_tensor, require_flags, require_kind, require_number
 from separatrix.core.names import suggest_options
 
 from ..cycles.limit_cycles import cycles_through
@@ -24,7 +24,7 @@ from ..equilibria.equilibrium import Equilibrium, Kind
 from ..equilibria.polishing import Polished, polish
 from ..equilibria.stability import ClusterStability, cluster_stability, token_stability
 from ..flows.attention import AttentionFlow
-from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_autonomous, require_flow
 from ..flows.sphere import check_tokens
 from ..integration.finishing import LARGEST_SYSTEM
 from ..integration.orbits.floquet import Floquet
@@ -69,7 +69,8 @@ def classify(
     Returns:
         Records whose ``kind`` is consensus, bipartite, clustering, polygonal, cycle, slow (hardly moves, and no
         equilibrium is nearby) or not converged; off the sphere equilibrium, cycle or not converged. Cycles carry their
-        period and Floquet multipliers, and are stable or not by these.
+        period and Floquet multipliers, and are stable or not by these. A state that is not finite, such as the end of
+        a motion that failed, is not converged, with a residual of NaN.
 
     Cost: O(m^3 d^3) for m clusters, whatever the number of tokens; elements with equal m are computed together.
 
@@ -84,6 +85,10 @@ def classify(
     require_flags(cycles=cycles, normalise=normalise)
     limits = Tolerances() if tolerances is None else tolerances
     require_kind(limits, "tolerances", Tolerances, "a Tolerances object or None")
+    require_autonomous(flow, "classify")
+    given = as_tensor(states, "states", finite=False)
+    if given.ndim >= 2 and not bool(torch.isfinite(given).all()):
+        return _classify_beside_lost(flow, given, limits, cycles=cycles, normalise=normalise)
     if not isinstance(flow, AbstractSphereFlow):
         return _classify_elsewhere(flow, states, limits, cycles=cycles)
     tokens = check_tokens(states, "states", normalised=normalise).double()
@@ -104,6 +109,44 @@ def classify(
     if cycles:
         records |= _cycles(whole, shape or (1,), x, sizes, records)
     return [records[place] for place in range(len(x))]
+
+
+def _classify_beside_lost(
+    flow: AbstractFlow, states: Tensor, limits: Tolerances, *, cycles: bool, normalise: bool
+) -> list[Equilibrium]:
+    """The records of a batch of which some elements are not finite: these by themselves, the others as ever."""
+    shape = common_axes(flow, states, "states") or (1,)
+    x = states.expand(*shape, *states.shape[-2:]).reshape(-1, *states.shape[-2:])
+    kept = torch.isfinite(x).flatten(1).all(dim=-1).nonzero().squeeze(-1)
+    records = {place: _lost(state) for place, state in enumerate(x)}
+    if len(kept):
+        own = flow.select(shape, kept)
+        found = classify(own, x[kept], tolerances=limits, cycles=cycles, normalise=normalise)
+        records |= dict(zip(kept.tolist(), found, strict=True))
+    return [records[place] for place in range(len(x))]
+
+
+def _lost(state: Float[Tensor, "n d"]) -> Equilibrium:
+    """The record of a state that is not finite."""
+    tokens = len(state)
+    return Equilibrium(
+        kind="not converged",
+        sizes=(1,) * tokens,
+        eigenvector=None,
+        eigenspace=(),
+        sign=None,
+        stable=False,
+        marginal=False,
+        index=None,
+        quotient_abscissa=math.nan,
+        transversal_abscissa=math.nan,
+        residual=math.nan,
+        displacement=math.nan,
+        gap=math.nan,
+        clusters=state.double(),
+        labels=torch.arange(tokens, device=state.device),
+        multipliers=torch.full((tokens,), torch.nan, dtype=torch.float64, device=state.device),
+    )
 
 
 @final
@@ -235,8 +278,6 @@ def _classify_elsewhere(flow: AbstractFlow, states: object, limits: Tolerances, 
     x = as_tensor(states, "states").double()
     if x.ndim < 2 or not x.shape[-2] * x.shape[-1]:
         raise ShapeError(f"states must have shape (..., n, d), with n = 1 for a plain vector; got {tuple(x.shape)}.")
-    if not flow.autonomous:
-        raise InvalidInput(f"classify needs a flow that is constant in time; {type(flow).__name__} is not.")
     shape = common_axes(flow, x, "states") or (1,)
     flat, double = x.expand(*shape, *x.shape[-2:]).reshape(-1, *x.shape[-2:]), flow.to(torch.float64)
     if len(flat):

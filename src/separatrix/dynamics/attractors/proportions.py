@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from statistics import NormalDist
 
-from separatrix.core import InvalidInput
+from separatrix.core import InvalidInput, require_integer, require_number
 
 
 def wilson_interval(count: int, total: int, level: float = 0.95) -> tuple[float, float]:
@@ -18,6 +18,8 @@ def wilson_interval(count: int, total: int, level: float = 0.95) -> tuple[float,
     """
     if not 0 <= count <= total or total < 1:
         raise InvalidInput(f"count must lie between 0 and total >= 1; got {count} of {total}.")
+    if not 0 < require_number(level, "level") < 1:
+        raise InvalidInput(f"level must lie in (0, 1); got {level}.")
     z = NormalDist().inv_cdf(0.5 + level / 2)
     p, spread = count / total, z * z / total
     middle = (p + spread / 2) / (1 + spread)
@@ -27,7 +29,7 @@ def wilson_interval(count: int, total: int, level: float = 0.95) -> tuple[float,
 
 def unseen_mass(counts: Iterable[int]) -> float:
     """Good-Turing estimate of the probability of labels that were not seen: labels seen once, over runs."""
-    seen = list(counts)
+    seen = [require_integer(count, "each of counts", at_least=0) for count in counts]
     total = sum(seen)
     return sum(1 for count in seen if count == 1) / total if total else 1.0
 

@@ -18,7 +18,7 @@ from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
 from ..equilibria.continua import find_continua
 from ..equilibria.equilibrium import Equilibrium
 from ..equilibria.polishing import STEP_LIMIT, polish
-from ..flows.base import AbstractFlow, AbstractSphereFlow, require_flow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_autonomous, require_flow
 from ..flows.sphere import random_tokens
 from ..integration.integrate import integrate
 from .classification import classify
@@ -64,6 +64,7 @@ def find_equilibria(
     Cost: O(n_random m^3 d^3) per Newton step and division; connected sets cost as much again.
     """
     require_flow(flow)
+    require_autonomous(flow, "find_equilibria")
     for value, name in ((max_clusters, "max_clusters"), (n_random, "n_random"), (rounds, "rounds")):
         require_integer(value, name, at_least=1)
     if not isinstance(flow, AbstractSphereFlow):

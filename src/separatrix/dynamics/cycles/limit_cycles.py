@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import Outcome, Result, require_integer, require_positive
+from separatrix.core import Outcome, Result, require_integer, require_number, require_positive
 
-from ..flows.base import AbstractFlow
+from ..flows.base import AbstractFlow, require_autonomous
 from ..integration.integrate import find_returns
 from ..integration.orbits.closing import certificate
 from ..integration.orbits.floquet import Floquet
@@ -134,7 +134,9 @@ def limit_cycle(
     Cost: one integration of n e tangent vectors over a period for each Newton step, e the dimension of a token's space.
     """
     point = check_state(flow, x).unsqueeze(0)
+    require_autonomous(flow, "limit_cycle")
     require_integer(max_steps, "max_steps", at_least=1)
+    require_number(tol, "tol", at_least=0)
     flow = flow.to(torch.float64)
     if period is None:
         guess = find_returns(flow, point).period

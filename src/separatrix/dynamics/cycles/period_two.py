@@ -10,7 +10,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.errors import InvalidInput
 from separatrix.core.result import Result
+from separatrix.core.scalars import in_words
 
 from ..solve.maps import FixedPointMap
 
@@ -58,6 +60,8 @@ def find_period_two(
             z = fixed_point_map(z)
         once = fixed_point_map(z)
         twice = fixed_point_map(once)
+    if not isinstance(twice, Tensor) or twice.shape != z0.shape:
+        raise InvalidInput(f"fixed_point_map must return a tensor of shape {tuple(z0.shape)}; got {in_words(twice)}.")
     scale = torch.linalg.vector_norm(once, dim=-1).clamp_min(torch.finfo(z.dtype).tiny)
     step = torch.linalg.vector_norm(once - z, dim=-1) / scale
     double_step = torch.linalg.vector_norm(twice - z, dim=-1) / scale

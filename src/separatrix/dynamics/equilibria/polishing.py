@@ -13,6 +13,7 @@ from torch import Tensor
 from separatrix.core import InvalidInput, Outcome, Result
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
+from .stability import norm_if_finite
 
 STEP_LIMIT = 0.2
 """Largest turn of a token in one Newton step, in radians."""
@@ -97,7 +98,7 @@ def _speed_scale(flow: AbstractFlow, w: Tensor) -> Tensor:
     if isinstance(flow, AbstractSphereFlow):
         return flow.rate.clamp_min(1.0).expand(w.shape[:-2])
     size = torch.linalg.vector_norm(w, dim=-1).amax(dim=-1)
-    norm = torch.linalg.matrix_norm(flow.jacobian(w), ord=2)
+    norm = norm_if_finite(flow.jacobian(w))
     # The equilibrium may be the origin and the state beside it tiny: then the distance to it counts.
     return norm * torch.maximum(size, flow.residual(w) / norm.clamp_min(1e-300)).clamp_min(1e-280)
 

@@ -10,6 +10,7 @@ blocks is used, so this is a route independent of ``theory`` and holds for every
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import final
 
 import torch
@@ -22,6 +23,20 @@ from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 
 MARGINAL = 1e-9
 """Eigenvalues with real part within this fraction of the rate of the flow decide nothing."""
+
+
+def eigenvalues_if_finite(matrix: Float[Tensor, "*batch n n"]) -> Complex[Tensor, "*batch n"]:
+    """Eigenvalues; NaN for a matrix with an entry that is not finite, which must not stop the others of its batch."""
+    good = torch.isfinite(matrix).flatten(-2).all(dim=-1)
+    values = torch.linalg.eigvals(torch.where(good[..., None, None], matrix, 0.0))
+    return torch.where(good[..., None], values, complex(math.nan, math.nan))
+
+
+def norm_if_finite(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
+    """Spectral norm; NaN for a matrix with an entry that is not finite."""
+    good = torch.isfinite(matrix).flatten(-2).all(dim=-1)
+    norm = torch.linalg.matrix_norm(torch.where(good[..., None, None], matrix, 0.0), ord=2)
+    return torch.where(good, norm, math.nan)
 
 
 @final
@@ -96,8 +111,8 @@ def cluster_stability(
     Cost: O(m^3 d^3) per element.
     """
     flow = require_sphere(flow, "cluster_stability")
-    quotient = torch.linalg.eigvals(flow.with_sizes(sizes).jacobian(clusters))
-    transversal = torch.linalg.eigvals(transversal_blocks(flow, clusters, sizes))
+    quotient = eigenvalues_if_finite(flow.with_sizes(sizes).jacobian(clusters))
+    transversal = eigenvalues_if_finite(transversal_blocks(flow, clusters, sizes))
     counts = sizes.expand(transversal.shape[:-1])
     return ClusterStability(quotient, transversal, counts, flow.rate.expand(quotient.shape[:-1]))
 
@@ -105,8 +120,8 @@ def cluster_stability(
 def token_stability(flow: AbstractFlow, x: Float[Tensor, "*batch n d"]) -> ClusterStability:
     """The same record from the dense Jacobian of all tokens, for flows that cannot be reduced."""
     jacobian = flow.jacobian(x)
-    quotient = torch.linalg.eigvals(jacobian)
+    quotient = eigenvalues_if_finite(jacobian)
     none = quotient.new_full((*quotient.shape[:-1], x.shape[-2], 1), -torch.inf)
     ones = torch.ones(*quotient.shape[:-1], x.shape[-2], dtype=x.dtype, device=x.device)
-    rate = flow.rate if isinstance(flow, AbstractSphereFlow) else torch.linalg.matrix_norm(jacobian, ord=2)
+    rate = flow.rate if isinstance(flow, AbstractSphereFlow) else norm_if_finite(jacobian)
     return ClusterStability(quotient, none, ones, rate.expand(quotient.shape[:-1]))

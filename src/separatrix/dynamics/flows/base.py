@@ -95,6 +95,7 @@ class AbstractFlow(abc.ABC):
 
         Cost: n d Jacobian-vector products unless the flow knows its derivative in closed form.
         """
+        require_autonomous(self, "the Jacobian")
         check_dense(x, space, force=force)
         full = self.ambient_jacobian(x)
         if space == "ambient":
@@ -216,6 +217,12 @@ def require_flow(flow: object) -> AbstractFlow:
         flow, "flow", AbstractFlow, "a flow (AbstractFlow), such as AttentionFlow or OjaFlow"
     )
     return found
+
+
+def require_autonomous(flow: AbstractFlow, what: str) -> None:
+    """Refuse a flow whose velocity depends on time, for ``what`` knows no time."""
+    if not flow.autonomous:
+        raise InvalidInput(f"{what} needs a flow that is constant in time; {type(flow).__name__} is not.")
 
 
 def common_axes(flow: AbstractFlow, x: Tensor, name: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from separatrix.core import Outcome, Result
+from separatrix.core import InvalidInput, Outcome, Result
 
 Chain: TypeAlias = tuple[Tensor, ...]
 
@@ -43,6 +43,8 @@ class LayerTrajectory(Result):
 
 def chain_product(layers: Sequence[Tensor]) -> Float[Tensor, "*batch o i"]:
     """The product ``W_L ... W_1`` of a chain of layers, first layer first."""
+    if not layers:
+        raise InvalidInput("layers must hold at least one matrix.")
     product = layers[0]
     for layer in layers[1:]:
         product = layer @ product

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from separatrix.core import Outcome, ShapeError, as_tensor, require_integer, require_positive
 
-from ..flows.base import AbstractFlow, AbstractSphereFlow, require_flow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, require_autonomous, require_flow
 from ..flows.sphere import check_tokens
 from ..flows.variational import VariationalFlow
 from .driver import Run
@@ -85,6 +85,7 @@ def lyapunov_exponents(
         interval: time between two orthogonalisations, by default 1 over the rate.
     """
     point = check_state(flow, x)
+    require_autonomous(flow, "lyapunov_exponents")
     flow = flow.to(torch.float64)
     directions = torch.block_diag(*flow.basis(point)).mT
     count = min(require_integer(n_exponents, "n_exponents", at_least=1), len(directions))
@@ -92,8 +93,7 @@ def lyapunov_exponents(
         rate = rate_at(flow, point)
         duration = 50 / rate if duration is None else duration
         interval = 1 / rate if interval is None else interval
-    require_positive(duration, "duration")
-    require_positive(interval, "interval")
+    duration, interval = require_positive(duration, "duration"), require_positive(interval, "interval")
     tangents = directions[:count].reshape(count, *point.shape)
     total = torch.zeros(count, dtype=point.dtype, device=point.device)
     rounds = max(1, round(duration / interval))

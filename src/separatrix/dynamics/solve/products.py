@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import InvalidInput, SeparatrixError
+from separatrix.core.scalars import in_words
 from separatrix.core.transforms import transforms_active
 
 
@@ -22,6 +23,7 @@ def jacobian_product(function: Callable[[Tensor], Tensor], z: Tensor, direction:
         >>> jacobian_product(lambda z: z.square(), z, torch.ones(1, 2))
         tensor([[0., 2.]])
     """
+    _require_floating(z=z, direction=direction)
     try:
         image: Tensor = torch.func.jvp(function, (z,), (direction,))[1]
     except (NotImplementedError, RuntimeError) as missing:
@@ -37,13 +39,28 @@ def transposed_product(function: Callable[[Tensor], Tensor], z: Tensor, vector: 
         >>> transposed_product(lambda z: z @ weight.mT, torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
         tensor([[1., 2.]])
     """
+    _require_floating(z=z, vector=vector)
     if transforms_active():
         product: Tensor = torch.func.vjp(function, z)[1](vector)[0]
         return product
     with torch.enable_grad():
         point = z.detach().requires_grad_()
-        image = function(point)
+        image = _image(function, point)
     return _gradient(image, point, vector)
+
+
+def _require_floating(**given: Tensor) -> None:
+    for name, value in given.items():
+        if not isinstance(value, Tensor) or not (value.is_floating_point() or value.is_complex()):
+            raise InvalidInput(f"{name} must be a tensor of floating numbers; got {in_words(value)}.")
+
+
+def _image(function: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
+    """The value of a map, which must be a tensor."""
+    image = function(point)
+    if not isinstance(image, Tensor):
+        raise InvalidInput(f"function must return a tensor; got {in_words(image)}.")
+    return image
 
 
 def _twice_backward(function: Callable[[Tensor], Tensor], z: Tensor, direction: Tensor, missing: Exception) -> Tensor:
@@ -66,7 +83,7 @@ def _twice_backward(function: Callable[[Tensor], Tensor], z: Tensor, direction: 
 def _through_graph(function: Callable[[Tensor], Tensor], z: Tensor, direction: Tensor) -> Tensor:
     with torch.enable_grad():
         point = z.detach().requires_grad_()
-        image = function(point)
+        image = _image(function, point)
         vector = torch.zeros_like(image, requires_grad=True)
         if not image.requires_grad:
             return torch.zeros_like(image)

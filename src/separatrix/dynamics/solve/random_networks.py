@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import relative_asymmetry, require_square
+from separatrix.core import as_float64, relative_asymmetry, require_last_dim, require_square
 
 from .find import solve_quietly
 from .picard import Picard
@@ -53,8 +53,9 @@ def network_radius(recurrent: Float[Tensor, "n n"], slopes: Float[Tensor, " n"])
 
     Cost: some hundreds of products with W.
     """
-    matrix = recurrent.detach().to(torch.float64)
-    d = slopes.detach().to(torch.float64)
+    matrix, d = as_float64(recurrent, "recurrent").detach(), as_float64(slopes, "slopes").detach()
+    require_square(matrix, "recurrent")
+    require_last_dim(d, "slopes", matrix.shape[-1])
     if matrix.shape[-1] <= _DENSE_WIDTH:
         return float(torch.linalg.eigvals(d[:, None] * matrix).abs().max())
     if float(d.max()) == 0:

@@ -11,7 +11,7 @@ import separatrix
 from separatrix.core.errors import MissingData, StoreError
 from separatrix.core.result import plain
 
-from ..campaign import RunReport, best_report, judgements_of
+from ..campaign import ExperimentError, RunReport, best_report, judgements_of
 from ..experiment.claim import Claim, Judgement
 from ..experiment.definition import Experiment
 from ..experiment.rule import rule_digest
@@ -39,6 +39,7 @@ def publish(
 
     Raises:
         InvalidInput: a published verdict or rule would change and no reason is given; no file is written then.
+        ExperimentError: the summary or a rule of an experiment failed; no file is written then.
     """
     require_scale(scale)
     texts, left_out = {}, []
@@ -46,6 +47,8 @@ def publish(
         report = best_report(experiment, store, scale)
         if report is None or report.summary is None:
             left_out.append(experiment.name)
+        elif report.failures:
+            raise ExperimentError(next(iter(report.failures.values())))
         else:
             path = folder / f"{experiment.name}.json"
             texts[path] = _text(with_history(_body(report, store), path, because))

@@ -155,4 +155,7 @@ def _largest_ritz_value(alphas: list[Tensor], betas: list[Tensor]) -> Tensor:
     if betas:
         off = torch.stack(betas, -1)
         tridiagonal = tridiagonal + torch.diag_embed(off, 1) + torch.diag_embed(off, -1)
-    return torch.linalg.eigvalsh(tridiagonal)[..., -1]
+    # at an eigenvalue of higher order the inverse overflows: there the smallest singular value is zero
+    finite = torch.isfinite(tridiagonal).flatten(-2).all(dim=-1)
+    values = torch.linalg.eigvalsh(torch.where(finite[..., None, None], tridiagonal, 0.0))[..., -1]
+    return torch.where(finite, values, torch.inf)

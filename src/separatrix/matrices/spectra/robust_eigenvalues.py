@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Complex, Shaped
 from torch import Tensor
 
+from separatrix.core import as_tensor, require_square
+
 ATTEMPTS = 6
 
 
@@ -17,6 +19,8 @@ def robust_eigenvalues(matrix: Shaped[Tensor, "*batch n n"]) -> Complex[Tensor, 
 
     Cost: that of ``torch.linalg.eigvals``, except after a failure.
     """
+    matrix = as_tensor(matrix, "matrix", allow_complex=True, half=False)  # beneath, NaN may end the process
+    require_square(matrix, "matrix")
     for attempt in range(1, ATTEMPTS):
         try:
             return torch.linalg.eigvals(matrix)

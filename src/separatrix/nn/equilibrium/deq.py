@@ -15,6 +15,7 @@ from torch.nn.utils import parametrize
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.scalars import require_kind, require_number
 from separatrix.core.transforms import transforms_active
 from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.find import solve_quietly
@@ -266,7 +267,8 @@ def fixed_point_correction(
     """
     if not states:
         raise InvalidInput("states must hold at least one state, as a layer with indexing returns them.")
-    if not 0 <= decay <= 1:
-        raise InvalidInput(f"decay must lie in [0, 1]; got {decay}.")
+    require_number(decay, "decay", at_least=0, at_most=1, rule="a number that lies in [0, 1]")
+    for state in states:
+        require_kind(state, "each of states", torch.Tensor, "a state (a tensor), as a layer with indexing returns them")
     weights = [decay ** (len(states) - 1 - k) for k in range(len(states))]
     return torch.stack([weight * loss_of(state) for weight, state in zip(weights, states, strict=True)]).sum()

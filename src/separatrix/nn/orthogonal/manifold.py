@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from separatrix.core.arrays import require_integer
+from separatrix.core.arrays import require_integer, require_matrix
 from separatrix.core.errors import InvalidInput, ShapeError
 
 Free = Tensor | tuple[Tensor, ...]
@@ -118,6 +118,7 @@ class AbstractOrthogonalMap(nn.Module, abc.ABC):
 @torch.no_grad()
 def orthogonality_error(matrix: Tensor) -> float:
     """The largest entry of ``|W^H W - I|``; NaN counts as infinite."""
+    require_matrix(matrix, "matrix")
     identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     return float((matrix.mH @ matrix - identity).abs().nan_to_num(float("inf")).max())
 

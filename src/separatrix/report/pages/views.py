@@ -82,7 +82,7 @@ def claims_of_run(run: RunReport) -> tuple[ClaimView, ...]:
 
 
 def _entry_of_run(run: RunReport, claim: Claim) -> LedgerEntry:
-    judgement = run.judgements.get(claim.id) or Judgement(Verdict.NOT_RUN, _why_not_judged(run, claim))
+    judgement = run.judgement_of(claim) or Judgement(Verdict.NOT_RUN, _why_not_judged(run, claim))
     return LedgerEntry(claim, judgement, run.experiment, run)
 
 

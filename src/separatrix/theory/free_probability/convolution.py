@@ -27,7 +27,7 @@ from separatrix.core import formula
 from separatrix.core.names import suggest_options
 
 from .edges import product_edge
-from .law import AbstractLaw, Local, leading_atoms, require_law, require_positive_law
+from .law import AbstractLaw, Local, ends_meet, leading_atoms, mass_at, require_law, require_positive_law
 from .search import minimum
 
 _HEIGHTS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
@@ -184,8 +184,10 @@ class FreeSum(_Subordinated):
         return values.sum(-1), masses
 
     def _edge(self, side: float) -> float:
-        tops = [_stieltjes_limit(law, side) for law in (self.first, self.second)]
-        top = min(tops)
+        first, second = (law.edges()[1 if side > 0 else 0] for law in (self.first, self.second))
+        if ends_meet(self.first, first, self.second, second):
+            return side * (first + second)
+        top = min(_stieltjes_limit(law, side) for law in (self.first, self.second))
 
         def outer(log_m: Tensor) -> Tensor:
             m = side * log_m.exp()
@@ -240,7 +242,7 @@ class FreeProduct(_Subordinated):
 
     def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
         """The larger mass of the two at zero; products of other atoms whose masses exceed 1 together, by the excess."""
-        at_zero = max(_mass_at_zero(self.positive), _mass_at_zero(self.other))
+        at_zero = max(mass_at(self.positive, 0.0), mass_at(self.other, 0.0))
         values, masses = _common_atoms(self.positive, self.other)
         nonzero = (values != 0).all(-1)
         values, masses = values[nonzero].prod(-1), masses[nonzero]
@@ -317,11 +319,6 @@ def _common_atoms(first: AbstractLaw, second: AbstractLaw) -> tuple[Tensor, Tens
     excess = masses[:, None] + other_masses - 1
     left, right = (excess > 1e-12).nonzero(as_tuple=True)
     return torch.stack([values[left], others[right]], -1), excess[left, right]
-
-
-def _mass_at_zero(law: AbstractLaw) -> float:
-    values, masses = leading_atoms(law)
-    return float(masses[values == 0].sum())
 
 
 def _stieltjes_limit(law: AbstractLaw, side: float) -> float:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from separatrix.core import formula
 
-from .law import AbstractLaw, require_positive_law
+from .law import AbstractLaw, ends_meet, require_positive_law
 from .reflected import reflect
 from .search import minimum, root_of_decreasing
 
@@ -96,8 +96,10 @@ def product_edge(positive: AbstractLaw, other: AbstractLaw, *, left: bool = Fals
     if left and low >= 0:
         return _inner_edge(positive, other)
     if left or high <= 0:
-        return -product_edge(positive, reflect(other), left=not left)
+        return 0.0 - product_edge(positive, reflect(other), left=not left)  # no minus zero
     top = torch.tensor(positive.edges()[1], dtype=torch.float64)
+    if ends_meet(positive, float(top), other, high):
+        return float(top) * high
     return float(_edge(functools.partial(_real_moment, positive), top, top, other))
 
 
@@ -107,8 +109,8 @@ def _inner_edge(first: AbstractLaw, second: AbstractLaw) -> float:
     T = M_A(kappa) = M_B(z) < -1 between zero and the supports. If a law reaches down to zero, so does the product.
     """
     low, other_low = first.edges()[0], second.edges()[0]
-    if low == 0 or other_low == 0:
-        return 0.0
+    if low == 0 or other_low == 0 or ends_meet(first, low, second, other_low):
+        return low * other_low
 
     def below(logit: Tensor) -> Tensor:
         kappa = low * torch.sigmoid(logit)

@@ -21,6 +21,12 @@ def _two_roots(z: Tensor, low: float, high: float) -> Tensor:
     return torch.sqrt(z - low) * torch.sqrt(z - high)
 
 
+def require_interval(low: float, high: float) -> None:
+    """Refuse an interval that is empty or unbounded."""
+    if not require_number(low, "low") < require_number(high, "high"):
+        raise InvalidInput(f"low must be below high; got {low} and {high}.")
+
+
 @final
 @suggest_options
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +108,14 @@ class MarchenkoPastur(AbstractLaw):
         mass = [1 - 1 / self.ratio] if self.ratio > 1 else []
         return torch.zeros(len(mass), dtype=torch.float64), torch.tensor(mass, dtype=torch.float64)
 
+    @formula("separatrix", "inverse Stieltjes transform of Marchenko and Pastur (textbook)")
+    def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """scale / (1 - scale c m) + 1/m, between the values of G at the edges."""
+        root, sc = math.sqrt(self.ratio), self.scale * self.ratio
+        above = -math.inf if self.ratio >= 1 else -1 / (self.scale * (root - self.ratio))
+        inside = (m != 0) & (m >= above) & (m <= 1 / (self.scale * (root + self.ratio)))
+        return torch.where(inside, self.scale / (1 - sc * m) + 1 / m, torch.nan)
+
     @formula("separatrix", "inverse moment transform of Marchenko and Pastur (textbook)")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """scale (1 + y)(1 + c y) / y, because S(y) = 1 / (scale (1 + c y))."""
@@ -166,24 +180,28 @@ class Bernoulli(AbstractLaw):
     @formula("agarwala2022", "Eq. (111)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """(1 - p) / z + p / (z - 1)."""
-        return (1 - self.p) / z + self.p / (z - 1)
+        zeros = (1 - self.p) / z if self.p < 1 else 0.0  # no pole at zero without mass there
+        return zeros + self.p / (z - 1)
 
     def stieltjes_prime(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:
         """Term by term."""
-        return -(1 - self.p) / (z * z) - self.p / (z - 1) ** 2
+        zeros = (1 - self.p) / (z * z) if self.p < 1 else 0.0
+        return -zeros - self.p / (z - 1) ** 2
 
     def edges(self) -> tuple[float, float]:
-        """0 and 1."""
-        return 0.0, 1.0
+        """0 and 1; at p = 1 both are 1."""
+        return (0.0 if self.p < 1 else 1.0), 1.0
 
     def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
-        """Both points."""
-        return torch.tensor([0.0, 1.0], dtype=torch.float64), torch.tensor([1 - self.p, self.p], dtype=torch.float64)
+        """Both points, as far as they have mass."""
+        positions, masses = ([0.0, 1.0], [1 - self.p, self.p]) if self.p < 1 else ([1.0], [1.0])
+        return torch.tensor(positions, dtype=torch.float64), torch.tensor(masses, dtype=torch.float64)
 
     @formula("agarwala2022", "Eqs. (113), (114)")
     def inverse_moment(self, y: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """(p + y) / y, because S(y) = (1 + y) / (p + y)."""
-        return torch.where((y > -self.p) & (y != 0), (self.p + y) / y, torch.nan)
+        inside = (y > -self.p) & (y != 0) | (y < -1 if self.p == 1 else torch.zeros_like(y, dtype=torch.bool))
+        return torch.where(inside, (self.p + y) / y, torch.nan)
 
 
 @final
@@ -196,8 +214,7 @@ class UniformLaw(AbstractLaw):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        if not require_number(self.low, "low") < require_number(self.high, "high"):
-            raise InvalidInput(f"low must be below high; got {self.low} and {self.high}.")
+        require_interval(self.low, self.high)
 
     @formula("separatrix", "Stieltjes transform of the uniform law (textbook)")
     def stieltjes(self, z: Complex[Tensor, "*batch"]) -> Complex[Tensor, "*batch"]:

@@ -118,7 +118,8 @@ class AbstractLaw(abc.ABC):
     def inverse_stieltjes(self, m: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """The real z outside the support with G(z) = m: right of it for m > 0, left for m < 0; NaN if there is none."""
         low, high = self.edges()
-        beyond = 1 / m.abs()  # |z - edge| <= 1/|m|, because |G| is below that of an atom at the edge
+        # |z - edge| <= 1/|m|, because |G| is below that of an atom at the edge; a point mass attains it
+        beyond = (1 + 1e-9) / m.abs()
         edge = torch.where(m > 0, torch.full_like(m, high), torch.full_like(m, low))
         side = torch.sign(m)
 
@@ -252,6 +253,20 @@ def leading_atoms(law: AbstractLaw) -> tuple[Float[Tensor, " k"], Float[Tensor, 
     positions, masses = law.atoms()
     values, place = torch.unique(positions, return_inverse=True)
     return values, torch.zeros_like(values).index_add(0, place, masses)
+
+
+def mass_at(law: AbstractLaw, place: float) -> float:
+    """The known mass at one point."""
+    positions, masses = leading_atoms(law)
+    return float(masses[(positions - place).abs() <= 1e-12 * abs(place)].sum())
+
+
+def ends_meet(first: AbstractLaw, end: float, second: AbstractLaw, other_end: float) -> bool:
+    """Whether the atoms at two ends hold the whole mass together: their eigenspaces meet, and the end is kept.
+
+    A point mass does so with every end of the other law.
+    """
+    return mass_at(first, end) + mass_at(second, other_end) >= 1 - 1e-12
 
 
 def _on_axis(x: Tensor) -> Tensor:

@@ -11,7 +11,16 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import OutsideTheory, formula
+from separatrix.core import (
+    OutsideTheory,
+    ShapeError,
+    as_float64,
+    as_tensor,
+    formula,
+    require_number,
+    require_positive,
+    require_square,
+)
 
 _HEIGHTS = tuple(10.0 ** (-0.5 * k) for k in range(-2, 17))
 
@@ -33,7 +42,12 @@ def semicircular_resolvent(
 
     Cost: about 100 solves of k^2 equations per point.
     """
+    constant = as_tensor(constant, "constant", dtype=torch.complex128)
+    covariance = as_tensor(covariance, "covariance", allow_complex=True)
+    require_square(constant, "constant")
     k = constant.shape[-1]
+    if covariance.shape != (k,) * 4:
+        raise ShapeError(f"covariance must have shape {(k,) * 4} for blocks of {k}; got {tuple(covariance.shape)}.")
     sigma = covariance.to(torch.complex128)
     eye = torch.eye(k, dtype=torch.complex128)
     resolvent = torch.linalg.inv(constant + 1j * _HEIGHTS[0] * eye)
@@ -73,7 +87,8 @@ def iid_resolvent_moment_function(z: Complex[Tensor, "*batch"], weight_var: floa
     Raises:
         OutsideTheory: weight_var outside (0, 1).
     """
-    if not 0 < weight_var < 1:
+    z = as_tensor(z, "z", dtype=torch.complex128)  # the eigenvalue routine beneath ends the process at NaN
+    if not 0 < require_number(weight_var, "weight_var") < 1:
         raise OutsideTheory(f"weight_var must lie in (0, 1), where the fixed point exists; got {weight_var}.")
     v, target = weight_var, z.imag.abs().clamp_min(1e-12)
     start = torch.complex(z.real, 1e4 * (1 + z.abs()))
@@ -89,7 +104,8 @@ def iid_resolvent_moment_function(z: Complex[Tensor, "*batch"], weight_var: floa
 @formula("agarwala2022", "Eqs. (97), (98), (188)")
 def iid_resolvent_density(x: Float[Tensor, "*batch"], weight_var: float, eta: float = 1e-9) -> Float[Tensor, "*batch"]:
     """Density of the spectrum of (1 - W)^{-T} (1 - W)^{-1} for independent entries, at positive points."""
-    z = torch.complex(x.to(torch.float64), torch.full_like(x, eta, dtype=torch.float64))
+    x, eta = as_float64(x, "x"), require_positive(eta, "eta")
+    z = torch.complex(x, torch.full_like(x, eta))
     return ((1 + iid_resolvent_moment_function(z, weight_var)) / z).imag / -torch.pi
 
 

@@ -11,9 +11,10 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_float64, not_a_formula
+from separatrix.core import InvalidInput, as_float64, in_words, not_a_formula, require_integer
 from separatrix.core.names import suggest_options
 
+from .known import require_interval
 from .law import AbstractLaw
 
 
@@ -24,7 +25,7 @@ class Discrete(AbstractLaw):
     """Weighted atoms; a sample (eigenvalues of a matrix, slopes of a network) when no weights are given.
 
     Args:
-        values: positions.
+        values: positions; those without mass are left out.
         weights: masses, not negative; normalised to sum 1. Equal if left out.
 
     Cost: every transform is O(points x atoms).
@@ -37,10 +38,10 @@ class Discrete(AbstractLaw):
         values = as_float64(self.values, "values").reshape(-1)
         if values.numel() == 0:
             raise InvalidInput("values must hold at least one number.")
-        weights = torch.ones_like(values) if self.weights is None else as_float64(self.weights, "weights")
-        weights = weights.to(torch.float64).reshape(-1)
-        if weights.shape != values.shape or bool((weights < 0).any()) or float(weights.sum()) <= 0:
-            raise InvalidInput("weights must be one number of at least 0 for each value, not all zero.")
+        weights = torch.ones_like(values) if self.weights is None else self.weights
+        values, weights = _weighted(values, weights, "values", "weights")
+        if weights.numel() == 0:
+            raise InvalidInput("weights must not all be zero.")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "weights", weights / weights.sum())
 
@@ -54,9 +55,8 @@ class Discrete(AbstractLaw):
         return -(self.weights / (z[..., None] - self.values) ** 2).sum(-1)
 
     def edges(self) -> tuple[float, float]:
-        """Smallest and largest value with mass."""
-        present = self.values[self.weights > 0]
-        return float(present.min()), float(present.max())
+        """Smallest and largest value."""
+        return float(self.values.min()), float(self.values.max())
 
     def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
         """All of it."""
@@ -94,20 +94,27 @@ class AtomsAndDensity(AbstractLaw):
     panels: int = 64
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
-            raise InvalidInput(f"low must be below high; got {self.low} and {self.high}.")
-        object.__setattr__(self, "positions", torch.as_tensor(self.positions, dtype=torch.float64).reshape(-1))
-        object.__setattr__(self, "masses", torch.as_tensor(self.masses, dtype=torch.float64).reshape(-1))
-        if self.positions.shape != self.masses.shape or bool((self.masses < 0).any()):
-            raise InvalidInput("masses must be one number of at least 0 for each position.")
+        if not callable(self.continuous):
+            raise InvalidInput(f"continuous must be a function of points; got {in_words(self.continuous)}.")
+        require_interval(self.low, self.high)
+        require_integer(self.panels, "panels", at_least=1)
+        positions, masses = _weighted(self.positions, self.masses, "positions", "masses")
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "masses", masses)
         nodes, lengths = numpy.polynomial.legendre.leggauss(16)
         cuts = torch.linspace(self.low, self.high, self.panels + 1, dtype=torch.float64)
         half = (cuts[1:] - cuts[:-1])[:, None] / 2
         points = ((cuts[1:] + cuts[:-1])[:, None] / 2 + half * torch.from_numpy(nodes)).reshape(-1)
         object.__setattr__(self, "_points", points)
         object.__setattr__(self, "_lengths", (half * torch.from_numpy(lengths)).reshape(-1))
-        total = float((self.continuous(points) * self._lengths).sum() + self.masses.sum())  # type: ignore[attr-defined]
-        if abs(total - 1) > 1e-6:
+        density = self.continuous(points)
+        if not isinstance(density, Tensor) or density.shape != points.shape or bool((density < 0).any()):
+            raise InvalidInput(
+                f"continuous must give one number of at least 0 for each point; for {len(points)} points it gave "
+                f"{in_words(density)}."
+            )
+        total = float((density * self._lengths).sum() + masses.sum())  # type: ignore[attr-defined]
+        if not abs(total - 1) <= 1e-6:
             raise InvalidInput(f"density and masses must add up to 1; they add up to {total:.8g}.")
 
     @not_a_formula("an integral of the density that was given")
@@ -133,3 +140,17 @@ class AtomsAndDensity(AbstractLaw):
     def atoms(self) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
         """The exact ones."""
         return self.positions, self.masses
+
+
+def _weighted(places: Any, masses: Any, name: str, mass_name: str) -> tuple[Tensor, Tensor]:
+    """Places and their masses as flat float64 tensors, without the places that have no mass.
+
+    A place without mass is no part of a law: it would widen the support and be a pole that is none.
+    """
+    places, masses = as_float64(places, name).reshape(-1), as_float64(masses, mass_name).reshape(-1)
+    if places.shape != masses.shape or bool((masses < 0).any()):
+        came = f"{len(masses)}" if places.shape != masses.shape else f"{float(masses.min()):g}"
+        raise InvalidInput(
+            f"{mass_name} must be one number of at least 0 for each of {len(places)} {name}; got {came}."
+        )
+    return places[masses > 0], masses[masses > 0]

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import OutsideTheory, formula
+from separatrix.core import OutsideTheory, formula, require_integer
 
 Inputs: TypeAlias = Float[Tensor, "*batch i i"]
 """Input representations of a batch of networks."""
@@ -97,6 +97,8 @@ def representation_spectra(
 
     then ``|balance|`` on the side with the larger layer for each hidden unit beyond the product's rank, then zeros.
     """
+    for name, size in (("n_in", n_in), ("n_hidden", n_hidden), ("n_out", n_out)):
+        require_integer(size, name, at_least=1)
     s = product_s[..., :n_hidden]
     lam = balance[..., None]
     large = (torch.hypot(lam, 2 * s) + lam.abs()) / 2

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, TypeAlias, final
 
-from separatrix.core import InvalidInput, Result, choose, formula, require_integer
+from separatrix.core import InvalidInput, Result, choose, formula, require_integer, require_positive
 
 Scheme: TypeAlias = Literal["lecun", "he", "glorot", "scaled"]
 SCHEMES: tuple[Scheme, ...] = ("lecun", "he", "glorot", "scaled")
@@ -95,7 +95,7 @@ def wide_balance(
 @formula("anguita2024", "Table 3.3", erratum="anguita2024-table3.2-3.3")
 def glorot_limits(hidden_ratio: float) -> dict[str, float]:
     """Glorot balance in the five limits of Table 3.3; k is ``n_hidden / n_in``, r is ``n_out / n_in``."""
-    k = hidden_ratio
+    k = require_positive(hidden_ratio, "hidden_ratio")
     return {
         "r = k": (k - 1) / (k + 1),
         "r -> 0": -2 / (k + 1),
