@@ -1,0 +1,58 @@
+"""Figures of recurrent networks: fixed points in a plane with the motion around them, branches, spectra, gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from matplotlib.axes import Axes
+
+from separatrix.core.errors import InvalidInput
+
+from .plots import plots
+from .style import PALETTE, faint, ink
+
+_MOST_VISITED = 800
+
+
+@plots("FixedPoints")
+def draw_fixed_points(result: Any, ax: Axes) -> None:
+    """Fixed points among the visited states in their first two principal components, arrows for the motion.
+
+    The arrows and the visited states are those of the first input; points at other inputs are drawn too.
+    """
+    plane = result.plane
+    if plane is None:
+        raise InvalidInput("result must have states of at least two numbers to be drawn in a plane.")
+    grid, field = plane.grid.numpy(), plane.field.numpy()
+    length = numpy.linalg.norm(field, axis=1, keepdims=True)
+    shown = field / numpy.maximum(length, 1e-300) * numpy.sqrt(length / max(length.max(), 1e-300))
+    ax.quiver(*grid.T, *shown.T, color=faint(), width=0.003, zorder=0)
+    visited = plane.visited.numpy()[:_MOST_VISITED]
+    ax.scatter(*visited.T, s=4, color=PALETTE[6], alpha=0.4, linewidths=0, label="visited", zorder=1)
+    _scatter(ax, plane.project(result.slow_states), "d", PALETTE[4], "slow point")
+    places = plane.project(result.states)
+    _scatter(ax, places[~result.stable], "X", PALETTE[1], "unstable")
+    _scatter(ax, places[result.stable], "o", PALETTE[0], "stable")
+    first, second = (100 * float(share) for share in plane.share)
+    ax.set(xlabel=f"first component ({first:.0f} %)", ylabel=f"second component ({second:.0f} %)")
+    ax.legend(loc="best")
+
+
+@plots("InputBranch")
+def draw_input_branch(result: Any, ax: Axes) -> None:
+    """Largest modulus of an eigenvalue along the way, solid where the fixed point is stable."""
+    at, radius = result.parameters.numpy(), result.radius.numpy()
+    stable = result.stable.numpy()
+    ax.plot(at, numpy.where(stable, radius, numpy.nan), color=PALETTE[0], label="stable")
+    ax.plot(at, numpy.where(stable, numpy.nan, radius), "--", color=PALETTE[1], label="unstable")
+    for place in result.event_parameters.tolist():
+        ax.axvline(place, color=ink(), linewidth=0.8, linestyle=":")
+    ax.axhline(1, color=ink(), linewidth=0.8)
+    ax.set(xlabel="from the first input (0) to the last (1)", ylabel="largest |eigenvalue|")
+    ax.legend(loc="best")
+
+
+def _scatter(ax: Axes, places: Any, marker: str, colour: str, label: str) -> None:
+    if len(places):
+        ax.scatter(*places.numpy().T, s=45, marker=marker, color=colour, edgecolors=ink(), linewidths=0.6, label=label)
