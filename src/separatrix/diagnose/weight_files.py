@@ -61,4 +61,6 @@ def _npz(path: Path) -> dict[str, Tensor]:
             arrays = {name: archive[name] for name in archive.files}
     except Exception as error:  # a broken archive, an array of objects, or a single array
         raise InvalidInput(f"{str(path)!r} is not a .npz file of plain numbers ({error}).") from None
-    return {name: torch.from_numpy(array) for name, array in arrays.items() if array.dtype.kind in "iufc" and array.ndim}
+    return {
+        name: torch.from_numpy(array) for name, array in arrays.items() if array.dtype.kind in "iufc" and array.ndim
+    }

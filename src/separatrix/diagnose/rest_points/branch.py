@@ -148,7 +148,9 @@ class _Way:
             point, low, high = (reached, middle, high) if _stable(reached) == was else (point, low, middle)
         value = complex(point[1][0, 0])
         through = "one (fold or branching)" if abs(value.imag) < 1e-6 and value.real > 0 else "minus one (period two)"
-        through = through if abs(value.imag) < 1e-6 else f"a pair at angle {abs(torch.tensor(value).angle().item()):.3g}"
+        through = (
+            through if abs(value.imag) < 1e-6 else f"a pair at angle {abs(torch.tensor(value).angle().item()):.3g}"
+        )
         return low, f"{'loses' if was else 'gains'} stability through {through}"
 
     def _ending(self, point: _Point) -> str:

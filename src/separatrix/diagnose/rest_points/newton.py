@@ -66,8 +66,8 @@ def descend(
     """Slide down the squared speed of the state (Levenberg and Marquardt) to its local minima.
 
     Returns:
-        The states reached, and how flat the squared speed is there: the length of its gradient over what the
-        Jacobian and the speed would allow, at most one, and zero at a minimum.
+        The states reached, and how flat the squared speed is there: the length of its gradient over what the speed
+        and the largest Jacobian on the way would allow, at most one, and zero at a minimum.
 
     Cost: O(b n^3) a step, at most 120 steps.
     """
@@ -75,14 +75,17 @@ def descend(
     here, eye = state.clone(), torch.eye(state.shape[-1], dtype=state.dtype)
     speed = layer.displacement(x, here)
     flatness = torch.ones(len(state), dtype=state.dtype)
+    steepest = torch.full_like(flatness, 1e-150)  # on the way: at a minimum the slope itself may be zero
     active = torch.arange(len(state))
     for _ in range(DESCENT_STEPS):
         now, given, pull = here[active], x[active], speed[active]
         slope = layer.jacobian(given, now) - eye
         gradient = (slope.mT @ pull.unsqueeze(-1)).squeeze(-1)
-        flatness[active] = _flatness(slope, pull, gradient)
+        steepest[active] = torch.maximum(steepest[active], torch.linalg.matrix_norm(slope))
+        allowed = steepest[active] * torch.linalg.vector_norm(pull, dim=-1)
+        flatness[active] = torch.linalg.vector_norm(gradient, dim=-1) / allowed.clamp_min(1e-300)
         normal = slope.mT @ slope
-        unit = damping[active] * torch.diagonal(normal, dim1=-2, dim2=-1).amax(-1).clamp_min(1e-300)
+        unit = damping[active] * steepest[active].square()
         move, _ = torch.linalg.solve_ex(normal + unit[:, None, None] * eye, -gradient)
         trial = now + move
         after = layer.displacement(given, trial)
@@ -95,8 +98,3 @@ def descend(
         if not len(active):
             break
     return here, flatness
-
-
-def _flatness(slope: Tensor, pull: Tensor, gradient: Tensor) -> Tensor:
-    allowed = torch.linalg.matrix_norm(slope) * torch.linalg.vector_norm(pull, dim=-1)
-    return torch.linalg.vector_norm(gradient, dim=-1) / allowed.clamp_min(torch.finfo(pull.dtype).tiny)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
-from separatrix.core import InvalidInput, as_tensor, require_integer, require_number, require_positive
+from separatrix.core import InvalidInput, Trace, as_tensor, require_integer, require_number, require_positive
 
 from ..steps.base import AbstractRecurrentMap
 from ..steps.reading import RecurrentSource, recurrent_networks
@@ -36,7 +36,7 @@ def fixed_points(
     rounds: int = 2,
     tol: float = 1e-9,
     slow: float = 1e-2,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float | int, float | int] | None = None,
     seed: int = 0,
 ) -> FixedPoints:
     r"""Fixed points :math:`h = F(h, x)` of a recurrent network held at constant inputs x.
@@ -91,7 +91,7 @@ def fixed_points(
     found, counts = _Found.empty(layer, tol, limits), 0
     for held in x:
         counts += _search(layer, held, first, found, rounds)
-    slow_found = [_slow_points(layer, held, first[: _MOST_DESCENTS], found, slow) for held in x]
+    slow_found = [_slow_points(layer, held, first[:_MOST_DESCENTS], found, slow) for held in x]
     note = "" if states is not None else "states were not given: starts are what the network reaches from random states"
     return _result(layer, x, visited, found, slow_found, counts, note)
 
@@ -99,11 +99,21 @@ def fixed_points(
 def the_map(module: RecurrentSource, inputs: object, states: Any) -> AbstractRecurrentMap:
     """The one network of a source as one map."""
     given = as_tensor(inputs, "inputs") if inputs is not None else None
-    networks = recurrent_networks(module, given, states, whole=False)
+    networks = recurrent_networks(module, given, _example(states), whole=False)
     if len(networks) != 1:
         names = ", ".join(repr(network.name) for network in networks)
-        raise InvalidInput(f"module must hold one recurrent network; it has {len(networks)} ({names}): pass one of them.")
+        raise InvalidInput(
+            f"module must hold one recurrent network; it has {len(networks)} ({names}): pass one of them."
+        )
     return networks[0].as_map()
+
+
+def _example(states: Any) -> Any:
+    """States that tell a step what its own look like."""
+    if isinstance(states, Trace):
+        return states.states.flatten(0, 1)
+    is_plain = states is None or isinstance(states, Tensor | tuple)
+    return states if is_plain else as_tensor(states, "states")
 
 
 @final

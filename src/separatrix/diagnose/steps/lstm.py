@@ -121,7 +121,7 @@ class LstmMap(AbstractRecurrentMap):
         w_i, w_f, w_g, w_o = matrix.chunk(4)
         by = scaled_rows(cell * (1 - i), w_i) + scaled_rows(cell * f, w_f) + scaled_rows(i * (1 - g * g) * longer, w_g)
         bent = torch.cosh(cell.clamp(-300, 300)).pow(-2)  # 1 - tanh^2 without rounding to zero too early
-        out = scaled_rows(torch.tanh(cell) * o * (1 - o), w_o) + scaled_rows(o * bent, by)
+        out = scaled_rows(torch.tanh(cell) * o * (1 - o), w_o) + (o * bent).unsqueeze(-1) * by
         return self._projected(out)
 
     def lower(self, state: Tensor) -> Tensor:

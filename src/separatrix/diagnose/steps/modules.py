@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from separatrix.core import InvalidInput, spawn
 
@@ -23,17 +24,23 @@ def networks_of_module(
     module: nn.Module, inputs: object, state: State | None, *, whole: bool = True
 ) -> list[RecurrentNetwork]:
     """Its recurrent networks: itself if it is one of torch's or has a step, else those of torch inside it."""
-    if type(module) in TORCH:
+    if _is_torch(module):
         return [_of_torch(module, "")]
     step = getattr(module, "step", None)
     if callable(step):
         return [network_of_step(_bound(in_double(module)), inputs, state, f"{type(module).__name__}.step")]
-    inside = {name: part for name, part in module.named_modules() if type(part) in TORCH}
+    inside = {name: part for name, part in module.named_modules() if _is_torch(part)}
     if inside:
         return _inside(module, inside, inputs if whole else None)
     if (found := _of_convention(module, inputs)) is not None:
         return [found]
     return [network_of_step(in_double(module), inputs, state, type(module).__name__)]
+
+
+def _is_torch(module: nn.Module) -> bool:
+    """One of torch's own, not a class made of it; parametrised weights make a class of their own."""
+    own = type(module).__mro__[1] if parametrize.is_parametrized(module) else type(module)
+    return own in TORCH
 
 
 def _bound(module: nn.Module) -> Callable[[Tensor, Any], Any]:
@@ -59,7 +66,9 @@ def network_of_step(
 
 def _of_torch(module: nn.Module, name: str, captured: Tensor | None = None) -> RecurrentNetwork:
     """By its weights; the module's own answer must agree with what was read."""
-    nonlinearity: Any = getattr(module, "nonlinearity", str(getattr(module, "mode", "tanh")).removeprefix("RNN_").lower())
+    nonlinearity: Any = getattr(
+        module, "nonlinearity", str(getattr(module, "mode", "tanh")).removeprefix("RNN_").lower()
+    )
     nonlinearity = "relu" if nonlinearity == "relu" else "tanh"
     parameters = {key: tensor.detach() for key, tensor in module.state_dict().items() if "parametrizations" not in key}
     parameters |= _parametrised(module)
@@ -187,7 +196,9 @@ def _offered(module: nn.Module, size: int) -> dict[str, Tensor]:
 
 def _features(inputs: object, name: str) -> int:
     if not isinstance(inputs, Tensor) or inputs.ndim < 1:
-        raise InvalidInput(f"{name} is known by its calls alone: inputs must be a tensor, whose last axis has its features.")
+        raise InvalidInput(
+            f"{name} is known by its calls alone: inputs must be a tensor, whose last axis has its features."
+        )
     return int(inputs.shape[-1])
 
 

@@ -65,7 +65,9 @@ class Packing:
         for row, shape, dtype in zip(rows.split(counts, dim=-1), self.shapes, self.dtypes, strict=True):
             if dtype.is_complex:
                 row = torch.view_as_complex(row.unflatten(-1, (-1, 2)).contiguous())
-            parts.append(row.unflatten(-1, shape).movedim(0, self.batch_axis).to(dtype) if shape else row[:, 0].to(dtype))
+            parts.append(
+                row.unflatten(-1, shape).movedim(0, self.batch_axis).to(dtype) if shape else row[:, 0].to(dtype)
+            )
         return tuple(parts) if self.is_tuple else parts[0]
 
     def converted(self, cast: Callable[[torch.dtype], torch.dtype]) -> Packing:
