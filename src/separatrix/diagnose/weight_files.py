@@ -30,7 +30,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # what an unpickler makes of arbitrary bytes: IndexError, KeyError, UnicodeDecodeError and more
         raise InvalidInput(
-            f"{str(path)!r} is not a plain collection of tensors, and loading anything else (a whole model, TorchScript) "
+            f"{str(path)!r} is not a plain collection of tensors, and loading anything else (a model, TorchScript) "
             "would execute code from the file. Save model.state_dict() with safetensors or torch.save."
         ) from None
     return tensors_of(content)

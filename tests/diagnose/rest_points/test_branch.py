@@ -20,7 +20,8 @@ def test_a_branch_ends_at_the_fold_of_theory() -> None:
     assert "fold" in branch.events[-1]
     assert bool(branch.stable.all())
     other = input_branch(pitchfork(), [[0.0], [1.0]], [[0.95]])
-    assert other.complete and other.parameters[-1] == 1
+    assert other.complete
+    assert other.parameters[-1] == 1
     gaps = torch.tanh(2 * other.states[:, 0] + other.parameters) - other.states[:, 0]
     assert float(gaps.abs().max()) < 1e-9
 

@@ -21,12 +21,12 @@ def test_a_gru_with_closed_gates_has_no_fixed_points_beyond_one(generator: torch
     with torch.no_grad():
         gru.bias_hh_l0[16:32] += 500.0
     states = 2 * torch.randn(256, 16, generator=generator, dtype=torch.float64)
-    after = gru(torch.zeros(1, 256, 3, dtype=torch.float64), states[None])[1][0]
+    after = gru(torch.zeros(1, 256, 3, dtype=torch.float64), states[None])[1][0].detach()
     assert float((after - states).abs().max()) < 1e-12  # 256 equilibria for whoever looks at the residual alone
     found = fixed_points(gru, torch.zeros(3), states)
     assert len(found.states) > 0
     assert float(found.states.abs().max()) <= 1
-    again = gru(torch.zeros(1, len(found.states), 3, dtype=torch.float64), found.states[None])[1][0]
+    again = gru(torch.zeros(1, len(found.states), 3, dtype=torch.float64), found.states[None])[1][0].detach()
     assert float((again - found.states).abs().max()) < 1e-9
     assert float(found.relative_residual.max()) < 1e-9
 
@@ -97,7 +97,8 @@ def test_a_ghost_is_a_slow_point_and_no_fixed_point() -> None:
     fold = math.sqrt(0.5)
     x = -(math.atanh(fold) - 2 * fold) + 1e-4
     found = fixed_points(pitchfork(), [x], torch.linspace(-1, 1, 21)[:, None])
-    assert len(found.states) == 1 and bool(found.stable[0])
+    assert len(found.states) == 1
+    assert bool(found.stable[0])
     assert found.slow_states[:, 0].tolist() == pytest.approx([-fold], abs=1e-2)
     assert found.slow_speed[0] == pytest.approx(5e-5, rel=0.1)
     assert {row["kind"] for row in found.rows()} == {"stable", "slow point"}
@@ -111,7 +112,7 @@ def test_a_pure_memory_is_neutral_everywhere() -> None:
 
 def test_inputs_states_and_traces_in_any_form() -> None:
     lstm = nn.LSTM(3, 4, 2)
-    output, (h, c) = lstm(torch.ones(6, 5, 3))
+    _, (h, c) = lstm(torch.ones(6, 5, 3))
     several = fixed_points(lstm, torch.tensor([[0.0, 0, 0], [1, 1, 1], [0, 0, 0]]), (h, c))
     assert {tuple(row) for row in several.inputs.tolist()} == {(0.0, 0.0, 0.0), (1.0, 1.0, 1.0)}
     gru = nn.GRU(3, 4)
@@ -119,7 +120,8 @@ def test_inputs_states_and_traces_in_any_form() -> None:
     assert len(traced.states) == len(fixed_points(gru, torch.zeros(3), gru(torch.ones(6, 5, 3))[1]).states)
     assert float(traced.distance.min()) >= 0
     lru = fixed_points(layers.LRU(3, 4), torch.ones(3), torch.zeros(1, 4, dtype=torch.complex64))
-    assert lru.states.shape == (1, 8) and bool(lru.stable[0])
+    assert lru.states.shape == (1, 8)
+    assert bool(lru.stable[0])
 
 
 def test_a_stranger_s_step_is_searched_in_its_own_way() -> None:

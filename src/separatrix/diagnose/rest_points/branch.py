@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import dataclasses
 from typing import Any, TypeAlias, final
 
@@ -146,16 +147,18 @@ class _Way:
             if reached is None:
                 break
             point, low, high = (reached, middle, high) if _stable(reached) == was else (point, low, middle)
-        value = complex(point[1][0, 0])
-        through = "one (fold or branching)" if abs(value.imag) < 1e-6 and value.real > 0 else "minus one (period two)"
-        through = (
-            through if abs(value.imag) < 1e-6 else f"a pair at angle {abs(torch.tensor(value).angle().item()):.3g}"
-        )
-        return low, f"{'loses' if was else 'gains'} stability through {through}"
+        return low, f"{'loses' if was else 'gains'} stability through {_crossing(complex(point[1][0, 0]))}"
 
     def _ending(self, point: _Point) -> str:
         nearest = float((point[1] - 1).abs().amin())
         return f"the branch ends: an eigenvalue is within {nearest:.2g} of one, as at a fold"
+
+
+def _crossing(value: complex) -> str:
+    """In words, where an eigenvalue stands as it crosses the unit circle."""
+    if abs(value.imag) > 1e-6:
+        return f"a pair at angle {abs(cmath.phase(value)):.3g}"
+    return "one (fold or branching)" if value.real > 0 else "minus one (period two)"
 
 
 def _stable(point: _Point) -> bool:

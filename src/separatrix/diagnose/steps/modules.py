@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from separatrix.core import InvalidInput, spawn
+from separatrix.core import InvalidInput, in_words, spawn
 
 from ..model_call import call_model, without_trace
 from .called import CalledMap, in_double, probed
@@ -66,10 +66,8 @@ def network_of_step(
 
 def _of_torch(module: nn.Module, name: str, captured: Tensor | None = None) -> RecurrentNetwork:
     """By its weights; the module's own answer must agree with what was read."""
-    nonlinearity: Any = getattr(
-        module, "nonlinearity", str(getattr(module, "mode", "tanh")).removeprefix("RNN_").lower()
-    )
-    nonlinearity = "relu" if nonlinearity == "relu" else "tanh"
+    told = {str(getattr(module, word, "")).upper() for word in ("nonlinearity", "mode")}
+    nonlinearity: Any = "relu" if told & {"RELU", "RNN_RELU"} else "tanh"
     parameters = {key: tensor.detach() for key, tensor in module.state_dict().items() if "parametrizations" not in key}
     parameters |= _parametrised(module)
     (found,) = networks_of_state(parameters, nonlinearity, told=True)
@@ -118,7 +116,7 @@ def _inside(model: nn.Module, inside: dict[str, nn.Module], inputs: object) -> l
     """Torch's networks inside a model, with what entered them when the model was run on the inputs."""
     seen: dict[str, list[Tensor]] = {name: [] for name in inside}
     hooks = [
-        part.register_forward_pre_hook(lambda _, args, name=name: seen[name].append(args[0]))  # type: ignore[misc]
+        part.register_forward_pre_hook(lambda _, args, name=name: seen[name].append(args[0]))
         for name, part in inside.items()
     ]
     try:
@@ -152,7 +150,7 @@ def _captured(part: nn.Module, calls: list[Any]) -> Tensor | None:
 
 
 def _of_convention(module: nn.Module, inputs: object) -> RecurrentNetwork | None:
-    """A module in torch's convention, ``output, h_n = module(x, h_0)``, asked one step at a time; None if it is none."""
+    """A module called as torch's, ``output, h_n = module(x, h_0)``, asked one step at a time; None if it is none."""
     own, size = in_double(module), _features(inputs, type(module).__name__)
     batch_first = bool(getattr(module, "batch_first", True))
     time_axis = 1 if batch_first else 0
@@ -197,7 +195,7 @@ def _offered(module: nn.Module, size: int) -> dict[str, Tensor]:
 def _features(inputs: object, name: str) -> int:
     if not isinstance(inputs, Tensor) or inputs.ndim < 1:
         raise InvalidInput(
-            f"{name} is known by its calls alone: inputs must be a tensor, whose last axis has its features."
+            f"inputs must be a tensor whose last axis has the features of {name}; got {in_words(inputs)}."
         )
     return int(inputs.shape[-1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Literal
@@ -82,7 +83,7 @@ def _network(
                 raise InvalidInput(f"source has no weights for the layer {name!r}, but for others beside it.")
             row.append(layer_of_weights(name, layer_weights(parts[level, back], name), nonlinearity, told=told))
         levels.append(tuple(row))
-    for below, above in zip(levels, levels[1:], strict=False):
+    for below, above in itertools.pairwise(levels):
         given = sum(layer.output_size for layer in below)
         if above[0].input_size != given:
             raise InvalidInput(f"{above[0].name} takes {above[0].input_size} features; the level below gives {given}.")

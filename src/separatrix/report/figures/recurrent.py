@@ -29,7 +29,7 @@ def draw_fixed_points(result: Any, ax: Axes) -> None:
     shown = field / numpy.maximum(length, 1e-300) * numpy.sqrt(length / max(length.max(), 1e-300))
     ax.quiver(*grid.T, *shown.T, color=faint(), width=0.003, zorder=0)
     visited = plane.visited.numpy()[:_MOST_VISITED]
-    ax.scatter(*visited.T, s=4, color=PALETTE[6], alpha=0.4, linewidths=0, label="visited", zorder=1)
+    ax.scatter(visited[:, 0], visited[:, 1], s=4, color=PALETTE[6], alpha=0.4, linewidths=0, label="visited", zorder=1)
     _scatter(ax, plane.project(result.slow_states), "d", PALETTE[4], "slow point")
     places = plane.project(result.states)
     _scatter(ax, places[~result.stable], "X", PALETTE[1], "unstable")
@@ -55,4 +55,5 @@ def draw_input_branch(result: Any, ax: Axes) -> None:
 
 def _scatter(ax: Axes, places: Any, marker: str, colour: str, label: str) -> None:
     if len(places):
-        ax.scatter(*places.numpy().T, s=45, marker=marker, color=colour, edgecolors=ink(), linewidths=0.6, label=label)
+        across, up = places.numpy().T
+        ax.scatter(across, up, s=45, marker=marker, color=colour, edgecolors=ink(), linewidths=0.6, label=label)
