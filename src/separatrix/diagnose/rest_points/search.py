@@ -10,6 +10,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Trace, as_tensor, require_integer, require_number, require_positive
+from separatrix.matrices import robust_eigenvalues
 
 from ..steps.base import AbstractRecurrentMap
 from ..steps.reading import RecurrentSource, recurrent_networks
@@ -254,7 +255,7 @@ def mode_growth(
 
     The eigenvalues are one plus those of the slope, so that a mode that takes 1e20 steps still has a sign.
     """
-    values = torch.linalg.eigvals(layer.slope(x, states))
+    values = robust_eigenvalues(layer.slope(x, states))
     growth = 2 * values.real + values.abs().square()
     order = growth.argsort(dim=-1, descending=True)
     return 1 + values.gather(-1, order), growth.gather(-1, order)
