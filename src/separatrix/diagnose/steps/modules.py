@@ -194,9 +194,7 @@ def _offered(module: nn.Module, size: int) -> dict[str, Tensor]:
 
 def _features(inputs: object, name: str) -> int:
     if not isinstance(inputs, Tensor) or inputs.ndim < 1:
-        raise InvalidInput(
-            f"inputs must be a tensor with the features of {name} last; got {in_words(inputs)}."
-        )
+        raise InvalidInput(f"inputs must be a tensor with the features of {name} last; got {in_words(inputs)}.")
     return int(inputs.shape[-1])
 
 
