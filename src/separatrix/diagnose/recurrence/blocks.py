@@ -62,8 +62,8 @@ class BlockMeasures(Result):
     """None where the radius exceeds one (it is infinite) or the matrix is large (it takes long)."""
     eigenbasis_condition: float
     """Condition number of the matrix of unit eigenvectors; infinite if they do not span the space."""
-    eigenvalues: Complex[Tensor, " n"] = dataclasses.field(repr=False)
-    schur: SchurPicture | None = dataclasses.field(default=None, repr=False)
+    eigenvalues: Complex[Tensor, " n"]
+    schur: SchurPicture | None = None
     """None for complex matrices, whose Schur form is triangular."""
 
     def row(self) -> dict[str, Any]:

@@ -25,9 +25,9 @@ def radius_sentence(blocks: Sequence[BlockMeasures], kind: str, *, gated: bool, 
     largest = max(block.spectral_radius for block in blocks)
     if gated and not called:
         return (
-            f"Not judged by its recurrent matrices: their largest spectral radius is {largest:.4g}, but the gates of the "
-            f"{kind} scale the state, so that it is no sign of instability (or of stability). See the exponents and "
-            "gradients along a run."
+            f"Not judged by its recurrent matrices: their largest spectral radius is {largest:.4g}, but the gates of "
+            f"the {kind} scale the state, so that it is no sign of instability (or of stability). See the exponents "
+            "and gradients along a run."
         )
     if called:
         return (

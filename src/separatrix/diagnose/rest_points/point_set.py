@@ -36,7 +36,7 @@ class FixedPoints(Result):
     distance: Float[Tensor, " k"]
     """To the nearest visited state, in units of the spread of the visited states."""
     n_starts: Int[Tensor, " k"]
-    """How many starts led there."""
+    """How many searches ended there."""
     slow_states: Float[Tensor, "slow n"]
     """Places of least speed where the network does not rest."""
     slow_inputs: Float[Tensor, "slow i"]
@@ -46,7 +46,7 @@ class FixedPoints(Result):
     n_outside: int
     """Candidates outside the bounds of the state space, which cannot be fixed points."""
     n_searches: int
-    """Starts times inputs."""
+    """Starts times inputs, middles and descents included."""
     tolerance: float
     note: str
     plane: PrincipalPlane | None = dataclasses.field(default=None, repr=False)

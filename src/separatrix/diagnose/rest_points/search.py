@@ -93,6 +93,7 @@ def fixed_points(
     for held in x:
         counts += _search(layer, held, first, found, rounds)
     slow_found = [_slow_points(layer, held, first[:_MOST_DESCENTS], found, slow) for held in x]
+    counts += len(x) * len(first[:_MOST_DESCENTS])
     note = "" if states is not None else "states were not given: starts are what the network reaches from random states"
     return _result(layer, x, visited, found, slow_found, counts, note)
 

@@ -76,9 +76,8 @@ def _network(
     for level in range(depth):
         row = []
         for back in range(directions):
-            name = (
-                f"{prefix}{'.' if prefix else ''}l{level}{' backward' if back else ''}" if depth > 1 or back else prefix
-            )
+            own = f"l{level}{' backward' if back else ''}" if depth > 1 or directions > 1 else ""
+            name = ".".join(part for part in (prefix, own) if part)
             if (level, back) not in parts:
                 raise InvalidInput(f"source has no weights for the layer {name!r}, but for others beside it.")
             row.append(layer_of_weights(name, layer_weights(parts[level, back], name), nonlinearity, told=told))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from separatrix.core.errors import InvalidInput
 
 from .plots import plots
-from .style import PALETTE, faint, ink
+from .style import PALETTE, SEQUENTIAL, faint, ink
 
 _MOST_VISITED = 800
 
@@ -51,6 +51,57 @@ def draw_input_branch(result: Any, ax: Axes) -> None:
     ax.axhline(1, color=ink(), linewidth=0.8)
     ax.set(xlabel="from the first input (0) to the last (1)", ylabel="largest |eigenvalue|")
     ax.legend(loc="best")
+
+
+@plots("BlockMeasures")
+def draw_eigenvalues(result: Any, ax: Axes) -> None:
+    """Eigenvalues of a recurrent matrix and the unit circle."""
+    values = result.eigenvalues.numpy()
+    turn = numpy.linspace(0, 2 * numpy.pi, 200)
+    ax.plot(numpy.cos(turn), numpy.sin(turn), color=ink(), linewidth=0.8)
+    ax.scatter(values.real, values.imag, s=12, alpha=0.7, color=PALETTE[0])
+    title = f"{result.gate}: radius {result.spectral_radius:.4g}, relative Henrici {result.relative_henrici:.3f}"
+    ax.set(xlabel="real part", ylabel="imaginary part", title=title, aspect="equal")
+
+
+@plots("SchurPicture")
+def draw_schur_form(result: Any, ax: Axes) -> None:
+    """Moduli of the entries of the Schur form, modes by falling modulus of their eigenvalue."""
+    image = ax.imshow(numpy.log10(numpy.maximum(result.form.numpy(), 1e-6)), cmap=SEQUENTIAL)
+    ax.figure.colorbar(image, ax=ax, label="log10 |entry|")
+    ax.grid(False)
+    ax.set(xlabel="from mode", ylabel="to mode")
+
+
+@plots("LyapunovSpectrum")
+def draw_exponents(result: Any, ax: Axes) -> None:
+    """Exponents per step with their standard errors; those that are minus infinity are counted in the title."""
+    values, errors = result.exponents.numpy(), numpy.nan_to_num(result.standard_errors.numpy())
+    shown = numpy.isfinite(values)
+    ax.axhline(0, color=ink(), linewidth=0.8)
+    ax.errorbar(numpy.arange(1, len(values) + 1)[shown], values[shown], errors[shown], fmt=".", color=PALETTE[0])
+    title = f"{result.n_extinguished} directions extinguished" if result.n_extinguished else ""
+    ax.set(xlabel="number", ylabel="Lyapunov exponent per step", title=title)
+
+
+@plots("GradientFlow")
+def draw_gradients(result: Any, ax: Axes) -> None:
+    """Logarithms of gradients and of products of Jacobians against the number of steps."""
+    ax.plot(result.lags.numpy(), result.log_norms.numpy(), color=PALETTE[0], label="gradient")
+    ax.plot(result.product_lags.numpy(), result.product_log_norms.numpy(), "--", color=PALETTE[1], label="product")
+    ax.axhline(0, color=ink(), linewidth=0.8)
+    ax.set(xlabel="steps", ylabel="log of the norm")
+    ax.legend(loc="best")
+
+
+@plots("LinearRecurrence")
+def draw_time_constants(result: Any, ax: Axes) -> None:
+    """Time constants of all modes, the longest first; those that never forget stand at the top."""
+    values = result.time_constants.numpy()
+    finite = values[numpy.isfinite(values)]
+    top = 10 * finite.max() if len(finite) else 1.0
+    ax.plot(numpy.arange(1, len(values) + 1), numpy.where(numpy.isfinite(values), values, top), ".", color=PALETTE[0])
+    ax.set(yscale="log", xlabel="mode", ylabel="time constant (steps)", title=result.name)
 
 
 def _scatter(ax: Axes, places: Any, marker: str, colour: str, label: str) -> None:
