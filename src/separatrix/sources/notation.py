@@ -220,7 +220,7 @@ NOTATION: tuple[Term, ...] = (
     Term(
         "source",
         "a model, its state dict or its file",
-        ("nn", "Module", "Mapping", "str", "Path", "Tensor"),
+        ("nn", "Module", "Mapping", "str", "Path", "Tensor", "RecurrentSource"),
         rooms=("diagnose",),
     ),
     Term("source", "direction by which the signal enters", ARRAY, {"kerg2022": "v"}, ("matrices.memory",)),
