@@ -62,8 +62,8 @@ def attention(
         tell(sentence)
 
 
-@app.command()
-def recurrent(
+@app.command("recurrent")
+def report_recurrent(
     file: Annotated[Path, typer.Argument(help="Weights: .safetensors, .npz, or a checkpoint of plain tensors.")],
     inputs: Annotated[
         str | None,
@@ -75,10 +75,10 @@ def recurrent(
     as_json: AsJson = False,
 ) -> None:
     """Say what recurrent networks do: matrices of the gates, exponents and gradients along a run, memory."""
-    from separatrix.diagnose import recurrent as look_inside
+    from separatrix.diagnose import recurrent
 
     given = inputs if inputs is None or inputs in ("zeros", "gaussian", "uniform") else _sequences(inputs)
-    found = look_inside(file, given, n_exponents=n_exponents, nonlinearity=nonlinearity, seed=seed)
+    found = recurrent(file, given, n_exponents=n_exponents, nonlinearity=nonlinearity, seed=seed)
     if as_json:
         print_json(found.to_dict())
         return
@@ -89,8 +89,8 @@ def recurrent(
         tell(sentence)
 
 
-@app.command()
-def fixed_points(
+@app.command("fixed-points")
+def search_fixed_points(
     file: Annotated[Path, typer.Argument(help="Weights: .safetensors, .npz, or a checkpoint of plain tensors.")],
     inputs: Annotated[
         str | None, typer.Option(help="Constant inputs, FILE.npy of (features,) or (k, features); default: zero.")
@@ -102,14 +102,14 @@ def fixed_points(
     as_json: AsJson = False,
 ) -> None:
     """Find the fixed points of a recurrent network at constant inputs, with certificates and eigenvalues."""
-    from separatrix.diagnose import fixed_points as search, recurrent_networks
+    from separatrix.diagnose import fixed_points, recurrent_networks
 
     from ..matrix_files import load_array
 
     width = recurrent_networks(file)[0].input_size
     held = [0.0] * width if inputs is None else load_array(inputs, "--inputs")
     starts = None if states is None else load_array(states, "--states")
-    found = search(file, held, starts, n_starts=n_starts, seed=seed)
+    found = fixed_points(file, held, starts, n_starts=n_starts, seed=seed)
     if output is not None:
         from separatrix.report import plot, save
 

@@ -9,12 +9,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core import suggest_options
+
 from ..steps.base import AbstractRecurrentMap
 
 _GRID = 15
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class PrincipalPlane:
     """Two directions of the state space and the motion in the plane through the mean of the visited states."""

@@ -9,13 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, require_finite
+from separatrix.core import InvalidInput, ShapeError, require_finite, suggest_options
 
 from .base import AbstractRecurrentMap
 from .stack import StackMap
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class RecurrentNetwork:
     """Levels from the input upwards, each a layer or a forward and a backward one."""
