@@ -19,6 +19,7 @@ SOLVERS = {"solver": "picard", "backward_solver": "picard"}
 DATA = (INPUTS, torch.ones(5, 2))
 EYE = torch.eye(3, dtype=torch.float64)
 X0 = torch.nn.functional.normalize(torch.randn(4, 3, dtype=torch.float64, generator=spawn(0, "options")), dim=-1)
+RNN_STATE = nn.RNN(2, 3).state_dict()
 FLOW = dynamics.OjaFlow(EYE)
 NETWORK = dynamics.LinearNetworkFlow(EYE)
 EXPERIMENT: Any = lab.Experiment(
@@ -225,6 +226,8 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("GORU", "map"): lambda bad: layers.GORU(3, 4, bad),
     ("SequenceModel", "readout"): lambda bad: layers.SequenceModel(layers.ExpRNN(3, 4), 2, bad),
     ("parameter_count", "kind"): lambda bad: layers.parameter_count(bad, 3, 4, 2),
+    ("recurrent", "nonlinearity"): lambda bad: diagnose.recurrent(RNN_STATE, nonlinearity=bad),
+    ("recurrent_networks", "nonlinearity"): lambda bad: diagnose.recurrent_networks(RNN_STATE, nonlinearity=bad),
     ("load_characters", "text"): tasks.load_characters,
     ("TrainingSettings", "best"): lambda bad: settings(best=bad),
     ("TrainingSettings", "schedule"): lambda bad: settings(schedule=bad),

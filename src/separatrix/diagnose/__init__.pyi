@@ -1,3 +1,6 @@
 from .attention import *
 from .balance import *
+from .recurrence import *
 from .regime import *
+from .rest_points import *
+from .steps import *

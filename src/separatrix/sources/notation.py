@@ -220,7 +220,7 @@ NOTATION: tuple[Term, ...] = (
     Term(
         "source",
         "a model, its state dict or its file",
-        ("nn", "Module", "Mapping", "str", "Path", "Tensor"),
+        ("nn", "Module", "Mapping", "str", "Path", "Tensor", "RecurrentSource"),
         rooms=("diagnose",),
     ),
     Term("source", "direction by which the signal enters", ARRAY, {"kerg2022": "v"}, ("matrices.memory",)),
@@ -281,6 +281,9 @@ NOTATION: tuple[Term, ...] = (
     Term("batch_first", "whether the batch is the first axis, before time", ("bool",)),
     Term("map", "parametrisation of orthogonal matrices, or its name", ("str", "AbstractOrthogonalMap")),
     Term("n", "size of a square matrix", ("int",), {"kerg2022": "N"}, ("nn.orthogonal",)),
+    Term("nonlinearity", "activation of a recurrent network, by name", ("str", "Literal")),
+    Term("states", "states of a recurrent network, or of what moves", (*ARRAY, "State", "Trace", "None")),
+    Term("n_starts", "how many starts a search or a census makes", ("int",)),
     Term("damping", "friction of the motion", ("float",), rooms=("nn.recurrent",)),
     Term("damping", "share of a step that is taken", ("float",), rooms=("dynamics", "nn.equilibrium")),
     # data and further words

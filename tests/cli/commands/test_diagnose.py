@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import save_file
+from torch import nn
 from typer.testing import CliRunner
 
 from attention_models import bert_state
@@ -42,3 +43,30 @@ def test_unknown_heads_and_files_are_one_sentence(weights: str) -> None:
         runner.invoke(app, ["attention", weights], catch_exceptions=False)
     with pytest.raises(MissingData, match="there is no file"):
         runner.invoke(app, ["attention", weights + "x"], catch_exceptions=False)
+
+
+@pytest.fixture
+def gru(tmp_path: Path) -> str:
+    path = tmp_path / "gru.safetensors"
+    save_file(nn.GRU(2, 4).state_dict(), path)
+    return str(path)
+
+
+def test_a_recurrent_file_is_looked_into(gru: str) -> None:
+    result = runner.invoke(app, ["recurrent", gru, "--inputs", "zeros", "--n-exponents", "1"])
+    assert result.exit_code == 0, result.output
+    assert "Not judged by its recurrent matrices" in result.stdout
+    assert "exponent" in result.stdout
+    found = json.loads(runner.invoke(app, ["recurrent", gru, "--json"]).stdout)
+    assert [block["gate"] for block in found["layers"][0]["blocks"]] == ["r", "z", "n"]
+    with pytest.raises(InvalidInput, match="--inputs must be zeros"):
+        runner.invoke(app, ["recurrent", gru, "--inputs", "noise"], catch_exceptions=False)
+
+
+def test_fixed_points_of_a_file_are_found_and_drawn(gru: str, tmp_path: Path) -> None:
+    result = runner.invoke(app, ["fixed-points", gru, "-o", str(tmp_path / "points.png")])
+    assert result.exit_code == 0, result.output
+    assert "1 fixed point, 1 stable" in result.stdout
+    assert (tmp_path / "points.png").stat().st_size > 0
+    found = json.loads(runner.invoke(app, ["fixed-points", gru, "--json"]).stdout)
+    assert found["stable"] == [True]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from ..options import AsJson
-from ..printing import print_json, print_table, tell
+from ..printing import print_json, print_table, say, tell
 
 if TYPE_CHECKING:
     from separatrix.diagnose import AttentionDiagnosis
@@ -60,6 +60,78 @@ def attention(
         tell(f"skipped {name}: {reason}")
     for sentence in (*found.verdicts, *found.not_measured):
         tell(sentence)
+
+
+@app.command("recurrent")
+def report_recurrent(
+    file: Annotated[Path, typer.Argument(help="Weights: .safetensors, .npz, or a checkpoint of plain tensors.")],
+    inputs: Annotated[
+        str | None,
+        typer.Option(help="zeros, gaussian, uniform (300 made-up steps), or sequences (batch, time, in) in FILE.npy."),
+    ] = None,
+    n_exponents: Annotated[int | None, typer.Option(help="Lyapunov exponents; default: all up to 256 numbers.")] = None,
+    nonlinearity: Annotated[str, typer.Option(help="Of plain networks: tanh or relu.")] = "tanh",
+    seed: Annotated[int, typer.Option(help="Seed of made-up inputs and resampling.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Say what recurrent networks do: matrices of the gates, exponents and gradients along a run, memory."""
+    from separatrix.diagnose import recurrent
+
+    given = inputs if inputs is None or inputs in ("zeros", "gaussian", "uniform") else _sequences(inputs)
+    found = recurrent(file, given, n_exponents=n_exponents, nonlinearity=nonlinearity, seed=seed)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    for title, rows in found.tables().items():
+        if rows:
+            print_table([*rows[0]], [tuple(row.values()) for row in rows], title=title)
+    for sentence in (*found.verdicts, *found.not_measured):
+        tell(sentence)
+
+
+@app.command("fixed-points")
+def search_fixed_points(
+    file: Annotated[Path, typer.Argument(help="Weights: .safetensors, .npz, or a checkpoint of plain tensors.")],
+    inputs: Annotated[
+        str | None, typer.Option(help="Constant inputs, FILE.npy of (features,) or (k, features); default: zero.")
+    ] = None,
+    states: Annotated[str | None, typer.Option(help="Visited states, FILE.npy of (..., n); default: its own.")] = None,
+    n_starts: Annotated[int, typer.Option(help="Most states to start from.")] = 256,
+    seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Draw them: FILE.png, .svg or .pdf.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the fixed points of a recurrent network at constant inputs, with certificates and eigenvalues."""
+    from separatrix.diagnose import fixed_points, recurrent_networks
+
+    from ..matrix_files import load_array
+
+    width = recurrent_networks(file)[0].input_size
+    held = [0.0] * width if inputs is None else load_array(inputs, "--inputs")
+    starts = None if states is None else load_array(states, "--states")
+    found = fixed_points(file, held, starts, n_starts=n_starts, seed=seed)
+    if output is not None:
+        from separatrix.report import plot, save
+
+        save(cast(Any, plot(found).figure), output)
+        say(f"drew {output}")
+    if as_json:
+        print_json(found.to_dict())
+        return
+    rows = found.rows()
+    if rows:
+        print_table([*rows[0]], [tuple(row.values()) for row in rows], title="fixed points")
+    tell(f"{found.sentence}.")
+
+
+def _sequences(name: str) -> Any:
+    from separatrix.core.errors import InvalidInput
+
+    from ..matrix_files import load_array
+
+    if "." not in name:
+        raise InvalidInput(f"--inputs must be zeros, gaussian, uniform or a file of sequences; got {name!r}.")
+    return load_array(name, "--inputs")
 
 
 def _as_dict(found: AttentionDiagnosis) -> dict[str, Any]:

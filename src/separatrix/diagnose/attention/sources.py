@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast, final
 
-import torch
 from torch import Tensor, nn
 
-from separatrix.core import InvalidInput, MissingData, Result, choose, require_integer
+from separatrix.core import InvalidInput, Result, choose, require_integer
 
+from ..weight_files import read_weights, tensors_of
 from .layer import AttentionLayer
 from .layouts import DECODES, OTHER_SEQUENCE, natural, read_state
 from .probes import certified, probed_norm
@@ -64,10 +64,10 @@ def attention_layers(
     if isinstance(source, nn.Module):
         layers, skipped = _of_module(source, facts)
     elif isinstance(source, Mapping):
-        layers, skipped = read_state(_tensors(source), facts)
+        layers, skipped = read_state(tensors_of(source), facts)
     else:
         path = Path(source)
-        state = _read_file(path)
+        state = read_weights(path)
         layers, skipped = read_state(state, dataclasses.replace(facts, config=_config_beside(path, n_heads)))
     if not layers:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in list(skipped.items())[:3])
@@ -159,33 +159,3 @@ def _config_beside(path: Path, n_heads: int | None) -> dict[str, Any]:
         if n_heads is not None:
             return {}
         raise InvalidInput(f"{str(config)!r} must be JSON, or n_heads be given.") from None
-
-
-def _read_file(path: Path) -> dict[str, Tensor]:
-    """Tensors by name; nothing in the file is executed."""
-    if not path.is_file():
-        raise MissingData(f"there is no file {str(path)!r}.")
-    if path.suffix == ".safetensors":
-        import safetensors
-        from safetensors.torch import load_file
-
-        try:
-            return load_file(path)
-        except safetensors.SafetensorError as error:
-            raise InvalidInput(f"{str(path)!r} is not a whole safetensors file ({error}).") from None
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # what an unpickler makes of arbitrary bytes: IndexError, KeyError, UnicodeDecodeError and more
-        raise InvalidInput(
-            f"{str(path)!r} is not a plain collection of tensors, and loading anything else would execute code from "
-            "the file. Save model.state_dict() with safetensors or torch.save."
-        ) from None
-    return _tensors(content)
-
-
-def _tensors(content: Any) -> dict[str, Tensor]:
-    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
-        content = content["state_dict"]
-    if not isinstance(content, Mapping):
-        raise InvalidInput(f"source must hold tensors by name; got {type(content).__name__}.")
-    return {str(name): tensor for name, tensor in content.items() if isinstance(tensor, Tensor)}

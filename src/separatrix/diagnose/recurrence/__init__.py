@@ -1,0 +1,5 @@
+"""Recurrent networks of others: matrices, Jacobians along a run, exponents, gradients, memory."""
+
+from separatrix.core.rooms import open_room
+
+__getattr__, __dir__, __all__ = open_room(__name__, __file__)

@@ -1,0 +1,66 @@
+"""Tensors by name from a file of weights or a state dict. Nothing in a file is executed or unpickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor
+
+from separatrix.core import InvalidInput, MissingData
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a ``.safetensors``, ``.npz`` or weights-only checkpoint file.
+
+    Raises:
+        MissingData: there is no such file.
+        InvalidInput: it is no plain collection of tensors.
+    """
+    if not path.is_file():
+        raise MissingData(f"there is no file {str(path)!r}.")
+    if path.suffix == ".safetensors":
+        return _safetensors(path)
+    if path.suffix == ".npz":
+        return _npz(path)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # what an unpickler makes of arbitrary bytes: IndexError, KeyError, UnicodeDecodeError and more
+        raise InvalidInput(
+            f"{str(path)!r} is not a plain collection of tensors, and loading anything else (a model, TorchScript) "
+            "would execute code from the file. Save model.state_dict() with safetensors or torch.save."
+        ) from None
+    return tensors_of(content)
+
+
+def tensors_of(content: Any) -> dict[str, Tensor]:
+    """The tensors of a state dict, or of a checkpoint that holds one under ``state_dict``."""
+    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
+        content = content["state_dict"]
+    if not isinstance(content, Mapping):
+        raise InvalidInput(f"source must hold tensors by name; got {type(content).__name__}.")
+    return {str(name): tensor for name, tensor in content.items() if isinstance(tensor, Tensor)}
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    import safetensors
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except safetensors.SafetensorError as error:
+        raise InvalidInput(f"{str(path)!r} is not a whole safetensors file ({error}).") from None
+
+
+def _npz(path: Path) -> dict[str, Tensor]:
+    try:
+        with numpy.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except Exception as error:  # a broken archive, an array of objects, or a single array
+        raise InvalidInput(f"{str(path)!r} is not a .npz file of plain numbers ({error}).") from None
+    return {
+        name: torch.from_numpy(array) for name, array in arrays.items() if array.dtype.kind in "iufc" and array.ndim
+    }
