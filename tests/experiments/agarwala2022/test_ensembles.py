@@ -4,8 +4,10 @@ import functools
 import json
 
 import pytest
+import torch
 from matplotlib.figure import Figure
 
+from separatrix import core
 from separatrix.experiments import find
 from separatrix.experiments.agarwala2022.nonlinear import Measured
 from separatrix.lab import Experiment, Summary, Verdict
@@ -69,8 +71,24 @@ def test_the_untied_formula_is_refuted() -> None:
     experiment, summary = compute("agarwala-theorems")
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
     assert verdicts["agarwala2022-eq14"] is Verdict.REFUTED
-    assert verdicts["agarwala2022-exponents-untied"] is Verdict.REFUTED
-    assert verdicts["agarwala2022-exponents-tied"] is Verdict.CONFIRMED
+
+
+def test_exponents_are_those_of_the_traces_not_of_a_formula() -> None:
+    experiment = find("agarwala-exponents")
+    cells = experiment.cells(experiment.params("smoke"))
+
+    def verdicts(powers: dict[str, float]) -> list[Verdict]:
+        made = []
+        for cell in cells:
+            noise = torch.randn(cell.args["n_matrices"], 1, generator=core.spawn(0, cell.key), dtype=torch.float64)
+            delta = torch.tensor(cell.args["deltas"], dtype=torch.float64)
+            power = powers[cell.args["family"]] if cell.args["tied"] else 2.0
+            made.append((cell, {"traces": (2 - delta) * delta**-power * (0.01 * noise).exp()}))
+        summary = experiment.summarise(made)
+        return [claim.judge(summary).verdict for claim in experiment.claims]
+
+    assert verdicts({"gaussian": 4.0, "haar": 3.0, "goe": 2.5}) == [Verdict.CONFIRMED, Verdict.CONFIRMED]
+    assert verdicts({"gaussian": 4.0, "haar": 3.0, "goe": 3.0}) == [Verdict.REFUTED, Verdict.CONFIRMED]
 
 
 def test_empty_tables_are_not_a_verdict() -> None:
