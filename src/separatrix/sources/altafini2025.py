@@ -356,9 +356,8 @@ ITEMS: tuple[Item, ...] = (
         "text",
         "trained layers",
         "sections 1 and 8",
-        "convergence of trained layers is towards an eigenvector of the value matrix",
-        ("altafini2025-conjecture-frozen",),
-        "open: the tilt that the text speaks of is not judged by itself",
+        "a trained layer tilts tokens towards the principal eigenvector of its value matrix",
+        ("altafini2025-conjecture-tilt",),
     ),
 )
 
