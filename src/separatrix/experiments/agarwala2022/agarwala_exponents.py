@@ -46,7 +46,8 @@ class Settings(Params):
     widths: tuple[int, int] = (400, 800)
     symmetric_widths: tuple[int, int] = (1500, 3000)  # their eigenvalues are drawn without the matrix
     untied_widths: tuple[int, int] = (100, 200)
-    n_matrices: int = 24  # of the larger width, twice as many of the smaller
+    n_matrices: int = 12  # of the larger width, twice as many of the smaller
+    n_independent: int = 80  # tied and independent, whose traces vary most
     n_deltas: int = 7
 
 
@@ -60,12 +61,13 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
                 # the edge of independent entries fluctuates most, so that the window begins further out
                 low, high = (0.15, 0.8) if tied and family == "gaussian" else (0.05, 0.5)
                 deltas = [low * (high / low) ** (k / (settings.n_deltas - 1)) for k in range(settings.n_deltas)]
+                count = settings.n_independent if tied and family == "gaussian" else settings.n_matrices
                 for width, factor in zip(widths, (2, 1), strict=True):
                     yield {
                         "family": family,
                         "tied": tied,
                         "width": width,
-                        "n_matrices": factor * settings.n_matrices,
+                        "n_matrices": factor * count,
                         "deltas": deltas,
                         "seed": seed,
                     }

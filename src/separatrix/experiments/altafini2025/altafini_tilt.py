@@ -67,14 +67,17 @@ def run(cell: Cell) -> Payload:
 
 
 def _tilt(layer: AttentionLayer, tokens: Tensor) -> Tensor:
-    """Mean over tokens of the squared share on the principal subspace after one residual pass, less that before."""
+    """Mean over tokens of the squared share on the principal line after one residual pass, less that before.
+
+    Where the principal pair is complex it is the share on their plane, halved, so that lines and planes compare.
+    """
     import torch
 
     from separatrix import diagnose
 
     basis = diagnose.dominant_subspace(layer.value_sum, 1)
     after = torch.nn.functional.normalize(tokens + layer.flow().pull(tokens), dim=-1)
-    return ((after @ basis).square().sum(-1) - (tokens @ basis).square().sum(-1)).mean(-1)
+    return ((after @ basis).square().mean(-1) - (tokens @ basis).square().mean(-1)).mean(-1)
 
 
 def _layer(cell: Cell) -> AttentionLayer:
@@ -126,7 +129,7 @@ def judge_tilt(summary: Summary) -> Judgement:
         for row in summary.table(TABLE)
     ]
     shown = ", ".join(f"{row['tilt']:+.4f}" for row in summary.table(TABLE))
-    return judge(f"energy on the principal line or plane gained in one pass, by layer: {shown}", rows)
+    return judge(f"energy on the principal line gained in one pass, by layer: {shown}", rows)
 
 
 def judge_ordinary(summary: Summary) -> Judgement:
@@ -171,7 +174,7 @@ EXPERIMENT = Experiment(
         Claim(
             id="altafini2025-conjecture-tilt",
             statement="A pass through a trained attention layer tilts tokens towards the principal eigenvector.",
-            measures="squared share of random tokens on the principal line (or plane) after one pass less that before",
+            measures="squared share of tokens on the principal line (half that on a plane), after one pass less before",
             test="every layer's 95 % interval over sets of tokens above zero; refuted if one lies below",
             judge=judge_tilt,
             counterfeit=_moved(-0.01),

@@ -1,4 +1,8 @@
-"""What the lemmas and the propositions of altafini2025 share: random instances, one cell per statement and seed."""
+"""What experiments on statements of altafini2025 share: random instances, one cell per statement and seed.
+
+A statement is judged by the worst that any seed gave: the largest value of a quantity, the smallest of those named in
+``least``, the sum of those named in ``totals``.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from separatrix.matrices import AttentionInstance
 
 statement = functools.partial(Claim, measures="dense Jacobians and states at random instances")
@@ -24,9 +30,9 @@ class Settings(Params):
 
 
 class Measured(Summary):
-    """What was measured for each statement, by quantity."""
+    """The worst of each quantity over all seeds, by statement."""
 
-    parts: dict[str, dict[str, Any]]
+    parts: dict[str, dict[str, int | float]]
 
 
 def statement_cells(settings: Settings, parts: Iterable[str]) -> Iterable[Mapping[str, Any]]:
@@ -41,9 +47,12 @@ def statements_experiment(
     name: str,
     title: str,
     place: str,
+    version: int,
     parts: Iterable[str],
     run: Callable[[Cell], Payload],
     claims: tuple[Claim, ...],
+    least: Sequence[str] = (),
+    totals: Sequence[str] = (),
 ) -> Experiment:
     """The experiment whose cells are statements; ``run`` stands in the module that is to be found by its name."""
     return Experiment(
@@ -51,15 +60,16 @@ def statements_experiment(
         title=title,
         document="altafini2025",
         place=place,
-        version=1,
+        version=version,
         scales={
-            "smoke": Settings(n_instances=6),
-            "laptop": Settings(),
-            "paper": Settings(n_instances=50, seeds=(0, 1)),
+            "smoke": Settings(n_instances=4),
+            "laptop": Settings(seeds=(0, 1, 2)),
+            "paper": Settings(n_instances=50, seeds=(0, 1, 2)),
         },
         expand=functools.partial(statement_cells, parts=tuple(parts)),
         run=run,
-        summarise=summarise,
+        summarise=functools.partial(worst_of_all, least=tuple(least), totals=tuple(totals)),
+        summary=Measured,
         claims=claims,
     )
 
@@ -72,17 +82,64 @@ def draw_instances(cell: Cell, experiment: str) -> AttentionInstance:
     return matrices.attention_instance(cell.args["dim"], generator=generator, batch=(cell.args["n_instances"],))
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
-    """The numbers of the first seed in full, and a table of all."""
-    parts: dict[str, Any] = {}
+def worst_of_all(
+    results: Sequence[tuple[Cell, Payload]], least: Sequence[str] = (), totals: Sequence[str] = ()
+) -> Measured:
+    """The worst of each quantity over the seeds."""
+    parts: dict[str, dict[str, float]] = {}
     for cell, payload in results:
-        parts.setdefault(cell.args["part"], payload)
-    table = [
-        {"statement": cell.args["part"], "seed": cell.seed, "quantity": name, "measured": str(value)}
-        for cell, payload in results
-        for name, value in payload.items()
+        kept = parts.setdefault(cell.args["part"], {})
+        for name, value in payload.items():
+            combine = min if name in least else max
+            before = kept.get(name)
+            kept[name] = value if before is None else before + value if name in totals else combine(before, value)
+    rows = [
+        {"statement": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()
     ]
-    return Measured(parts=parts, tables={"Measured": table})
+    return Measured(parts=parts, tables={"Worst over all instances": rows})
+
+
+def judge_limits(part: str, **limits: float | str) -> Callable[[Measured], Judgement]:
+    """Every quantity within its limit: a number from above, ``"some"`` more than none, ``"most"`` more than half."""
+
+    def judge_part(summary: Measured) -> Judgement:
+        found, rows = summary.parts[part], []
+        for key, limit in limits.items():
+            name = key.replace("_", " ")
+            value = found[name]
+            if isinstance(limit, str):
+                rows.append(Row(name, value, limit, agrees=value > {"some": 0.0, "most": 0.5}[limit]))
+            else:
+                rows.append(Row(name, value, f"at most {limit:g}", agrees=value <= limit))
+        return judge(", ".join(f"{name} {value:.4g}" for name, value in found.items()), rows)
+
+    return judge_part
+
+
+def ambient_jacobian(velocity: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
+    """The Jacobian of the velocity as a function on the whole space, by automatic differentiation."""
+    import torch
+
+    return torch.func.jacrev(velocity)(states).reshape(states.numel(), states.numel())
+
+
+def on_tangents(jacobian: Tensor, states: Tensor) -> Tensor:
+    """The Jacobian between the tangent spaces of the spheres on which the tokens lie."""
+    import torch
+
+    bases = [torch.linalg.svd(token[None], full_matrices=True).Vh[1:].mT for token in states]
+    basis = torch.block_diag(*bases)
+    return basis.mT @ jacobian @ basis
+
+
+def oja_velocity(value: Tensor) -> Callable[[Tensor], Tensor]:
+    """The multiagent Oja flow on the whole space, written out."""
+
+    def velocity(tokens: Tensor) -> Tensor:
+        pull = tokens.mean(0) @ value.mT
+        return pull - (tokens * pull).sum(-1, keepdim=True) * tokens
+
+    return velocity
 
 
 def two_groups(value: Any, k: int, n1: int, n2: int) -> Any:
