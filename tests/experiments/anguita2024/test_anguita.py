@@ -34,7 +34,7 @@ CASES: dict[str, dict[str, object]] = {
     "anguita-fig3-4": {"n_trials": 6},
     "anguita-fig3-5": {"n_trials": 4},
     "anguita-fig3-6": {"n_trials": 4},
-    "anguita-fig4-2": {"n_times": 50},
+    "anguita-fig4-2": {"n_times": 50, "steps": 800},
     "anguita-fig4-4": {},
     "anguita-fig4-5": {},
     "anguita-fig4-6": {"steps": 500, "rate_steps": 200},
@@ -51,6 +51,8 @@ def test_smoke_runs_give_the_expected_verdicts(name: str) -> None:
     summary = experiment.summarise([(cell, decode(encode(experiment.run(cell)))) for cell in cells])
     json.dumps(summary.to_dict(), allow_nan=False)
     for claim in experiment.claims:
+        if claim.scale != "smoke":
+            continue  # its verdict means something with more steps only
         verdict = claim.judge(summary).verdict
         expected = EXPECTED.get(claim.id, Verdict.CONFIRMED)
         assert verdict is expected, (claim.id, claim.judge(summary))

@@ -58,8 +58,9 @@ def _lemma7(coupling: Any, value: Any, seed: int) -> Payload:
                 str(found.kind), ("", 0)
             )
             state = found.clusters.repeat_interleave(torch.tensor(found.sizes), dim=0)
-            pull = float(single.pull(state).abs().max())  # no pull at all is polygonal, of which the lemma is silent
-            if not name or float(found.residual) > 1e-9 or pull < 1e-9:
+            # States without pull are polygonal, of which the lemma is silent; they form curves, where Newton's method
+            # leaves an error of about 1e-7.
+            if not name or float(found.residual) > 1e-9 or float(single.pull(state).abs().max()) < 1e-5:
                 continue
             counts[name] += 1
             counts[f"{name} of another rank"] += _rank(single.attention(state)) != n_groups
@@ -175,7 +176,7 @@ EXPERIMENT = statements_experiment(
     name="altafini-propositions",
     title="Lyapunov function of the Oja flow, ranks of attention, and the limit of small beta",
     place="Lemmas 5 and 7; Propositions 1 and 2",
-    version=2,
+    version=3,
     parts=_MEASURES,
     run=run,
     least=("printed W at consensus", "slowest state", "rank without self-coupling"),

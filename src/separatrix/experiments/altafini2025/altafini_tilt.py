@@ -160,7 +160,7 @@ EXPERIMENT = Experiment(
     title="One pass through a trained attention layer: the tilt towards the principal eigenvector",
     document="altafini2025",
     place="sections 1 and 8",
-    version=1,
+    version=2,
     scales={
         "smoke": Settings(source="generated", n_layers=2, n_heads=2, dim=16, n_tokens=8, n_sets=6, n_rotated=4),
         "laptop": Settings(),
