@@ -3,7 +3,8 @@
 No closed form of the trace enters. At each distance delta from the transition the mean logarithm of the trace over
 matrices is taken at two widths and extrapolated to infinite width (corrections of order 1/N); a power law with smooth
 corrections, ``log m = a - p log(delta) + c delta + d delta^2``, is fitted to the result. The corrections c and d are
-taken to be of order one. The spread of p is that over matrices drawn anew.
+drawn towards zero with standard deviation 1 where traces are noisy (tied), and 4 where they are not (untied). The spread
+of p is that over matrices drawn anew.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 FAMILIES = ("gaussian", "haar", "goe")
 CRITICAL = {"gaussian": 1.0, "haar": 1.0, "goe": 0.25}
 """V at which the radius of a tied linear layer reaches one; untied layers lose stability at V = 1 in every family."""
+KNOWN = (2.0, 2.5, 3.0, 4.0)
+"""Exponents that the document speaks of."""
 TABLE = "exponents"
 DRAWS_ANEW = 300
 
@@ -40,14 +43,14 @@ DRAWS_ANEW = 300
 class Settings(Params):
     """Widths and numbers of matrices; the smaller width serves the extrapolation only.
 
-    The laptop scale uses other matrices (seed 1) than those on which estimator and window were chosen (seed 0).
+    The larger scales use other matrices (seed 2) than those on which estimator and rule were chosen (seeds 0 and 1).
     """
 
     widths: tuple[int, int] = (400, 800)
     symmetric_widths: tuple[int, int] = (1500, 3000)  # their eigenvalues are drawn without the matrix
     untied_widths: tuple[int, int] = (100, 200)
     n_matrices: int = 12  # of the larger width, twice as many of the smaller
-    n_independent: int = 80  # tied and independent, whose traces vary most
+    n_independent: int = 60  # tied and independent, whose traces vary most
     n_deltas: int = 7
 
 
@@ -136,12 +139,14 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     rows = []
     for (family, tied), by_width in gathered.items():
         small, large = (numpy.concatenate(by_width[width]) for width in sorted(by_width))
-        exponent, spread = _exponent(numpy.asarray(deltas[family, tied]), small, large)
+        exponent, spread = _exponent(numpy.asarray(deltas[family, tied]), small, large, 1.0 if tied else 4.0)
         rows.append({"family": family, "tied": tied, "matrices": len(large), "exponent": exponent, "spread": spread})
     return Summary(tables={TABLE: rows})
 
 
-def _exponent(delta: numpy.ndarray, small: numpy.ndarray, large: numpy.ndarray) -> tuple[float, float]:
+def _exponent(
+    delta: numpy.ndarray, small: numpy.ndarray, large: numpy.ndarray, corrections: float
+) -> tuple[float, float]:
     """The exponent, and its standard deviation over matrices drawn anew."""
     import numpy
 
@@ -152,8 +157,8 @@ def _exponent(delta: numpy.ndarray, small: numpy.ndarray, large: numpy.ndarray) 
 
     heights = numpy.stack([_limit(drawn(small), drawn(large)) for _ in range(DRAWS_ANEW)])
     errors = heights.std(0)
-    anew = [_fit(delta, height, errors) for height in heights]
-    return _fit(delta, _limit(small, large), errors), float(numpy.std(anew))
+    anew = [_fit(delta, height, errors, corrections) for height in heights]
+    return _fit(delta, _limit(small, large), errors, corrections), float(numpy.std(anew))
 
 
 def _limit(small: numpy.ndarray, large: numpy.ndarray) -> numpy.ndarray:
@@ -163,24 +168,24 @@ def _limit(small: numpy.ndarray, large: numpy.ndarray) -> numpy.ndarray:
     return 2 * numpy.log(large).mean(0) - numpy.log(small).mean(0)
 
 
-def _fit(delta: numpy.ndarray, height: numpy.ndarray, errors: numpy.ndarray) -> float:
-    """Weighted least squares with corrections c and d drawn towards zero with standard deviation one."""
+def _fit(delta: numpy.ndarray, height: numpy.ndarray, errors: numpy.ndarray, corrections: float) -> float:
+    """Weighted least squares with corrections c and d drawn towards zero with a standard deviation."""
     import numpy
 
     weights = 1 / numpy.hypot(errors, 0.003)
     columns = numpy.stack([numpy.ones_like(delta), -numpy.log(delta), delta, delta**2], 1) * weights[:, None]
-    prior = numpy.diag([0.0, 0.0, 1.0, 1.0])[2:]
+    prior = numpy.diag([0.0, 0.0, 1.0, 1.0])[2:] / corrections
     system, goal = numpy.concatenate([columns, prior]), numpy.concatenate([height * weights, numpy.zeros(2)])
     return float(numpy.linalg.lstsq(system, goal, rcond=None)[0][1])
 
 
 def _rows(table: Iterable[Mapping[str, Any]], expected: Mapping[str, float]) -> list[Row]:
-    """Within three spreads and 0.1; no answer where that is too coarse to tell exponents half a unit apart."""
+    """Within three spreads and 0.1; no answer where another exponent that the document knows lies there as well."""
     rows = []
     for row in table:
-        room = 3 * row["spread"] + 0.1
-        value = expected[row["family"]]
-        agrees = None if room > 0.5 else abs(row["exponent"] - value) <= room
+        room, value = 3 * row["spread"] + 0.1, expected[row["family"]]
+        near = {exponent for exponent in (*KNOWN, value) if abs(row["exponent"] - exponent) <= room}
+        agrees = None if value in near and len(near) > 1 else value in near
         rows.append(Row(f"exponent, {row['family']}", row["exponent"], value, room, agrees, spread=row["spread"]))
     return rows
 
@@ -205,7 +210,7 @@ def judge_exponents(
 _TIED = {"gaussian": 4.0, "haar": 3.0, "goe": 2.5}
 _UNTIED = dict.fromkeys(FAMILIES, 2.0)
 _MEASURED = "slope of the extrapolated trace of the fourth order against the distance, on logarithmic axes"
-_TEST = "within 3 spreads and 0.1; cannot tell where that exceeds 0.5"
+_TEST = "within 3 spreads and 0.1; cannot tell where another of 2, 5/2, 3 and 4 lies there too"
 
 EXPERIMENT = Experiment(
     name="agarwala-exponents",
@@ -217,14 +222,14 @@ EXPERIMENT = Experiment(
         "smoke": Settings(
             widths=(60, 120), symmetric_widths=(60, 120), untied_widths=(16, 32), n_matrices=4, n_deltas=4
         ),
-        "laptop": Settings(seeds=(1,)),
+        "laptop": Settings(seeds=(2,)),
         "paper": Settings(
             widths=(1500, 3000),
             symmetric_widths=(5000, 10000),
             untied_widths=(300, 600),
             n_matrices=32,
             n_deltas=9,
-            seeds=(1,),
+            seeds=(2,),
         ),
     },
     expand=expand,
