@@ -3,8 +3,8 @@
 No closed form of the trace enters. At each distance delta from the transition the mean logarithm of the trace over
 matrices is taken at two widths and extrapolated to infinite width (corrections of order 1/N); a power law with smooth
 corrections, ``log m = a - p log(delta) + c delta + d delta^2``, is fitted to the result. The corrections c and d are
-drawn towards zero with standard deviation 1 where traces are noisy (tied), and 4 where they are not (untied). The spread
-of p is that over matrices drawn anew.
+drawn towards zero with standard deviation 1 where traces are noisy (tied), and 4 where they are not (untied). The
+spread of p is that over matrices drawn anew.
 """
 
 from __future__ import annotations

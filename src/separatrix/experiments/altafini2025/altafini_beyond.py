@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, condition, instead, judge, with_entry
 
-from .statements import (
-    Measured,
-    ambient_jacobian,
-    draw_instances,
-    oja_velocity,
-    on_tangents,
-    statements_experiment,
-    two_groups,
-)
+from ..worst_case import Measured
+from .statements import ambient_jacobian, draw_instances, oja_velocity, on_tangents, statements_experiment, two_groups
 
 if TYPE_CHECKING:
     from torch import Tensor

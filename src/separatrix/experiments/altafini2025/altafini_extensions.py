@@ -9,7 +9,7 @@ from typing import Any
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, judge, with_entry
 
-from .statements import Measured, worst_of_all
+from ..worst_case import Measured, worst_of_all
 
 PARTS = ("not symmetric", "cycle", "discrete", "doubly stochastic")
 

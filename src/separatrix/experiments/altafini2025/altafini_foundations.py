@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, judge, misprint, with_entry
 
-from .statements import (
-    Measured,
-    ambient_jacobian,
-    draw_instances,
-    judge_limits,
-    oja_velocity,
-    statements_experiment,
-    two_groups,
-)
+from ..worst_case import Measured, judge_limits
+from .statements import ambient_jacobian, draw_instances, oja_velocity, statements_experiment, two_groups
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,8 @@ from typing import Any
 
 from separatrix.lab import Cell, Judgement, Payload, Row, condition, judge, with_entry
 
+from ..worst_case import Measured
 from .statements import (
-    Measured,
     ambient_jacobian,
     draw_instances,
     oja_velocity,

@@ -7,7 +7,8 @@ from typing import Any
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Judgement, Payload, Row, condition, instead, judge, misprint, with_entry
 
-from .statements import Measured, draw_instances, judge_limits, statement, statements_experiment, two_groups
+from ..worst_case import Measured, judge_limits
+from .statements import draw_instances, statement, statements_experiment, two_groups
 
 
 def run(cell: Cell) -> Payload:

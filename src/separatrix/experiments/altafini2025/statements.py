@@ -1,8 +1,4 @@
-"""What experiments on statements of altafini2025 share: random instances, one cell per statement and seed.
-
-A statement is judged by the worst that any seed gave: the largest value of a quantity, the smallest of those named in
-``least``, the sum of those named in ``totals``.
-"""
+"""What experiments on statements of altafini2025 share: random instances, one cell per statement and seed."""
 
 from __future__ import annotations
 
@@ -11,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Params, Payload
+
+from ..worst_case import Measured, worst_of_all
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,12 +25,6 @@ class Settings(Params):
 
     dim: int = 3
     n_instances: int = 20
-
-
-class Measured(Summary):
-    """The worst of each quantity over all seeds, by statement."""
-
-    parts: dict[str, dict[str, int | float]]
 
 
 def statement_cells(settings: Settings, parts: Iterable[str]) -> Iterable[Mapping[str, Any]]:
@@ -80,40 +72,6 @@ def draw_instances(cell: Cell, experiment: str) -> AttentionInstance:
 
     generator = spawn(cell.seed, experiment, cell.args["part"])
     return matrices.attention_instance(cell.args["dim"], generator=generator, batch=(cell.args["n_instances"],))
-
-
-def worst_of_all(
-    results: Sequence[tuple[Cell, Payload]], least: Sequence[str] = (), totals: Sequence[str] = ()
-) -> Measured:
-    """The worst of each quantity over the seeds."""
-    parts: dict[str, dict[str, float]] = {}
-    for cell, payload in results:
-        kept = parts.setdefault(cell.args["part"], {})
-        for name, value in payload.items():
-            combine = min if name in least else max
-            before = kept.get(name)
-            kept[name] = value if before is None else before + value if name in totals else combine(before, value)
-    rows = [
-        {"statement": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()
-    ]
-    return Measured(parts=parts, tables={"Worst over all instances": rows})
-
-
-def judge_limits(part: str, **limits: float | str) -> Callable[[Measured], Judgement]:
-    """Every quantity within its limit: a number from above, ``"some"`` more than none, ``"most"`` more than half."""
-
-    def judge_part(summary: Measured) -> Judgement:
-        found, rows = summary.parts[part], []
-        for key, limit in limits.items():
-            name = key.replace("_", " ")
-            value = found[name]
-            if isinstance(limit, str):
-                rows.append(Row(name, value, limit, agrees=value > {"some": 0.0, "most": 0.5}[limit]))
-            else:
-                rows.append(Row(name, value, f"at most {limit:g}", agrees=value <= limit))
-        return judge(", ".join(f"{name} {value:.4g}" for name, value in found.items()), rows)
-
-    return judge_part
 
 
 def ambient_jacobian(velocity: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
