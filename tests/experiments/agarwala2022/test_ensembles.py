@@ -27,6 +27,7 @@ SMALL = {
     "agarwala-fig2": {"width": 100, "n_matrices": 3, "scales": (0.4, 0.6)},
     "agarwala-fig3": {"width": 100, "n_matrices": 3, "scales": (0.3, 0.5)},
     "agarwala-fig4": {"width": 80, "n_matrices": 3, "scales": (0.3, 0.6, 2.4)},
+    "agarwala-appendix": {},
     "agarwala-theorems": {"width": 100, "untied_width": 100},
     "deq-advisor": {"width": 100, "n_matrices": 1},
     "deq-cavity": {"width": 100, "n_matrices": 4, "n_matrices_others": 3, "n_cases": 3},
@@ -103,3 +104,11 @@ def test_every_scale_expands_without_computing() -> None:
         for scale in ("smoke", "laptop", "paper"):
             keys = [cell.key for cell in experiment.cells(experiment.params(scale))]
             assert len(set(keys)) == len(keys) > 0
+
+
+def test_statements_without_a_figure_are_misprints_where_an_erratum_says_so() -> None:
+    experiment, summary = compute("agarwala-appendix")
+    for claim in experiment.claims:
+        verdict = claim.judge(summary).verdict
+        expected = Verdict.CONFIRMED if claim.erratum is None else Verdict.MISPRINT
+        assert verdict is (Verdict.CONDITIONAL if claim.id.endswith("annulus") else expected), claim.id
