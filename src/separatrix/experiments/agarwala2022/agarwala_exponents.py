@@ -48,9 +48,9 @@ class Settings(Params):
 
     widths: tuple[int, int] = (400, 800)
     symmetric_widths: tuple[int, int] = (1500, 3000)  # their eigenvalues are drawn without the matrix
-    untied_widths: tuple[int, int] = (100, 200)
+    untied_widths: tuple[int, int] = (80, 160)
     n_matrices: int = 12  # of the larger width, twice as many of the smaller
-    n_independent: int = 60  # tied and independent, whose traces vary most
+    n_varied: int = 40  # where traces vary most: tied and independent, untied and not orthogonal
     n_deltas: int = 7
 
 
@@ -64,7 +64,8 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
                 # the edge of independent entries fluctuates most, so that the window begins further out
                 low, high = (0.15, 0.8) if tied and family == "gaussian" else (0.05, 0.5)
                 deltas = [low * (high / low) ** (k / (settings.n_deltas - 1)) for k in range(settings.n_deltas)]
-                count = settings.n_independent if tied and family == "gaussian" else settings.n_matrices
+                varied = family == "gaussian" if tied else family != "haar"
+                count = settings.n_varied if varied else settings.n_matrices
                 for width, factor in zip(widths, (2, 1), strict=True):
                     yield {
                         "family": family,
