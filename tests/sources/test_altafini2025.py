@@ -56,8 +56,8 @@ def antipodal_fraction(n_tokens: int, coupling: numpy.ndarray, n_starts: int, se
     return float((together < 0).mean())
 
 
-def test_all_sixteen_errata_are_recorded_with_evidence() -> None:
-    assert [erratum.key for erratum in altafini2025.ERRATA] == [f"altafini2025-E{i}" for i in range(1, 17)]
+def test_all_seventeen_errata_are_recorded_with_evidence() -> None:
+    assert [erratum.key for erratum in altafini2025.ERRATA] == [f"altafini2025-E{i}" for i in range(1, 18)]
     assert all(erratum.printed and erratum.correct and erratum.evidence for erratum in altafini2025.ERRATA)
 
 
@@ -222,3 +222,19 @@ def test_e16_a_feedforward_term_keeps_tokens_on_the_sphere() -> None:
     tangent = added - x * (x * added).sum(-1, keepdim=True)
     assert float((tangent * x).sum(-1).abs().max()) < 1e-15
     assert float(tangent.norm()) > 0.1 * math.sqrt(5)
+
+
+def test_e17_an_instance_may_have_no_stable_split_at_all() -> None:
+    value, coupling = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64)), -torch.eye(3, dtype=torch.float64)
+
+    def velocity(x: torch.Tensor) -> torch.Tensor:
+        pull = torch.softmax(x @ coupling @ x.mT, -1) @ x @ value.mT
+        return pull - (x * pull).sum(-1, keepdim=True) * x
+
+    stable = 0
+    for k, signs in itertools.product(range(3), itertools.product((1.0, -1.0), repeat=5)):
+        x = torch.tensor(signs, dtype=torch.float64)[:, None] * torch.eye(3, dtype=torch.float64)[k]
+        jacobian = torch.func.jacrev(velocity)(x).reshape(15, 15)
+        across = [i for i in range(15) if i % 3 != k]  # tangent directions
+        stable += bool(torch.linalg.eigvals(jacobian[across][:, across]).real.max() < 0)
+    assert stable == 2  # consensus and its antipode, of 96

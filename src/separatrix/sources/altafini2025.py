@@ -160,6 +160,16 @@ ERRATA: tuple[Erratum, ...] = (
         correct="a choice of the model: adding (I - x_i x_i') g(x_i) is well defined and keeps tokens on the sphere",
         evidence="The added velocity is tangent for any g.",
     ),
+    Erratum(
+        key="altafini2025-E17",
+        place="Example 3, Figure 3(b)",
+        printed="between 1 and 200 of 1000 sampled points are stable",
+        correct=(
+            "in about half of the instances none of the sampled points is stable: the two that always are, consensus "
+            "on v_1 and its antipode, are never drawn with 100 random signs"
+        ),
+        evidence="Exact counts and samples at random instances; an instance in which only those two are stable.",
+    ),
 )
 
 ITEMS: tuple[Item, ...] = (
@@ -198,7 +208,7 @@ ITEMS: tuple[Item, ...] = (
         "1",
         "section 4.2",
         "almost every start of the multiagent Oja flow ends in consensus on v_1; all else is unstable",
-        ("altafini2025-theorem1",),
+        ("altafini2025-theorem1", "altafini2025-theorem1-values"),
     ),
     Item("lemma", "3", "section 4.2", "blocks of the Jacobian of the multiagent Oja flow", ("altafini2025-lemma3",)),
     Item(
@@ -304,8 +314,7 @@ ITEMS: tuple[Item, ...] = (
         "3",
         "section 6",
         "counts of stable points: (a) exhaustive at d = 4, n = 10; (b) sampled at d = 10, n = 100",
-        ("altafini2025-fig3a-half", "altafini2025-fig3b-range"),
-        "open: the lower end of panel (b), one stable point of a thousand, is not judged",
+        ("altafini2025-fig3a-half", "altafini2025-fig3b-range", "altafini2025-fig3b-lower"),
     ),
     Item(
         "text",
@@ -333,32 +342,28 @@ ITEMS: tuple[Item, ...] = (
         "discrete time",
         "section 7",
         "a similar analysis holds for Euler steps",
-        ("altafini2025-extension-discrete",),
-        "open: one kind of map and step is judged",
+        ("altafini2025-extension-discrete", "altafini2025-discrete-steps"),
     ),
     Item(
         "text",
         "weights that vary in time",
         "section 7",
-        "stability must be shown in a uniform sense",
-        (),
-        "open: no quantity is stated; the flow can be integrated with AttentionFlow weights that vary",
+        "stability must be shown in a uniform sense, not at each instant",
+        ("altafini2025-time-varying",),
     ),
     Item(
         "text",
         "feedforward network",
         "section 7",
         "cannot be part of the continuous-time model",
-        (),
-        "open: erratum altafini2025-E16 shows how it can; a claim is to be written",
+        ("altafini2025-feedforward",),
     ),
     Item(
         "text",
         "trained layers",
         "sections 1 and 8",
-        "convergence of trained layers is towards an eigenvector of the value matrix",
-        ("altafini2025-conjecture-frozen",),
-        "open: the tilt that the text speaks of is not judged by itself",
+        "a trained layer tilts tokens towards the principal eigenvector of its value matrix",
+        ("altafini2025-conjecture-tilt",),
     ),
 )
 

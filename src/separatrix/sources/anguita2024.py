@@ -213,25 +213,22 @@ ITEMS: tuple[Item, ...] = (
         "2.2.2",
         "section 2.2",
         "modes of an aligned network of balance zero are sigmoids",
-        (),
-        "open: a claim is to be written",
+        ("anguita2024-thm2.2.2",),
     ),
-    Item("theorem", "2.2.3", "section 2.2", "gradient flow of a shallow network", (), "open: a claim is to be written"),
+    Item("theorem", "2.2.3", "section 2.2", "gradient flow of a shallow network", ("anguita2024-thm2.2.3",)),
     Item(
         "theorem",
         "2.2.4",
         "section 2.2",
         "the flow of balance zero is a matrix Riccati equation with a known solution",
-        (),
-        "open: a claim is to be written",
+        ("anguita2024-thm2.2.4",),
     ),
     Item(
         "theorem",
         "2.2.5",
         "section 2.2",
         "a numerically stable form of that solution",
-        (),
-        "open: a claim is to be written",
+        ("anguita2024-thm2.2.5",),
     ),
     Item(
         "theorem",
@@ -259,8 +256,7 @@ ITEMS: tuple[Item, ...] = (
         "3.1",
         "section 3.1",
         "the balance of random layers looks like a multiple of the identity",
-        (),
-        "open: a claim is to be written",
+        ("anguita2024-fig3.1",),
     ),
     Item("table", "3.2", "section 3.1", "the same in terms of ratios of widths", ("anguita2024-table3.2",)),
     Item(
@@ -268,8 +264,7 @@ ITEMS: tuple[Item, ...] = (
         "3.3",
         "section 3.1",
         "limits for extreme ratios of widths",
-        ("anguita2024-table3.2",),
-        "open: not every row is judged",
+        ("anguita2024-table3.2", "anguita2024-table3.3"),
     ),
     Item(
         "theorem",
@@ -284,8 +279,7 @@ ITEMS: tuple[Item, ...] = (
         "3.2.2",
         "section 3.2",
         "sigmoidal learning at balance zero, exponential at extreme balance",
-        (),
-        "open: a claim is to be written",
+        ("anguita2024-thm3.2.2",),
     ),
     Item(
         "theorem", "3.3.1", "section 3.3", "closed form of the Gram matrix for equal sizes", ("anguita2024-thm3.3.1",)
@@ -309,25 +303,21 @@ ITEMS: tuple[Item, ...] = (
     Item(
         "theorem", "3.4.1", "section 3.4", "sizes and signs for which balanced weights exist", ("anguita2024-thm3.4.1",)
     ),
-    Item(
-        "theorem", "3.4.2", "section 3.4", "diagonal form of F for unequal sizes", (), "open: a claim is to be written"
-    ),
-    Item("algorithm", "1", "section 3.5", "draws balanced weights", (), "open: a claim is to be written"),
+    Item("theorem", "3.4.2", "section 3.4", "diagonal form of F for unequal sizes", ("anguita2024-thm3.4.2",)),
+    Item("algorithm", "1", "section 3.5", "draws balanced weights", ("anguita2024-algorithm1",)),
     Item(
         "algorithm",
         "2",
         "section 3.5",
         "draws balanced weights aligned with a task",
-        (),
-        "open: a claim is to be written",
+        ("anguita2024-algorithm2",),
     ),
     Item(
         "theorem",
         "4.1.1",
         "section 4.1",
         "singular values of the weights from the product and the balance",
-        ("anguita2024-thm4.1.1",),
-        "open: both signs and intermediate times are not judged",
+        ("anguita2024-thm4.1.1", "anguita2024-thm4.1.1-times"),
     ),
     Item(
         "theorem",
@@ -350,7 +340,7 @@ ITEMS: tuple[Item, ...] = (
         "representations of a shallow network at convergence",
         ("anguita2024-thm4.2.1",),
     ),
-    Item("theorem", "4.2.2", "section 4.2", "flow of a shallow network", (), "open: a claim is to be written"),
+    Item("theorem", "4.2.2", "section 4.2", "flow of a shallow network", ("anguita2024-thm4.2.2",)),
     Item(
         "theorem",
         "4.2.3",

@@ -14,8 +14,9 @@ from separatrix.lab.experiment.record import decode, encode
 
 SMALL = {
     "altafini_fig3a": {"n_instances": 40, "n_enumerated": 1, "n_per_ensemble": 60},
-    "altafini_fig3b": {"n_instances": 40},
+    "altafini_fig3b": {"n_instances": 40, "n_tuned": 3, "tuned_tokens": 8},
     "altafini_theorem2": {"n_points": 60},
+    "altafini_beyond": {"n_instances": 1},
     "altafini_lemmas": {"n_instances": 3},
     "altafini_propositions": {"n_instances": 3},
     "altafini_multihead": {"n_instances": 3, "heads": (2, 3)},
@@ -27,6 +28,9 @@ SMALL = {
 EXPECTED = {
     "altafini2025-theorem2-inequalities": Verdict.MISPRINT,
     "altafini2025-theorem2-single": Verdict.CONDITIONAL,
+    "altafini2025-fig3b-lower": Verdict.REFUTED,
+    "altafini2025-feedforward": Verdict.REFUTED,
+    "altafini2025-theorem1-values": Verdict.CONDITIONAL,
     "altafini2025-lemma4": Verdict.CONDITIONAL,
     "altafini2025-lemma5": Verdict.MISPRINT,
     "altafini2025-lemma7": Verdict.CONDITIONAL,

@@ -20,6 +20,9 @@ EXPECTED = {
     "anguita2024-thm4.1.3": Verdict.MISPRINT,
     "anguita2024-thm4.2.1": Verdict.MISPRINT,
     "anguita2024-thm4.5.1": Verdict.MISPRINT,
+    "anguita2024-thm2.2.5": Verdict.MISPRINT,
+    "anguita2024-table3.3": Verdict.MISPRINT,
+    "anguita2024-thm4.1.1-times": Verdict.REFUTED,
     "anguita2024-large-balance-lazy": Verdict.CONDITIONAL,
     "anguita2024-fig4.4-law": Verdict.REFUTED,
     "anguita2024-thm3.4.1": Verdict.REFUTED,
@@ -34,10 +37,11 @@ CASES: dict[str, dict[str, object]] = {
     "anguita-fig3-4": {"n_trials": 6},
     "anguita-fig3-5": {"n_trials": 4},
     "anguita-fig3-6": {"n_trials": 4},
-    "anguita-fig4-2": {"n_times": 50},
+    "anguita-fig4-2": {"n_times": 50, "steps": 800},
     "anguita-fig4-4": {},
     "anguita-fig4-5": {},
     "anguita-fig4-6": {"steps": 500, "rate_steps": 200},
+    "anguita-foundations": {},
     "anguita-theorems": {},
     "linear-regime-map": {},
     "linear-unequal-sizes": {"shapes": ((2, 2, 3), (4, 2, 4), (2, 3, 5)), "times": (0.3, 1.0)},
@@ -51,6 +55,8 @@ def test_smoke_runs_give_the_expected_verdicts(name: str) -> None:
     summary = experiment.summarise([(cell, decode(encode(experiment.run(cell)))) for cell in cells])
     json.dumps(summary.to_dict(), allow_nan=False)
     for claim in experiment.claims:
+        if claim.scale != "smoke":
+            continue  # its verdict means something with more steps only
         verdict = claim.judge(summary).verdict
         expected = EXPECTED.get(claim.id, Verdict.CONFIRMED)
         assert verdict is expected, (claim.id, claim.judge(summary))

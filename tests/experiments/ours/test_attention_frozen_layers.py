@@ -39,7 +39,7 @@ def test_an_end_off_the_eigenvector_refutes_and_a_complex_pair_sets_a_condition(
             {**end, "layer": 1, "kind": "clustering", "alignment": 0.1, "groups": "5/3"},
         ],
     )
-    judge = claim("altafini2025-conjecture-frozen").judge
+    judge = claim("separatrix-frozen-consensus").judge
     assert judge(made).verdict is Verdict.CONDITIONAL
     made.ends[0]["alignment"] = 0.9
     assert judge(made).verdict is Verdict.REFUTED

@@ -7,6 +7,7 @@ gives, so each scale costs an inverse.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -130,6 +131,52 @@ def judge_match(family: str, tolerance: float) -> Callable[[Measured], Judgement
     return judge_family
 
 
+def _curve(summary: Measured, family: str) -> dict[float, dict[str, Any]]:
+    """Rows of one family and the first seed by distance, from far to near."""
+    table = [row for row in summary.table("length variance") if row["family"] == family]
+    first = min(row["seed"] for row in table)
+    return {row["delta"]: row for row in sorted(table, key=lambda row: -row["delta"]) if row["seed"] == first}
+
+
+def judge_order(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-fig1-order``."""
+    curves = {family: _curve(summary, family) for family in FAMILIES}
+    rows = []
+    for delta in curves["gaussian"]:
+        if delta > 0.9:
+            continue  # all traces are one at the zero matrix
+        values = [curves[family][delta]["measured"] for family in ("gaussian", "haar", "goe")]
+        falls = values[0] > values[1] > values[2]
+        shown = " / ".join(f"{value:.3g}" for value in values)
+        rows.append(Row(f"independent / orthogonal / symmetric, delta = {delta:.3g}", shown, "falling", agrees=falls))
+    held = sum(bool(row.agrees) for row in rows)
+    return judge(f"independent above orthogonal above symmetric at {held} of {len(rows)} distances", rows)
+
+
+def judge_deviation(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-fig1-deviation``."""
+    ratios = {}
+    for family in FAMILIES:
+        curve = _curve(summary, family)
+        near = curve[min(curve)]
+        ratios[family] = abs(math.log(near["measured"] / near["theory"]))
+    rows = [
+        Row(f"log ratio at the smallest distance, {family}", ratios[family], "above 0.25", agrees=ratios[family] > 0.25)
+        for family in ("gaussian", "goe")
+    ]
+    shown = ", ".join(f"{family} {ratio:.2f}" for family, ratio in ratios.items())
+    return judge(f"log ratio to the theory at the smallest distance: {shown}", rows)
+
+
+def judge_peak(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-fig1-peak``."""
+    curve = [row["measured"] for row in _curve(summary, "gaussian").values()]
+    turns = sum(after < before for before, after in itertools.pairwise(curve))
+    rows = [Row("distances at which the trace of independent entries falls towards the transition", turns, "some",
+                agrees=turns > 0)]  # fmt: skip
+    return judge(f"the trace of independent entries falls at {turns} of {len(curve) - 1} steps towards delta = 0", rows)
+
+
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The figure: traces against the distance, on logarithmic axes."""
     from separatrix.report.figures import deq
@@ -182,6 +229,33 @@ EXPERIMENT = Experiment(
             test="within 50% (log) wherever delta is 5 times the edge fluctuation at this width, or more",
             judge=judge_match("gaussian", 0.5),
             counterfeit=with_column("length variance", "measured", lambda row: row["measured"] / row["delta"]),
+        ),
+        Claim(
+            id="agarwala2022-fig1-order",
+            statement="at every distance independent entries have the largest length variance, symmetric the smallest",
+            measures=_MEASURED,
+            test="the order at every distance below 0.9",
+            judge=judge_order,
+            counterfeit=with_column("length variance", "measured", 5.0),
+            scale="laptop",
+        ),
+        Claim(
+            id="agarwala2022-fig1-deviation",
+            statement="close to the transition traces of independent and symmetric matrices leave the theory",
+            measures=_MEASURED,
+            test="log ratio above 0.25 at the smallest distance, in both families",
+            judge=judge_deviation,
+            counterfeit=with_column("length variance", "measured", lambda row: row["theory"]),
+            scale="laptop",
+        ),
+        Claim(
+            id="agarwala2022-fig1-peak",
+            statement="the trace of one matrix of independent entries does not rise steadily towards the transition",
+            measures=_MEASURED,
+            test="it falls between two distances at least once",
+            judge=judge_peak,
+            counterfeit=with_column("length variance", "measured", lambda row: row["theory"]),
+            scale="laptop",
         ),
     ),
     draw=draw,

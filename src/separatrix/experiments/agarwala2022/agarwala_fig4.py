@@ -125,19 +125,6 @@ EXPERIMENT = Experiment(
             scale="laptop",
         ),
         Claim(
-            id="agarwala2022-fig4-goe",
-            document="separatrix",
-            statement="the loss of convergence of the goe family is predicted by the theory of its radius",
-            measures=_MEASURED,
-            test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
-            judge=judge_transition("goe", 0.75, 1.15),
-            counterfeit=with_fields(critical_scale=lambda found: {name: scale / 2 for name, scale in found.items()}),
-            genuine=with_column(
-                "scales", "change", lambda row: float(row["scale"] > 1), lambda row: row["family"] == "goe"
-            ),
-            scale="laptop",
-        ),
-        Claim(
             id="agarwala2022-fig4-early",
             statement="for symmetric weights free independence predicts the transition too early",
             measures="|h_{t+1} - h_t| at the last step between 0.55 and 0.65",

@@ -1,9 +1,9 @@
-"""agarwala2022, sections 2.1 and 2.2: moments of linear equilibrium networks, tied and untied, and their divergence."""
+"""agarwala2022, sections 2.1 and 2.2: moments of linear equilibrium networks, tied and untied."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
@@ -93,8 +93,8 @@ def run(cell: Cell) -> Payload:
 
 
 def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
-    """Moments beside their closed forms, and exponents with which those diverge."""
-    from separatrix.matrices.ensembles import GOE, Gaussian, Haar, find_ensemble
+    """Moments beside their closed forms."""
+    from separatrix.matrices.ensembles import find_ensemble
     from separatrix.theory.equilibrium_networks import linear as linear_deq
 
     rows = []
@@ -119,18 +119,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
                     "theory": expected[quantity],
                 }
             )
-    exponents = [
-        {
-            "family": e.name,
-            "tied": tied,
-            "order": order,
-            "exponent": linear_deq.divergence_exponent(e, order, tied=tied),
-        }
-        for e in (Gaussian(), Haar(), GOE())
-        for tied in (True, False)
-        for order in (1, 2)
-    ]
-    return Summary(tables={"moments": rows, "divergence exponents": exponents})
+    return Summary(tables={"moments": rows})
 
 
 def _agree(rows: Iterable[Mapping[str, Any]], expected: Any = None) -> list[Row]:
@@ -223,22 +212,6 @@ def judge_untied(summary: Summary) -> Judgement:
     )
 
 
-def judge_exponents(
-    tied: bool, document: Mapping[str, float], ours: Mapping[str, float]
-) -> Callable[[Summary], Judgement]:
-    """Decide ``agarwala2022-exponents-tied`` and ``agarwala2022-exponents-untied``."""
-
-    def judge_families(summary: Summary) -> Judgement:
-        table = [row for row in summary.table("divergence exponents") if row["tied"] == tied and row["order"] == 2]
-        rows = [Row(f"exponent {r['family']}", r["exponent"], ours[r["family"]]) for r in table]
-        printed = [Row(f"exponent {r['family']} as printed", r["exponent"], document[r["family"]]) for r in table]
-        truth = ", ".join(f"{ours[r['family']]:g} ({r['family']})" for r in table)
-        found = ", ".join(f"{r['family']} {r['exponent']:g}" for r in table)
-        return judge(found, printed, instead(f"the exponents are {truth}", rows))
-
-    return judge_families
-
-
 def judge_other_families(summary: Summary) -> Judgement:
     """Decide ``separatrix-other-families``."""
     families = tuple({r["family"] for r in summary.table("moments")} - {"gaussian", "haar", "goe"})
@@ -253,17 +226,15 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
     return {"moments": deq.moments([r for r in summary.table("moments") if r["quantity"] != "chi"])}
 
 
-_TIED_EXPONENTS = {"gaussian": 4.0, "haar": 3.0, "goe": 2.5}
-
 _MEASURED = "normalised traces of sampled matrices"
 _TEST = "within 4 standard errors over matrices and 2% (10% for a fourth moment above 30)"
 
 EXPERIMENT = Experiment(
     name="agarwala-theorems",
-    title="Moments of linear equilibrium networks, tied and untied, and how they diverge",
+    title="Moments of linear equilibrium networks, tied and untied",
     document="agarwala2022",
     place="sections 2.1, 2.2 and appendix A",
-    version=1,
+    version=2,
     scales={
         "smoke": Settings(width=200, n_matrices=6, untied_width=150, untied_matrices=6, untied_steps=50),
         "laptop": Settings(),
@@ -322,28 +293,6 @@ EXPERIMENT = Experiment(
             counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
             genuine=with_column("moments", "measured", _printed_untied, lambda row: not row["tied"]),
             erratum="agarwala2022-eq14",
-        ),
-        Claim(
-            id="agarwala2022-exponents-tied",
-            place="section 2.2.3",
-            statement="tied length variance diverges with exponents 4, 3 and 5/2",
-            measures=_MEASURED,
-            test=_TEST,
-            judge=judge_exponents(True, _TIED_EXPONENTS, _TIED_EXPONENTS),
-            counterfeit=with_column("divergence exponents", "exponent", 2.0),
-        ),
-        Claim(
-            id="agarwala2022-exponents-untied",
-            place="section 2.2.3",
-            statement="untied length variance diverges with exponent 2 whatever the family",
-            measures=_MEASURED,
-            test=_TEST,
-            judge=judge_exponents(
-                False, dict.fromkeys(_TIED_EXPONENTS, 2.0), {"gaussian": 3.0, "goe": 3.0, "haar": 2.0}
-            ),
-            counterfeit=with_column("divergence exponents", "exponent", 4.0),
-            genuine=with_column("divergence exponents", "exponent", 2.0),
-            erratum="agarwala2022-sec223-untied",
         ),
         Claim(
             id="separatrix-other-families",

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge, misprint, with_entry
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, judge, misprint, with_entry
 
-from .statements import Settings, draw_instances, statement_cells, two_groups
+from ..worst_case import Measured, judge_limits
+from .statements import ambient_jacobian, draw_instances, oja_velocity, statements_experiment, two_groups
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 N_TOKENS = 5
-
-
-class Measured(Summary):
-    """The worst of each quantity over all seeds, by statement."""
-
-    parts: dict[str, dict[str, float]]
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per statement and seed."""
-    return statement_cells(settings, _MEASURES)
 
 
 def run(cell: Cell) -> Payload:
@@ -96,31 +86,18 @@ def _newton(flow: Any, states: Tensor) -> list[Tensor]:
     return ends
 
 
-def _ambient(velocity: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
-    """The Jacobian of the velocity as a function on the whole space, by automatic differentiation."""
-    import torch
-
-    n, d = states.shape
-    return torch.func.jacrev(velocity)(states).reshape(n * d, n * d)
-
-
 def _lemma3(coupling: Tensor, value: Tensor, seed: int) -> Payload:
     import torch
 
     worst = 0.0
     for state, matrix in zip(_starts(seed, "lemma 3", N_TOKENS, value), value, strict=True):
-
-        def velocity(x: Tensor, matrix: Tensor = matrix) -> Tensor:
-            pull = x.mean(0) @ matrix.mT
-            return pull - (x * pull).sum(-1, keepdim=True) * x
-
         printed = torch.zeros(N_TOKENS, 3, N_TOKENS, 3, dtype=torch.float64)
         total, eye = state.sum(0), torch.eye(3, dtype=torch.float64)
         for i, x in enumerate(state):
             off = (eye - torch.outer(x, x)) @ matrix / N_TOKENS
             printed[i] = off[:, None, :].expand(3, N_TOKENS, 3)
             printed[i, :, i] = off - ((x @ matrix @ total) * eye + torch.outer(x, total @ matrix)) / N_TOKENS
-        worst = max(worst, float((printed.reshape(15, 15) - _ambient(velocity, state)).abs().max()))
+        worst = max(worst, float((printed.reshape(15, 15) - ambient_jacobian(oja_velocity(matrix), state)).abs().max()))
     return {"error of the blocks": worst}
 
 
@@ -138,7 +115,7 @@ def _lemma8(coupling: Tensor, value: Tensor, seed: int) -> Payload:
             pull = weights @ tokens @ matrix.mT
             return pull - (tokens * pull).sum(-1, keepdim=True) * tokens
 
-        truth = _ambient(velocity, x).reshape(N_TOKENS, 3, N_TOKENS, 3)
+        truth = ambient_jacobian(velocity, x).reshape(N_TOKENS, 3, N_TOKENS, 3)
         weights = torch.softmax(x @ logits @ x.mT, -1)
         for i in range(N_TOKENS):
             tangent, mean = (eye - torch.outer(x[i], x[i])) @ matrix, weights[i] @ x
@@ -265,38 +242,6 @@ _MEASURES: dict[str, Callable[[Any, Any, int], Payload]] = {
     "remark 5": _remark5,
     "remark 6": _remark6,
 }
-_LEAST = ("found", "clusterings", "share with returning directions")
-"""Quantities whose worst value is the smallest; everything else is worst when largest."""
-
-
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
-    """The worst of each quantity over the seeds."""
-    parts: dict[str, dict[str, float]] = {}
-    for cell, payload in results:
-        kept = parts.setdefault(cell.args["part"], {})
-        for name, value in payload.items():
-            kept[name] = (min if name in _LEAST else max)(kept.get(name, value), value)
-    rows = [
-        {"statement": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()
-    ]
-    return Measured(parts=parts, tables={"Worst over all instances": rows})
-
-
-def _judge_all(part: str, **limits: float | str) -> Callable[[Measured], Judgement]:
-    """Every quantity within its limit: a number from above, ``"some"`` more than none, ``"most"`` more than half."""
-
-    def judge_part(summary: Measured) -> Judgement:
-        found, rows = summary.parts[part], []
-        for key, limit in limits.items():
-            name = key.replace("_", " ")
-            value = found[name]
-            if isinstance(limit, str):
-                rows.append(Row(name, value, limit, agrees=value > {"some": 0.0, "most": 0.5}[limit]))
-            else:
-                rows.append(Row(name, value, f"at most {limit:g}", agrees=value <= limit))
-        return judge(", ".join(f"{name} {value:.4g}" for name, value in found.items()), rows)
-
-    return judge_part
 
 
 def judge_lemma8(summary: Measured) -> Judgement:
@@ -309,21 +254,14 @@ def judge_lemma8(summary: Measured) -> Judgement:
     return judge(evidence, stated, misprint("the token differentiated by, x_h, stands for x_k", right))
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = statements_experiment(
     name="altafini-foundations",
     title="Equilibria, Jacobians and symmetries of both flows as the first lemmas and remarks state them",
-    document="altafini2025",
     place="Lemmas 1, 2, 3, 6 and 8, Remarks 2, 5 and 6",
     version=2,
-    scales={
-        "smoke": Settings(n_instances=4),
-        "laptop": Settings(seeds=(0, 1, 2)),
-        "paper": Settings(n_instances=50, seeds=(0, 1, 2)),
-    },
-    expand=expand,
+    parts=_MEASURES,
     run=run,
-    summarise=summarise,
-    summary=Measured,
+    least=("found", "clusterings", "share with returning directions"),
     claims=(
         Claim(
             id="altafini2025-lemma1",
@@ -331,7 +269,7 @@ EXPERIMENT = Experiment(
             statement="The Oja flow of one token rests at eigenvectors, W falls, and almost all ends are principal.",
             measures="speed at eigenvectors, rate of W and ends of uniform starts",
             test="1e-12; not positive; no other end",
-            judge=_judge_all("lemma 1", speed_at_eigenvectors=1e-12, largest_rate_of_W=0.0, other_ends=0.0),
+            judge=judge_limits("lemma 1", speed_at_eigenvectors=1e-12, largest_rate_of_W=0.0, other_ends=0.0),
             counterfeit=with_entry("parts", "lemma 1", other_ends=1),
         ),
         Claim(
@@ -340,7 +278,7 @@ EXPERIMENT = Experiment(
             statement="Equilibria of the multiagent Oja flow are consensus, bipartite consensus and polygonal states.",
             measures="equilibria that Newton's method finds from uniform states",
             test="none outside the classes; those of the classes rest to 1e-12",
-            judge=_judge_all("lemma 2", speed_at_the_classes=1e-12, outside_the_classes=0.0, found="some"),
+            judge=judge_limits("lemma 2", speed_at_the_classes=1e-12, outside_the_classes=0.0, found="some"),
             counterfeit=with_entry("parts", "lemma 2", outside_the_classes=1),
         ),
         Claim(
@@ -349,7 +287,7 @@ EXPERIMENT = Experiment(
             statement="Blocks of the Jacobian of the multiagent Oja flow.",
             measures="blocks as printed against automatic differentiation",
             test="1e-10",
-            judge=_judge_all("lemma 3", error_of_the_blocks=1e-10),
+            judge=judge_limits("lemma 3", error_of_the_blocks=1e-10),
             counterfeit=with_entry("parts", "lemma 3", error_of_the_blocks=0.1),
         ),
         Claim(
@@ -358,7 +296,9 @@ EXPERIMENT = Experiment(
             statement="Equilibria of attention are consensus, bipartite, polygonal and clustering states.",
             measures="speed at the first classes; alignment of each token with its pull at equilibria found by Newton",
             test="1e-12; 1e-10; clusterings occur",
-            judge=_judge_all("lemma 6", speed_at_the_classes=1e-12, misaligned=1e-10, found="some", clusterings="some"),
+            judge=judge_limits(
+                "lemma 6", speed_at_the_classes=1e-12, misaligned=1e-10, found="some", clusterings="some"
+            ),
             counterfeit=with_entry("parts", "lemma 6", speed_at_the_classes=0.1),
         ),
         Claim(
@@ -377,7 +317,7 @@ EXPERIMENT = Experiment(
             statement="Unstable equilibria typically attract along submanifolds, whose measure is zero.",
             measures="unstable collinear points with a negative eigenvalue; uniform starts that end at consensus there",
             test="at most of them; no start",
-            judge=_judge_all(
+            judge=judge_limits(
                 "remark 2", share_with_returning_directions="most", starts_that_end_at_an_unstable_consensus=0.0
             ),
             counterfeit=with_entry("parts", "remark 2", starts_that_end_at_an_unstable_consensus=3),
@@ -388,7 +328,7 @@ EXPERIMENT = Experiment(
             statement="Antipodes of clustering equilibria are equilibria; with one token turned over they are not.",
             measures="speed at antipodes; clusterings that still rest with one token turned over",
             test="1e-11; none",
-            judge=_judge_all("remark 5", clusterings="some", speed_at_antipodes=1e-11, flipped_ones_that_rest=0.0),
+            judge=judge_limits("remark 5", clusterings="some", speed_at_antipodes=1e-11, flipped_ones_that_rest=0.0),
             counterfeit=with_entry("parts", "remark 5", speed_at_antipodes=0.1),
         ),
         Claim(
@@ -397,7 +337,7 @@ EXPERIMENT = Experiment(
             statement="An equilibrium and its antipode are equally stable.",
             measures="distance of the tangent spectra at clusterings and their antipodes",
             test="1e-9",
-            judge=_judge_all("remark 6", clusterings="some", difference_of_spectra=1e-9),
+            judge=judge_limits("remark 6", clusterings="some", difference_of_spectra=1e-9),
             counterfeit=with_entry("parts", "remark 6", difference_of_spectra=0.1),
         ),
     ),

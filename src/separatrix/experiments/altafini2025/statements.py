@@ -1,4 +1,4 @@
-"""What the lemmas and the propositions of altafini2025 share: random instances, one cell per statement and seed."""
+"""What experiments on statements of altafini2025 share: random instances, one cell per statement and seed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Params, Payload, Summary
+from separatrix.lab import Cell, Claim, Experiment, Params, Payload
+
+from ..worst_case import Measured, worst_of_all
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from separatrix.matrices import AttentionInstance
 
 statement = functools.partial(Claim, measures="dense Jacobians and states at random instances")
@@ -21,12 +25,6 @@ class Settings(Params):
 
     dim: int = 3
     n_instances: int = 20
-
-
-class Measured(Summary):
-    """What was measured for each statement, by quantity."""
-
-    parts: dict[str, dict[str, Any]]
 
 
 def statement_cells(settings: Settings, parts: Iterable[str]) -> Iterable[Mapping[str, Any]]:
@@ -41,9 +39,12 @@ def statements_experiment(
     name: str,
     title: str,
     place: str,
+    version: int,
     parts: Iterable[str],
     run: Callable[[Cell], Payload],
     claims: tuple[Claim, ...],
+    least: Sequence[str] = (),
+    totals: Sequence[str] = (),
 ) -> Experiment:
     """The experiment whose cells are statements; ``run`` stands in the module that is to be found by its name."""
     return Experiment(
@@ -51,15 +52,16 @@ def statements_experiment(
         title=title,
         document="altafini2025",
         place=place,
-        version=1,
+        version=version,
         scales={
-            "smoke": Settings(n_instances=6),
-            "laptop": Settings(),
-            "paper": Settings(n_instances=50, seeds=(0, 1)),
+            "smoke": Settings(n_instances=4),
+            "laptop": Settings(seeds=(0, 1, 2)),
+            "paper": Settings(n_instances=50, seeds=(0, 1, 2)),
         },
         expand=functools.partial(statement_cells, parts=tuple(parts)),
         run=run,
-        summarise=summarise,
+        summarise=functools.partial(worst_of_all, least=tuple(least), totals=tuple(totals)),
+        summary=Measured,
         claims=claims,
     )
 
@@ -72,17 +74,30 @@ def draw_instances(cell: Cell, experiment: str) -> AttentionInstance:
     return matrices.attention_instance(cell.args["dim"], generator=generator, batch=(cell.args["n_instances"],))
 
 
-def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
-    """The numbers of the first seed in full, and a table of all."""
-    parts: dict[str, Any] = {}
-    for cell, payload in results:
-        parts.setdefault(cell.args["part"], payload)
-    table = [
-        {"statement": cell.args["part"], "seed": cell.seed, "quantity": name, "measured": str(value)}
-        for cell, payload in results
-        for name, value in payload.items()
-    ]
-    return Measured(parts=parts, tables={"Measured": table})
+def ambient_jacobian(velocity: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
+    """The Jacobian of the velocity as a function on the whole space, by automatic differentiation."""
+    import torch
+
+    return torch.func.jacrev(velocity)(states).reshape(states.numel(), states.numel())
+
+
+def on_tangents(jacobian: Tensor, states: Tensor) -> Tensor:
+    """The Jacobian between the tangent spaces of the spheres on which the tokens lie."""
+    import torch
+
+    bases = [torch.linalg.svd(token[None], full_matrices=True).Vh[1:].mT for token in states]
+    basis = torch.block_diag(*bases)
+    return basis.mT @ jacobian @ basis
+
+
+def oja_velocity(value: Tensor) -> Callable[[Tensor], Tensor]:
+    """The multiagent Oja flow on the whole space, written out."""
+
+    def velocity(tokens: Tensor) -> Tensor:
+        pull = tokens.mean(0) @ value.mT
+        return pull - (tokens * pull).sum(-1, keepdim=True) * tokens
+
+    return velocity
 
 
 def two_groups(value: Any, k: int, n1: int, n2: int) -> Any:

@@ -1,4 +1,4 @@
-"""altafini2025, closing conjecture, on real weights: what each attention layer of a trained model does if iterated."""
+"""Attention layers of a trained model, each iterated for ever: the limit that altafini2025 studies, on real weights."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def judge_consensus(summary: Measured) -> Judgement:
 
 
 def judge_conjecture(summary: Measured) -> Judgement:
-    """The document's conjecture under the condition that the principal eigenvalue is real, and in full."""
+    """Consensus on the principal eigenvector in full, and under the condition that its eigenvalue is real."""
     real, ends = _real(summary), _own(summary.ends)
 
     def hits(rows: list[dict[str, Any]]) -> int:
@@ -281,7 +281,9 @@ EXPERIMENT = Experiment(
             counterfeit=with_column("ends", "alignment", 0.9),
         ),
         Claim(
-            id="altafini2025-conjecture-frozen",
+            id="separatrix-frozen-consensus",
+            document="separatrix",
+            place=_PLACE,
             statement="A trained attention layer, iterated, drives tokens to consensus on the principal eigenvector.",
             measures="ends of the six frozen layers of a sentence encoder from random tokens",
             test="every end is consensus with alignment 1 within 1e-9; restricted to real principal eigenvalues",

@@ -1,0 +1,250 @@
+"""agarwala2022, statements without a figure: sections 2.1.1, 2.2, 3.2, 5.1 and appendices A to C."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from separatrix.core import spawn
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    condition,
+    interval_row,
+    judge,
+    misprint,
+    with_entry,
+)
+
+from ..worst_case import Measured, judge_limits, worst_of_all
+from .statement_checks import CHECKS, LEAST, TOTALS
+
+
+class Settings(Params):
+    """Width of sampled matrices; every statement is measured once per seed."""
+
+    width: int = 150
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell per statement and seed."""
+    for seed in settings.seeds:
+        for part in CHECKS:
+            yield {"part": part, "width": settings.width, "seed": seed}
+
+
+def run(cell: Cell) -> Payload:
+    """One statement on one draw."""
+    part = cell.args["part"]
+    return CHECKS[part](spawn(cell.seed, "agarwala-appendix", part), cell.args["width"])
+
+
+def judge_print(
+    part: str, printed: str, corrected: str, tolerance: float, says: str
+) -> Callable[[Measured], Judgement]:
+    """A closed form as printed and as corrected, both against what was measured."""
+
+    def judge_part(summary: Measured) -> Judgement:
+        found = summary.parts[part]
+        wrong, right = found[printed], found[corrected]
+        return judge(
+            f"errors {wrong:.2g} as printed, {right:.2g} as corrected",
+            [Row("error as printed", wrong, 0.0, tolerance)],
+            misprint(says, [Row("error as corrected", right, 0.0, tolerance)]),
+        )
+
+    return judge_part
+
+
+def judge_divergence(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-divergence``."""
+    from separatrix import dynamics
+
+    found = summary.parts["divergence"]
+    shares = {name: found[f"{name} that diverge"] / found["matrices"] for name in ("narrow", "wide")}
+    low, high = dynamics.wilson_interval(int(found["narrow that diverge"]), int(found["matrices"]))
+    rows = [
+        interval_row("share of narrow matrices that diverge at V = 0.9", shares["narrow"], (low, high), above=0.01),
+        Row("share of wide ones less that of narrow ones", shares["wide"] - shares["narrow"], "negative",
+            agrees=shares["wide"] < shares["narrow"]),
+    ]  # fmt: skip
+    return judge(f"shares that diverge at V = 0.9: {shares['narrow']:.3f} (narrow), {shares['wide']:.3f} (wide)", rows)
+
+
+def judge_disc(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-thm3.2-annulus``."""
+    found = summary.parts["spectrum"]
+    ratio, ring = found["independent"], found["orthogonal and linear"]
+    whole = Row("orthogonal weights, linear layer", ring, "above 0.1", agrees=ring > 0.1)
+    rows = [whole, Row("independent weights, tanh", ratio, "above 0.1", agrees=ratio > 0.1)]
+    evidence = (
+        f"smallest over largest modulus of an eigenvalue: independent {ratio:.3f}, orthogonal and linear {ring:.3f}"
+    )
+    return judge(evidence, rows, condition("for orthogonal weights and slopes that do not vanish", [whole]))
+
+
+def judge_normal(summary: Measured) -> Judgement:
+    """Decide ``agarwala2022-thmA.2``."""
+    found = summary.parts["coordinates"]
+    many, two = found["distance, many units"], found["distance, two units"]
+    rows = [
+        Row("distance of the distribution functions, many units", many, 0.0, 0.062),
+        Row("the same, two units", two, "larger", agrees=two > many),
+    ]
+    return judge(
+        f"largest distance from a Gaussian's distribution function: {two:.3f} with two units, {many:.3f}", rows
+    )
+
+
+_SAMPLED = "sampled matrices"
+
+EXPERIMENT = Experiment(
+    name="agarwala-appendix",
+    title="Finite steps, divergence, length variance, spectra, gradients, kernels and free products",
+    document="agarwala2022",
+    place="sections 2.1.1, 2.2, 3.2 and 5.1; appendices A, B and C",
+    version=2,
+    scales={
+        "smoke": Settings(width=80),
+        "laptop": Settings(seeds=(0, 1, 2)),
+        "paper": Settings(width=400, seeds=(0, 1, 2)),
+    },
+    expand=expand,
+    run=run,
+    summarise=functools.partial(worst_of_all, least=LEAST, totals=TOTALS),
+    summary=Measured,
+    claims=(
+        Claim(
+            id="agarwala2022-eq7",
+            place="Eqs. (7), (48)",
+            statement="variance of a coordinate after t steps with independent entries",
+            measures="variance over 400 matrices after 3 and 5 steps, V = 0.5",
+            test="10 percent",
+            judge=judge_print(
+                "finite steps", "relative error, printed", "relative error, corrected", 0.1,
+                "the sum runs over V^k for k from 1 to t - 1",
+            ),
+            counterfeit=with_entry("parts", "finite steps", **{"relative error, corrected": 0.5}),
+            erratum="agarwala2022-eq7",
+        ),
+        Claim(
+            id="agarwala2022-divergence",
+            place="section 2.1.1",
+            statement="at finite width the iteration diverges with some probability although V < 1, less so if wide",
+            measures="share of matrices with V = 0.9 whose iteration grows without end, narrow and ten times wider",
+            test="95 % interval above 0.01; smaller where wide",
+            judge=judge_divergence,
+            counterfeit=with_entry("parts", "divergence", **{"narrow that diverge": 0}),
+        ),
+        Claim(
+            id="agarwala2022-lemma2.2",
+            place="Lemma 2.2, Eqs. (12), (13)",
+            statement="the length variance is 2/N times the normalised trace of (M'M)^2",
+            measures="variance of z.z over 40000 Gaussian inputs, divided by N as printed and by N^2",
+            test="10 percent",
+            judge=judge_print(
+                "length variance", "relative error over N", "relative error over N^2", 0.1,
+                "the variance of z.z is divided by N^2",
+            ),
+            counterfeit=with_entry("parts", "length variance", **{"relative error over N^2": 0.5}),
+            erratum="agarwala2022-eq12",
+        ),
+        Claim(
+            id="agarwala2022-thm3.2-annulus",
+            place="Theorem 3.2, text around Eq. (30)",
+            statement="the spectrum of the Jacobian is an annulus",
+            measures="smallest over largest modulus of an eigenvalue",
+            test="above 0.1",
+            judge=judge_disc,
+            counterfeit=with_entry("parts", "spectrum", **{"orthogonal and linear": 0.01}),
+            genuine=with_entry("parts", "spectrum", independent=0.5),
+            erratum="agarwala2022-eq30",
+        ),
+        Claim(
+            id="agarwala2022-sec5.1",
+            place="section 5.1",
+            statement="traces of powers vanish for independent and orthogonal weights, which agree, not for symmetric",
+            measures="normalised traces of W^2 and W^4 over V and V^2; second moments of the two families",
+            test="symmetric: 1 and 2 within 10 percent; others below 0.1; moments within 10 percent",
+            judge=judge_limits("powers", symmetric=0.1, others=0.1, gap_of_the_other_families=0.1),
+            counterfeit=with_entry("parts", "powers", others=0.5),
+        ),
+        Claim(
+            id="agarwala2022-thmA.2",
+            place="Theorem A.2",
+            statement="coordinates of the equilibrium become Gaussian as the width grows",
+            measures="distance of the distribution functions of one coordinate over 1000 matrices and of a Gaussian",
+            test="below 0.062 (one in a thousand) at many units, larger at two",
+            judge=judge_normal,
+            counterfeit=with_entry("parts", "coordinates", **{"distance, many units": 0.2}),
+        ),
+        *(
+            Claim(
+                id=f"agarwala2022-eq{number}",
+                place=f"Eq. ({number})",
+                statement=statement,
+                measures=measures,
+                test="1e-6, relative",
+                judge=judge_print("gradients", f"({number}) printed", f"({number}) corrected", 1e-6, says),
+                counterfeit=with_entry("parts", "gradients", **{f"({number}) corrected": 0.1}),
+                erratum=f"agarwala2022-eq{number}",
+            )
+            for number, statement, measures, says in (
+                (
+                    93,
+                    "gradient of a readout of the equilibrium with respect to W",
+                    "closed form against differentiation through 150 iterations",
+                    "the slopes act on the adjoint vector",
+                ),
+                (
+                    94,
+                    "the tangent kernel pairs gradients",
+                    "closed form against what a step of descent on one input does to the output of another",
+                    "it pairs the gradient at x with that at x'",
+                ),
+                (
+                    95,
+                    "the tangent kernel of the nonlinear layer, averaged over readouts",
+                    "closed form against the sum over unit readouts of products of differentiated gradients",
+                    "slopes stand between the responses, states outside",
+                ),
+            )
+        ),
+        Claim(
+            id="agarwala2022-appendixC.1",
+            place="appendix C.1, Eqs. (122)-(124)",
+            statement="resolvent trace of a projection times a semicircular matrix",
+            measures=_SAMPLED,
+            test="0.02 at z = 1.2 + 0.3i",
+            judge=judge_print("projection", "printed", "corrected", 0.02, "the last term is added, not subtracted"),
+            counterfeit=with_entry("parts", "projection", corrected=0.3),
+            erratum="agarwala2022-eq122",
+        ),
+        Claim(
+            id="agarwala2022-eq128",
+            place="appendix C.2, Eq. (128)",
+            statement="the corner of the block resolvent is a trace of z + V P^-1 Q",
+            measures="block traces of sampled matrices, mean of ten",
+            test="1e-8",
+            judge=judge_print("blocks", "(128) printed", "(128) corrected", 1e-8, "it is the trace of the inverse"),
+            counterfeit=with_entry("parts", "blocks", **{"(128) corrected": 0.3}),
+            erratum="agarwala2022-eq128",
+        ),
+        Claim(
+            id="agarwala2022-eq180",
+            place="appendix C.2, Eq. (180)",
+            statement="the middle equation of the operator-valued system",
+            measures="block traces of sampled matrices, mean of ten",
+            test="0.03",
+            judge=judge_print("blocks", "(180) printed", "(180) corrected", 0.03, "G_12 enters with a minus"),
+            counterfeit=with_entry("parts", "blocks", **{"(180) corrected": 0.3}),
+            erratum="agarwala2022-eq180",
+        ),
+    ),
+)  # fmt: skip

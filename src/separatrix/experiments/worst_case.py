@@ -1,0 +1,50 @@
+"""Statements judged by the worst that any seed gave, for experiments whose cells are one statement and one seed.
+
+The worst is the largest value of a quantity, the smallest of those named in ``least``, the sum of those in ``totals``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from separatrix.lab import Cell, Judgement, Payload, Row, Summary, judge
+
+
+class Measured(Summary):
+    """The worst of each quantity over all seeds, by statement."""
+
+    parts: dict[str, dict[str, int | float]]
+
+
+def worst_of_all(
+    results: Sequence[tuple[Cell, Payload]], least: Sequence[str] = (), totals: Sequence[str] = ()
+) -> Measured:
+    """The worst of each quantity over the seeds."""
+    parts: dict[str, dict[str, float]] = {}
+    for cell, payload in results:
+        kept = parts.setdefault(cell.args["part"], {})
+        for name, value in payload.items():
+            combine = min if name in least else max
+            before = kept.get(name)
+            kept[name] = value if before is None else before + value if name in totals else combine(before, value)
+    rows = [
+        {"statement": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()
+    ]
+    return Measured(parts=parts, tables={"Worst over all instances": rows})
+
+
+def judge_limits(part: str, **limits: float | str) -> Callable[[Measured], Judgement]:
+    """Every quantity within its limit: a number from above, ``"some"`` more than none, ``"most"`` more than half."""
+
+    def judge_part(summary: Measured) -> Judgement:
+        found, rows = summary.parts[part], []
+        for key, limit in limits.items():
+            name = key.replace("_", " ")
+            value = found[name]
+            if isinstance(limit, str):
+                rows.append(Row(name, value, limit, agrees=value > {"some": 0.0, "most": 0.5}[limit]))
+            else:
+                rows.append(Row(name, value, f"at most {limit:g}", agrees=value <= limit))
+        return judge(", ".join(f"{name} {value:.4g}" for name, value in found.items()), rows)
+
+    return judge_part
