@@ -39,7 +39,9 @@ class Settings(Params):
     tasks: tuple[Literal["copy", "pixels"], ...] = ("copy", "pixels")
     models: tuple[str, ...] = MODELS
     match: Literal["units", "parameters"] = "units"
-    lr_factors: tuple[float, ...] = (1.0,)
+    copy_rates: tuple[float, ...] = (1.0,)  # times the printed rates; the best on validation data is taken
+    pixels_rates: tuple[float, ...] = (1.0,)
+    copy_orth_start: Literal["henaff", "haar"] = "henaff"  # of RNN-orth; printed: random orth, which did not learn
     table: str = ""  # another table of hyperparameters than the task's own, such as copy-release
     delay: int = 200
     copy_hidden: int = 0
@@ -66,7 +68,7 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per task, model, rate and seed."""
     for task in settings.tasks:
         for model in settings.models:
-            for factor in settings.lr_factors:
+            for factor in settings.copy_rates if task == "copy" else settings.pixels_rates:
                 for seed in settings.seeds:
                     common = {"task": task, "model": model, "lr_factor": factor, "seed": seed}
                     yield {**common, "match": settings.match, "clip": settings.clip, **_of_task(settings, task)}
@@ -81,6 +83,7 @@ def _of_task(settings: Settings, task: str) -> dict[str, Any]:
             "n_steps": settings.copy_steps,
             "batch_size": settings.copy_batch,
             "measure_every": settings.measure_every,
+            "orth_start": settings.copy_orth_start,
         }
     return {
         "table": settings.table or "psmnist",

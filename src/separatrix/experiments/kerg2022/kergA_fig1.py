@@ -27,14 +27,15 @@ SMOKE = Settings(
 )
 LAPTOP = Settings(
     match="parameters",
-    lr_factors=(1.0, 4.0),
-    delay=100,
+    copy_rates=(1.0, 4.0),
+    pixels_rates=(4.0, 16.0),  # small networks and few steps want larger rates than the printed ones
+    delay=50,
     copy_hidden=64,
     copy_steps=500,
     pixels_data="digits",
     pixels_hidden=64,
     pixels_batch=50,
-    n_epochs=15,
+    n_epochs=8,
 )
 
 EXPERIMENT = Experiment(

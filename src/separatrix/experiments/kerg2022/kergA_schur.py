@@ -127,7 +127,7 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             id="kerg2022-A4-grcar",
-            statement="Non-normal matrices such as Grcar's have sensitive eigenvalues, so that a computed Schur form is "
+            statement="Non-normal matrices such as Grcar's have sensitive eigenvalues, and a computed Schur form is "
             "inaccurate; normal ones have not.",
             measures="condition of eigenvalues, and their error against ball arithmetic",
             test="condition above 1e8 and error above 1e-6 at the largest size; 1 and 1e-12 for normal matrices",

@@ -118,7 +118,7 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             id="kerg2022-D2-copy",
-            statement="Rotations that all return after T + S steps, driven by the rectified input, solve the copy task.",
+            statement="Rotations that return after T + S steps, driven by the rectified input, solve the copy task.",
             measures="loss and recall on new problems; distance of V^(T+S) from the identity",
             test="loss 1e-9, every symbol right, distance 1e-9",
             judge=judge_copy,

@@ -44,7 +44,10 @@ def run_cell(cell: Cell) -> Trained:
 def _row(cell: Cell, n_inputs: int, n_outputs: int) -> ModelRow:
     args = cell.args
     sizes, match = (n_inputs, n_outputs), args.get("match", "units")
-    return find_row(args["table"], args["model"], sizes, args["n_hidden"], match, args["lr_factor"])
+    row = find_row(args["table"], args["model"], sizes, args["n_hidden"], match, args["lr_factor"])
+    if row.model == "RNN-orth" and "orth_start" in args:
+        return dataclasses.replace(row, start=args["orth_start"])
+    return row
 
 
 def _core(cell: Cell, row: ModelRow, n_inputs: int) -> Any:
