@@ -12,17 +12,18 @@ from .style import PALETTE, ink, new_figure, single_axes, styled
 
 
 @styled
-def draw_over_steps(curves: Sequence[Mapping[str, Any]], label: str) -> Figure:
-    """One line per model against the step of a sequence.
+def draw_over_steps(curves: Sequence[Mapping[str, Any]], label: str, across: str = "step of the sequence") -> Figure:
+    """One line per model against the place along a sequence.
 
     Args:
         curves: mappings with ``model`` and ``curve``.
         label: of the vertical axis.
+        across: of the horizontal axis.
     """
     figure, axes = single_axes(width=5.6, height=3.4)
     for place, curve in enumerate(curves):
         axes.plot(curve["curve"], color=PALETTE[place % len(PALETTE)], label=curve["model"])
-    axes.set_xlabel("step of the sequence")
+    axes.set_xlabel(across)
     axes.set_ylabel(label)
     axes.legend()
     return figure
