@@ -115,7 +115,7 @@ CLAIMS = (
         "A matrix is normal if and only if its Schur form is.",
         "norms of the commutators of both; normal and other matrices told apart by either",
         "1e-12 relative; no disagreement",
-        judge=within("lemma 2.3.1", at_most("difference of commutators", 1e-12), at_most("disagreements", 0)),
+        judge=within("lemma 2.3.1", at_most("difference of commutators", 1e-12), at_most("disagreements", 0.0)),
         counterfeit=with_entry("parts", "lemma 2.3.1", disagreements=2),
     ),
     lemma(
@@ -128,7 +128,7 @@ CLAIMS = (
             "lemma 2.3.2",
             at_least("least commutator over its bound", 1 - 1e-9),
             at_least("least after descent", 1 - 1e-9),
-            at_most("commutator of diagonal ones", 0),
+            at_most("commutator of diagonal ones", 0.0),
         ),
         counterfeit=with_entry("parts", "lemma 2.3.2", **{"least after descent": 0.01}),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, in_turn, interval_row, judge
@@ -31,7 +32,7 @@ def run(cell: Cell) -> Payload:
 def judge_order(summary: Measured) -> Judgement:
     """Decide ``kerg2022-A-fig2-order``."""
     rows = []
-    for less, more in zip(ORDER[:-1], ORDER[1:], strict=True):
+    for less, more in itertools.pairwise(ORDER):
         row = gap_row(summary, less, more, "feedforward")
         rows.append(interval_row(f"share of T, {more} minus {less}", row["gap"], (row["low"], row["high"]), above=0.0))
     means = [form_row(summary, task, "feedforward")["mean"] for task in ORDER]
@@ -47,7 +48,7 @@ def judge_flat(summary: Measured) -> Judgement:
 
 
 def _ordered(low: float, high: float) -> Any:
-    ends = list(zip(ORDER[:-1], ORDER[1:], strict=True))
+    ends = itertools.pairwise(ORDER)
     return in_turn(*(moved(GAPS, low, high, less=a, more=b, quantity="feedforward") for a, b in ends))
 
 

@@ -64,10 +64,10 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
 
 def run(cell: Cell) -> Payload:
     """Train, then follow the gradient of the last loss of a window back through its states."""
-    from .sequence_runs import run_cell, window_of
+    from .sequence_runs import first_window, run_cell
 
     trained = run_cell(cell)
-    norms = _back_through_time(trained.model, *window_of(cell))
+    norms = _back_through_time(trained.model, *first_window(cell))
     payload = {name: trained.payload[name] for name in ("score", "accuracy", "ending", "n_parameters", "n_hidden")}
     training = [float(value) for value in trained.payload["gradients"][1]]
     return {**payload, "backward": norms, "during": training}

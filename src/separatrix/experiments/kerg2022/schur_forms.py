@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -127,7 +128,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
             found = spread([payload[quantity] for payload in runs])
             rows.append({"task": task, "quantity": quantity, "mean": found.mean, "low": found.low, "high": found.high})
     names = list(by_task)
-    for less, more in zip(names[:-1], names[1:], strict=True):
+    for less, more in itertools.pairwise(names):
         for quantity in QUANTITIES:
             gap = paired_difference([p[quantity] for p in by_task[more]], [p[quantity] for p in by_task[less]])
             ends = {"less": less, "more": more, "quantity": quantity}

@@ -257,6 +257,14 @@ def _accuracy(model: nn.Module, x: Tensor, y: Tensor) -> float:
     return right / len(y)
 
 
+def first_window(cell: Cell) -> tuple[Tensor, Tensor]:
+    """Symbols and targets of the first window of the test text of a cell."""
+    from separatrix import tasks
+
+    text = _text(cell.args["data"], cell.args["n_train"])
+    return next(tasks.evaluation_windows(text.test, 10, cell.args["context"]))
+
+
 @functools.lru_cache(maxsize=1)
 def _images(data: str, n_train: int) -> PixelSequences:
     """``"digits"`` (64 steps), ``"mnist-pooled"`` (196) or ``"mnist"`` (784), permuted."""
