@@ -190,7 +190,7 @@ EXPERIMENT = Experiment(
             data="tiny-shakespeare",
             n_hidden=64,
             batch_size=20,
-            n_steps=200,
+            n_steps=150,
             n_train=50_000,
             measure_every=50,
         ),
