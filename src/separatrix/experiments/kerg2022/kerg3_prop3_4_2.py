@@ -189,9 +189,9 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
         same = [payload for cell, payload in masked if cell.args["spread"] == value]
         for masks, name in (("independent", "independent"), ("the network's own", "own rate")):
             found = spread([payload[name] for payload in same])
-            shares = [payload["own share on"] if name == "own rate" else None for payload in same]
+            share_on = sum(payload["own share on"] for payload in same) / len(same) if name == "own rate" else None
             row = {"spread": value, "masks": masks, "rate": found.mean, "low": found.low, "high": found.high}
-            rows.append({**row, "share_on": None if shares[0] is None else sum(shares) / len(shares)})
+            rows.append({**row, "share_on": share_on})
     orthogonal = [p["largest singular value"] for cell, p in masked if cell.args["spread"] == 0]
     return Measured(
         formula_error=exact["error"],

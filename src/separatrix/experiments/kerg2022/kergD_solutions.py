@@ -42,7 +42,7 @@ def run(cell: Cell) -> Payload:
     generator = spawn(cell.seed, "kergD-solutions", args["network"], args["steps"])
     if args["network"] == "adding":
         task: Any = tasks.Adding(args["steps"])
-        model = nn.adding_solution()
+        model: Any = nn.adding_solution()
     else:
         task = tasks.Copy(args["steps"])
         model = nn.copy_solution(args["steps"], n_clocks=args["n_clocks"] or None, generator=generator)

@@ -99,8 +99,8 @@ def run_form(cell: Cell) -> Payload:
         **found,
         "score": trained.payload["score"],
         "ending": trained.payload["ending"],
-        "form": form.to(torch.float32),
-        "angles": angles,
+        "form": torch.round(form, decimals=3),  # to be drawn
+        "angles": torch.round(angles, decimals=3),
         "sub_diagonals": sizes,
     }
 
