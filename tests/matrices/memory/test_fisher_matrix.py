@@ -43,7 +43,7 @@ def test_a_delay_line_has_no_interference_in_any_basis() -> None:
 
 def test_where_double_precision_fails_balls_of_any_width_agree() -> None:
     line, entry = delay_line(60, 1.05, 0.005, 0.2), torch.eye(60, dtype=torch.float64)[0]
-    found, more = (fisher_memory_matrix(line, entry, 12, precision=precision) for precision in ("auto", 512))
+    found, more = (fisher_memory_matrix(line, entry, 12, precision=precision) for precision in ("auto", 256))
     assert int(found.bits) > 53
     assert bool(found.trustworthy)
     assert torch.allclose(found.matrix, more.matrix, rtol=1e-11)

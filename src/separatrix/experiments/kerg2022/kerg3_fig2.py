@@ -50,4 +50,5 @@ EXPERIMENT = Experiment(
     summarise=summarise,
     claims=comparison_claims("kerg2022-ch3-fig2", "at equal numbers of units"),
     draw=draw,
+    data=("mnist",),
 )

@@ -50,4 +50,5 @@ EXPERIMENT = Experiment(
     summarise=summarise,
     claims=comparison_claims("kerg2022-A-fig1", "at equal numbers of parameters"),
     draw=draw,
+    data=("mnist",),
 )
