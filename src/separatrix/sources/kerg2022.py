@@ -171,7 +171,8 @@ ERRATA: tuple[Erratum, ...] = (
         place="section 3.6.3, Fig. 3(a)",
         printed="after the copy task T = 0 and the learned network is normal and orthogonal",
         correct="T is smaller than the rotation blocks and not zero; singular values leave one",
-        evidence="experiment kerg3-fig3: largest singular value and share of T after training",
+        evidence="64 units, five seeds, delay 50: T has 0.41 of the norm of the Schur form and the largest singular "
+        "value is 2.5 (2.3 to 2.6) once the task is learned",
     ),
     Erratum(
         key="kerg2022-references",
