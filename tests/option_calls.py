@@ -144,6 +144,9 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
         torch.zeros(3, 3), bad, generator=spawn(0, "options")
     ),
     ("RectangularOrthogonal", "scale"): lambda bad: matrices.RectangularOrthogonal(scale=bad),
+    ("fisher_memory_matrix", "precision"): lambda bad: matrices.fisher_memory_matrix(
+        matrices.delay_line(3), EYE[0], 3, precision=bad
+    ),
     ("fisher_memory_curve", "precision"): lambda bad: matrices.fisher_memory_curve(
         matrices.delay_line(3), EYE[0], 3, precision=bad
     ),
@@ -200,6 +203,7 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("wide_balance", "scheme"): lambda bad: theory.wide_balance(bad, 1.0, 1.0),
     ("TrainingSettings", "optimiser"): lambda bad: settings(optimiser=bad),
     ("Copy", "encoding"): lambda bad: tasks.Copy(encoding=bad),
+    ("copy_solution", "layout"): lambda bad: layers.copy_solution(5, bad),
     ("Copy", "layout"): lambda bad: tasks.Copy(layout=bad),
     ("Denoise", "variant"): lambda bad: tasks.Denoise(variant=bad),
     ("find_orthogonal_map", "map"): lambda bad: layers.find_orthogonal_map(bad, 4),

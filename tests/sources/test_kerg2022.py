@@ -6,6 +6,7 @@ import torch
 from separatrix.matrices import delay_line, henrici, schur_parts
 from separatrix.sources import find_document, find_erratum
 from separatrix.sources.kerg2022 import TABLE5
+from separatrix.theory import delay_line_total
 
 
 def test_table_5_has_every_combination_once() -> None:
@@ -22,7 +23,7 @@ def test_tolerance_is_half_a_unit_of_the_last_printed_digit() -> None:
 
 def test_errata_have_distinct_keys_that_name_the_document() -> None:
     keys = [erratum.key for erratum in find_document("kerg2022").errata]
-    assert len(keys) == len(set(keys)) == 16
+    assert len(keys) == len(set(keys)) == 20
     assert all(key.startswith("kerg2022-") for key in keys)
 
 
@@ -42,3 +43,27 @@ def test_powers_of_a_product_are_not_the_product_with_a_power() -> None:
     direct = sum(p @ p.mT for p in (torch.linalg.matrix_power(theta, k) for k in range(3)))
     printed = sum(p @ factor @ factor.mT @ p.mT for p in (torch.linalg.matrix_power(line, k) for k in range(3)))
     assert (direct - printed).abs().max() > 0.1
+
+
+def test_rotations_by_a_full_turn_are_stationary_in_coordinates_though_not_on_the_group() -> None:
+    assert "2 pi" in find_erratum("kerg2022-spurious").correct
+    generators = torch.zeros(3, 3, 3, dtype=torch.float64)
+    for index, (i, j) in enumerate(((1, 2), (0, 2), (0, 1))):
+        generators[index, i, j], generators[index, j, i] = -1.0, 1.0
+    around = torch.tensor([0.0, 0.0, 2 * torch.pi], dtype=torch.float64)
+    wanted = generators[0]  # the function is the inner product with this matrix
+
+    def function(coordinates: torch.Tensor) -> torch.Tensor:
+        return (wanted * torch.linalg.matrix_exp(torch.einsum("k,kij->ij", coordinates, generators))).sum()
+
+    slope = torch.func.grad(function)(around)
+    assert float(slope.abs().max()) < 1e-12
+    on_group = torch.func.grad(lambda t: (wanted * torch.linalg.matrix_exp(t * generators[0])).sum())
+    assert abs(float(on_group(torch.zeros((), dtype=torch.float64)))) == pytest.approx(2.0)
+
+
+def test_the_ceiling_of_memory_is_above_every_line() -> None:
+    assert "reached by no" in find_erratum("kerg2022-ceiling").correct
+    totals = delay_line_total(torch.tensor([2.0, 1e3, 1e6], dtype=torch.float64), 6)
+    assert bool((totals < 6).all())
+    assert float(6 - totals[-1]) == pytest.approx(5e-6, rel=1e-3)

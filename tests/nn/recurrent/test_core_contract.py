@@ -71,6 +71,7 @@ CORES: dict[str, Callable[..., AbstractRecurrent]] = {
     "printed": of(layers.NonNormalRNN, "printed"),
     "fixed moduli": of(layers.NonNormalRNN, gamma=0.95),
     "free": of(layers.FreeRNN),
+    "driven": of(layers.DrivenLinearRNN),
     "irnn": of(layers.IRNN, 0.9),
     "goru": of(layers.GORU),
     "goru, exp": of(layers.GORU, "exp"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory
-from separatrix.matrices import delay_line, feedback_line, fisher_memory_curve
+from separatrix.matrices import delay_line, feedback_line, fisher_memory_curve, fisher_memory_matrix
 from separatrix.theory import (
     amplification_bound,
     delay_line_memory,
@@ -18,6 +18,7 @@ from separatrix.theory import (
     feedback_line_radius,
     memory_ceiling,
     normal_memory,
+    normal_memory_matrix,
     normal_memory_total,
     sharp_triangular_memory_bound,
     triangular_memory_bound,
@@ -155,3 +156,24 @@ def test_formulas_refuse_arguments_outside_their_domain() -> None:
         delay_line_memory(number(1.0), torch.tensor(-1), 3)
     with pytest.raises(InvalidInput, match="amplification must not be negative"):
         amplification_bound(torch.tensor([1.0, -1.0]))
+
+
+@checks(normal_memory_matrix, by="the matrix of the network itself")
+def test_interference_of_a_normal_matrix_comes_from_its_phases() -> None:
+    basis = torch.linalg.qr(torch.randn(6, 6, generator=seeded(60), dtype=torch.float64))[0]
+    angles = torch.tensor([0.3, 1.1, 2.5], dtype=torch.float64)
+    moduli = torch.tensor([0.9, 0.6, 0.8], dtype=torch.float64)
+    cos, sin = moduli * torch.cos(angles), moduli * torch.sin(angles)
+    blocks = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
+    matrix = basis @ torch.block_diag(*blocks.unbind(0)) @ basis.mT
+    source = torch.nn.functional.normalize(torch.randn(6, generator=seeded(61), dtype=torch.float64), dim=0)
+    eigenvalues, vectors = torch.linalg.eig(matrix)
+    weights = (vectors.conj().mT @ source.to(vectors.dtype)).abs() ** 2
+    found = normal_memory_matrix(eigenvalues, weights, 5, 0.5)
+    assert float(found.imag.abs().max()) < 1e-12
+    assert torch.allclose(found.real, fisher_memory_matrix(matrix, source, 5, 0.5).matrix, atol=1e-12)
+
+
+def test_interference_of_an_unstable_normal_matrix_is_refused() -> None:
+    with pytest.raises(OutsideTheory, match="below 1"):
+        normal_memory_matrix(torch.ones(2, dtype=torch.complex128), torch.full((2,), 0.5, dtype=torch.float64), 3)

@@ -35,15 +35,25 @@ class BallMemory:
     radius: float
     """Largest radius of a ball of the curve or the total, relative to its midpoint."""
     is_sharp: bool
+    matrix: numpy.ndarray | None = None
+    """J_kl of all pairs of lags, where it was asked for."""
 
 
 def ball_memory(
-    recurrent: numpy.ndarray, source: numpy.ndarray, n_steps: int, noise_var: float, bits: int, *, adapt: bool
+    recurrent: numpy.ndarray,
+    source: numpy.ndarray,
+    n_steps: int,
+    noise_var: float,
+    bits: int,
+    *,
+    adapt: bool,
+    whole: bool = False,
 ) -> BallMemory:
-    """Fisher memory of one stable matrix with ``bits`` bits, or as many as it takes if ``adapt``."""
+    """Fisher memory of one stable matrix with ``bits`` bits, or as many as it takes if ``adapt``; the ``whole`` matrix
+    of pairs of lags if asked for."""
     while True:
         with ctx.workprec(bits):
-            found = _ball_memory(recurrent, source, n_steps, noise_var, bits)
+            found = _ball_memory(recurrent, source, n_steps, noise_var, bits, whole)
         if found is not None and (found.is_sharp or not adapt):
             return found
         if not adapt:
@@ -56,7 +66,7 @@ def ball_memory(
 
 
 def _ball_memory(
-    recurrent: numpy.ndarray, source: numpy.ndarray, n_steps: int, noise_var: float, bits: int
+    recurrent: numpy.ndarray, source: numpy.ndarray, n_steps: int, noise_var: float, bits: int, whole: bool
 ) -> BallMemory | None:
     size = len(recurrent)
     matrix = arb_mat(recurrent.tolist())
@@ -71,12 +81,24 @@ def _ball_memory(
         return None
     spatial = _sum_by_doubling(inverse, powers, transpose_first=True)
     start = arb_mat([[entry] for entry in source.tolist()])
-    curve, signal = [], start
+    curve, signals = [], [start]
     for _ in range(n_steps):
-        curve.append((signal.transpose() * (inverse * signal))[0, 0])
-        signal = matrix * signal
+        curve.append((signals[-1].transpose() * (inverse * signals[-1]))[0, 0])
+        signals.append(matrix * signals[-1])
     total = (start.transpose() * (spatial * start))[0, 0]
-    return _rounded(curve, total, spatial, covariance, noise_var, bits)
+    found = _rounded(curve, total, spatial, covariance, noise_var, bits)
+    return _with_matrix(found, signals[:-1], inverse, noise_var) if whole and found is not None else found
+
+
+def _with_matrix(found: BallMemory, signals: list[Any], inverse: Any, noise_var: float) -> BallMemory:
+    """All J_kl; one is sharp if its radius is small against the geometric mean of J_kk and J_ll, which bounds it."""
+    n_steps = len(signals)
+    columns = arb_mat([[signal[i, 0] for signal in signals] for i in range(inverse.nrows())])
+    values, radii = _doubles((columns.transpose() * (inverse * columns)).entries())
+    scale = numpy.sqrt(numpy.outer(found.curve, found.curve)).ravel() * noise_var
+    is_sharp = bool((radii <= RELATIVE_RADIUS * scale + ABSOLUTE_RADIUS).all())
+    matrix = values.reshape(n_steps, n_steps) / noise_var
+    return dataclasses.replace(found, matrix=matrix, is_sharp=found.is_sharp and is_sharp)
 
 
 def _squarings(matrix: Any, bits: int) -> list[Any] | None:

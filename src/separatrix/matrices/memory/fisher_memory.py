@@ -129,8 +129,7 @@ def _in_double(recurrent: Tensor, source: Tensor, n_steps: int, noise_var: float
     factor, info = torch.linalg.cholesky_ex((covariance + covariance.mT) / 2)
     inverse = torch.cholesky_inverse(factor)
     spatial = _doubling(inverse, recurrent, adjoint=True)
-    signals = _signals(recurrent, source, n_steps)
-    whitened = torch.linalg.solve_triangular(factor, signals, upper=False)
+    whitened = torch.linalg.solve_triangular(factor, signals(recurrent, source, n_steps), upper=False)
     trace_error = (torch.diagonal(spatial, dim1=-2, dim2=-1).sum(-1) / size - 1).abs()
     condition = torch.linalg.matrix_norm(covariance, 2)
     trustworthy = (info == 0) & (condition < MAX_CONDITION) & (trace_error < TRACE_TOLERANCE)
@@ -160,7 +159,7 @@ def _doubling(seed: Tensor, matrix: Tensor, *, adjoint: bool) -> Tensor:
     return total
 
 
-def _signals(recurrent: Tensor, source: Tensor, n_steps: int) -> Tensor:
+def signals(recurrent: Tensor, source: Tensor, n_steps: int) -> Tensor:
     """W^k v as columns."""
     columns, state = [], source[..., None]
     for _ in range(n_steps):

@@ -5,6 +5,11 @@ from .comparators import (
     MinGRU as MinGRU,
 )
 from .core import AbstractRecurrent as AbstractRecurrent
+from .explicit import (
+    DrivenLinearRNN as DrivenLinearRNN,
+    adding_solution as adding_solution,
+    copy_solution as copy_solution,
+)
 from .free_rnn import IRNN as IRNN, FreeRNN as FreeRNN
 from .goru import GORU as GORU
 from .modrelu import modrelu as modrelu

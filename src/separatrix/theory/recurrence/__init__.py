@@ -1,4 +1,4 @@
-"""Closed forms of memory in linear recurrent networks."""
+"""Closed forms of linear recurrent networks: memory, powers."""
 
 from separatrix.core.rooms import open_room
 

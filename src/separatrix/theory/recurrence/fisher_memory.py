@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, formula, require_integer, require_positive, require_square
@@ -105,6 +105,37 @@ def normal_memory(
 
 
 @formula("kerg2022", "section 2.6")
+def normal_memory_matrix(
+    eigenvalue: Complex[Tensor, "*#batch h"],
+    source_weight: Float[Tensor, "*#batch h"],
+    n_steps: int,
+    noise_var: float = 1.0,
+) -> Complex[Tensor, "*batch k k"]:
+    r"""The whole Fisher memory matrix of a normal matrix; for a real one with a real source it is real.
+
+    .. math:: J_{kl} = \frac{1}{\epsilon}\sum_i w_i\,(1-|\lambda_i|^2)\,\bar\lambda_i^k\lambda_i^l
+
+    Args:
+        eigenvalue: of modulus below 1.
+        source_weight: squared components of the source along the eigenvectors, which sum to 1.
+        n_steps: number of lags.
+        noise_var: epsilon.
+
+    Raises:
+        OutsideTheory: a modulus is 1 or more.
+    """
+    require_positive(noise_var, "noise_var")
+    lags = torch.arange(require_integer(n_steps, "n_steps", at_least=1), device=eigenvalue.device)
+    if not bool((eigenvalue.abs() < 1).all()):
+        raise OutsideTheory(
+            f"eigenvalue must have a modulus below 1 for a stationary state; got {float(eigenvalue.abs().max())}."
+        )
+    powers = eigenvalue[..., None] ** lags
+    weight = source_weight * (1 - eigenvalue.abs() ** 2) / noise_var
+    return torch.einsum("...h,...hk,...hl->...kl", weight.to(powers.dtype), powers.conj(), powers)
+
+
+@formula("kerg2022", "section 2.6")
 def normal_memory_total(noise_var: float = 1.0) -> float:
     r"""Total memory of any stable normal matrix and any source, :math:`1/\epsilon`."""
     require_positive(noise_var, "noise_var")
@@ -124,7 +155,8 @@ def amplification_bound(amplification: Float[Tensor, "*batch k"], noise_var: flo
 
     .. math:: J(k) \le \frac{1}{\epsilon\sum_{m=0}^{k}1/A_m}, \qquad A_m = \|W^m v\|^2
 
-    Equality holds for the delay line with these amplifications, and only there.
+    Equality holds for the delay line with these amplifications, and for what an orthogonal change of basis makes of
+    it together with its source.
 
     Args:
         amplification: A_0 .. A_k; zero once the signal has left the network, and the bound is zero from there on.

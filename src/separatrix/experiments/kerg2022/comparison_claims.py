@@ -1,0 +1,66 @@
+"""The claims of Fig. 2 (equal units) and of Fig. 1 of appendix A (equal parameters), which say the same of two runs."""
+
+from __future__ import annotations
+
+from separatrix.lab import Claim
+
+from .comparison import GAPS, SCORES, gap_above, loss_near_baseline, moved, score_above
+
+ORTHOGONAL = ("nnRNN", "expRNN", "RNN-orth")
+FORGETFUL = ("LSTM", "RNN")
+
+
+def comparison_claims(prefix: str, sizes: str) -> tuple[Claim, ...]:
+    """Five claims; ``sizes`` says what is equal."""
+    return (
+        Claim(
+            id=f"{prefix}-copy-solved",
+            statement=f"nnRNN and orthogonal networks solve the copy task, {sizes}.",
+            measures="median recall of 50 test batches",
+            test="95 % interval over seeds above .9",
+            judge=score_above("copy", ORTHOGONAL, 0.9),
+            counterfeit=moved(SCORES, "copy", ORTHOGONAL, 0.1, 0.2),
+            genuine=moved(SCORES, "copy", ORTHOGONAL, 0.97, 0.99),
+            scale="laptop",
+        ),
+        Claim(
+            id=f"{prefix}-copy-failed",
+            statement=f"LSTM and RNN do not solve the copy task, {sizes}.",
+            measures="median test loss over that without memory",
+            test="95 % interval over seeds above .8",
+            judge=loss_near_baseline(FORGETFUL, 0.8),
+            counterfeit=moved(SCORES, "copy", FORGETFUL, 0.01, 0.1, "loss_"),
+            genuine=moved(SCORES, "copy", FORGETFUL, 0.95, 1.05, "loss_"),
+            scale="laptop",
+        ),
+        Claim(
+            id=f"{prefix}-copy-match",
+            statement=f"On the copy task nnRNN matches orthogonal networks, {sizes}.",
+            measures="recall of nnRNN minus that of expRNN, seed by seed",
+            test="95 % interval above -.05",
+            judge=gap_above("copy", ("expRNN",), -0.05),
+            counterfeit=moved(GAPS, "copy", ("expRNN",), -0.5, -0.3),
+            genuine=moved(GAPS, "copy", ("expRNN",), -0.01, 0.01),
+            scale="laptop",
+        ),
+        Claim(
+            id=f"{prefix}-pixels-match",
+            statement=f"On permuted pixels nnRNN matches orthogonal networks, {sizes}.",
+            measures="test accuracy of nnRNN minus that of expRNN, seed by seed",
+            test="95 % interval above -.02",
+            judge=gap_above("pixels", ("expRNN",), -0.02),
+            counterfeit=moved(GAPS, "pixels", ("expRNN",), -0.3, -0.1),
+            genuine=moved(GAPS, "pixels", ("expRNN",), -0.01, 0.01),
+            scale="laptop",
+        ),
+        Claim(
+            id=f"{prefix}-pixels-lesser",
+            statement=f"On permuted pixels RNN and LSTM are worse than nnRNN, {sizes}.",
+            measures="test accuracy of nnRNN minus that of the other, seed by seed",
+            test="95 % interval above 0",
+            judge=gap_above("pixels", FORGETFUL, 0.0),
+            counterfeit=moved(GAPS, "pixels", FORGETFUL, -0.3, -0.1),
+            genuine=moved(GAPS, "pixels", FORGETFUL, 0.05, 0.1),
+            scale="laptop",
+        ),
+    )

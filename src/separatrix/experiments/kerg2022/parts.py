@@ -1,0 +1,79 @@
+"""What experiments on single statements of kerg2022 share: one cell per part and seed, the worst number of each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, final
+
+from separatrix.core.names import resolve
+from separatrix.lab import Cell, Judgement, Payload, Row, Summary, judge
+
+
+class Measured(Summary):
+    """By part, the worst value of every quantity over all seeds."""
+
+    parts: dict[str, dict[str, float]]
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """How far a quantity may go: ``at_most`` or ``at_least`` a number."""
+
+    quantity: str
+    bound: float
+    at_least: bool = False
+
+    def row(self, value: float) -> Row:
+        """The comparison, which a value that is not a number leaves open."""
+        agrees = value >= self.bound if self.at_least else value <= self.bound
+        side = "at least" if self.at_least else "at most"
+        return Row(self.quantity, value, f"{side} {self.bound:g}", agrees=agrees)
+
+
+def at_most(quantity: str, bound: float) -> Limit:
+    """A quantity whose worst value is the largest."""
+    return Limit(quantity, bound)
+
+
+def at_least(quantity: str, bound: float) -> Limit:
+    """A quantity whose worst value is the smallest; its name must begin with ``least``."""
+    return Limit(quantity, bound, at_least=True)
+
+
+def part_cells(parts: Iterable[str], seeds: Sequence[int], **common: Any) -> Iterable[Mapping[str, Any]]:
+    """One cell per part and seed."""
+    for part in parts:
+        for seed in seeds:
+            yield {"part": part, "seed": seed, **common}
+
+
+def worst_of_parts(results: Sequence[tuple[Cell, Payload]]) -> Measured:
+    """The worst of each quantity: the smallest of those called ``least ...``, the largest of all others."""
+    parts: dict[str, dict[str, float]] = {}
+    for cell, payload in results:
+        kept = parts.setdefault(cell.args["part"], {})
+        for name, value in payload.items():
+            worst = min if name.startswith("least") else max
+            kept[name] = worst(kept.get(name, value), value)
+    rows = [{"part": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()]
+    return Measured(parts=parts, tables={"Worst over all instances": rows})
+
+
+def rows_within(summary: Measured, part: str, limits: Sequence[Limit]) -> list[Row]:
+    """One row per limit, none if the part was not run."""
+    found = summary.parts.get(part)
+    if found is None:
+        return []
+    return [limit.row(resolve(f"quantity of {part}", limit.quantity, found)) for limit in limits]
+
+
+def within(part: str, *limits: Limit) -> Callable[[Measured], Judgement]:
+    """A rule: every quantity of the part is within its limit."""
+
+    def judge_limits(summary: Measured) -> Judgement:
+        rows = rows_within(summary, part, limits)
+        return judge(", ".join(f"{row.quantity} {float(row.measured):.3g}" for row in rows), rows)
+
+    return judge_limits
