@@ -108,7 +108,7 @@ def test_every_scale_expands_without_computing() -> None:
 
 def test_statements_without_a_figure_are_misprints_where_an_erratum_says_so() -> None:
     experiment, summary = compute("agarwala-appendix")
-    for claim in experiment.claims:
+    for claim in (claim for claim in experiment.claims if claim.scale == "smoke"):
         verdict = claim.judge(summary).verdict
         expected = Verdict.CONFIRMED if claim.erratum is None else Verdict.MISPRINT
         assert verdict is (Verdict.CONDITIONAL if claim.id.endswith("annulus") else expected), claim.id
