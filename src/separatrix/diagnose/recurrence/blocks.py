@@ -18,7 +18,7 @@ from separatrix.matrices import (
     schur_parts,
 )
 
-KREISS_LIMIT = 64
+KREISS_LIMIT = 48
 """Units up to which the Kreiss constant is computed, in about a second; ``matrices.kreiss_constant`` has more."""
 _ANGLE_BINS = 36
 _BINS = 24
@@ -87,7 +87,7 @@ def block_measures(gate: str, matrix: Tensor) -> BlockMeasures:
     Source:
         kerg2022, sections 2.3 and 3.4; Figure 3 of chapter 3.
 
-    Cost: a Schur form, an eigenbasis and singular values, O(n^3); up to 64 units a Kreiss constant besides.
+    Cost: a Schur form, an eigenbasis and singular values, O(n^3); up to 48 units a Kreiss constant besides.
     """
     wide = matrix.to(torch.complex128 if matrix.is_complex() else torch.float64)
     triangle = complex_schur_form(wide)
