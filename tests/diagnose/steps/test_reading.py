@@ -78,6 +78,32 @@ def test_a_step_a_closure_and_a_tuple_of_states_are_taken(generator: torch.Gener
     assert float((stranger.advance(x, state) - 0.8 * state).abs().max()) <= 0.2
 
 
+class PairCell(nn.Module):
+    """A cell of two tensors, called with input and state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = nn.LSTMCell(3, 6)
+
+    def forward(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """The next pair."""
+        h, c = self.inside(x, state)
+        return 0.5 * h, c
+
+
+class OwnPair(PairCell):
+    """The same by a step."""
+
+    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """The next pair."""
+        return self(x, state)
+
+
+def test_the_states_of_a_module_are_found_by_trial() -> None:
+    assert recurrent_networks(StrangerCell(), X)[0].as_map().state_size == 5
+    assert recurrent_networks(OwnPair(), X)[0].as_map().state_size == 12
+
+
 def test_a_parametrised_weight_is_read_as_it_is_used() -> None:
     rnn = nn.RNN(3, 4)
     nn.utils.parametrizations.orthogonal(rnn, "weight_hh_l0")
@@ -131,7 +157,7 @@ def test_bad_sources_are_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(MissingData, match="no file"):
         recurrent_networks(tmp_path / "absent.npz")
     with pytest.raises(InvalidInput, match="pass states"):
-        recurrent_networks(StrangerCell(), X)
+        recurrent_networks(as_function(nn.GRUCell(3, 4)), X)
 
 
 def test_what_is_no_map_of_states_is_refused() -> None:

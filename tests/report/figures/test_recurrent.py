@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch import nn
@@ -7,6 +9,14 @@ from torch import nn
 import separatrix
 from separatrix.core import InvalidInput
 from separatrix.diagnose import fixed_points, input_branch, recurrent
+
+
+@pytest.fixture(autouse=True)
+def fixed_weights() -> Iterator[None]:
+    """Constructors of torch layers draw from the global generator; give each test the same draws, and put it back."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        yield
 
 
 def test_fixed_points_are_drawn_in_the_plane_of_the_visited_states() -> None:

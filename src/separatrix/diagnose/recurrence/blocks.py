@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any, final
 
 import torch
@@ -18,7 +19,7 @@ from separatrix.matrices import (
     schur_parts,
 )
 
-KREISS_LIMIT = 64
+KREISS_LIMIT = 48
 """Units up to which the Kreiss constant is computed, in about a second; ``matrices.kreiss_constant`` has more."""
 _ANGLE_BINS = 36
 _BINS = 24
@@ -81,14 +82,26 @@ class BlockMeasures(Result):
         }
 
 
-def block_measures(gate: str, matrix: Tensor) -> BlockMeasures:
-    """All measures of a square matrix, real or complex, in double precision.
+def measured_blocks(matrices: Mapping[str, Tensor]) -> list[BlockMeasures]:
+    """All measures of square matrices of one size by the names of their gates, in double precision.
 
     Source:
         kerg2022, sections 2.3 and 3.4; Figure 3 of chapter 3.
 
-    Cost: a Schur form, an eigenbasis and singular values, O(n^3); up to 64 units a Kreiss constant besides.
+    Cost: a Schur form, an eigenbasis and singular values each, O(n^3); up to 48 units Kreiss constants besides.
     """
+    blocks = [_measured(gate, matrix) for gate, matrix in matrices.items()]
+    small = [k for k, block in enumerate(blocks) if block.spectral_radius <= 1 and block.size <= KREISS_LIMIT]
+    if small:  # all at once: most of the time is spent on small operations
+        stacked = torch.stack([list(matrices.values())[k].to(torch.complex128) for k in small])
+        constants = kreiss_constant(stacked, n_radii=12, n_angles=64).tolist()
+        for k, constant in zip(small, constants, strict=True):
+            blocks[k] = dataclasses.replace(blocks[k], kreiss=constant)
+    return blocks
+
+
+def _measured(gate: str, matrix: Tensor) -> BlockMeasures:
+    """All but the Kreiss constant."""
     wide = matrix.to(torch.complex128 if matrix.is_complex() else torch.float64)
     triangle = complex_schur_form(wide)
     eigenvalues, departure = triangle.diagonal(), float(torch.linalg.matrix_norm(triangle.triu(1)))
@@ -96,7 +109,6 @@ def block_measures(gate: str, matrix: Tensor) -> BlockMeasures:
     size = float(torch.linalg.matrix_norm(wide))
     singular = torch.linalg.svdvals(wide)
     radius = float(eigenvalues.abs().max())
-    small = radius <= 1 and len(wide) <= KREISS_LIMIT
     return BlockMeasures(
         gate=gate,
         size=len(wide),
@@ -107,7 +119,7 @@ def block_measures(gate: str, matrix: Tensor) -> BlockMeasures:
         henrici=departure,
         relative_henrici=departure / size if size else 0.0,
         numerical_abscissa=float(numerical_abscissa(wide)),
-        kreiss=float(kreiss_constant(wide, n_radii=12, n_angles=64)) if small else None,
+        kreiss=None,
         eigenbasis_condition=_eigenbasis_condition(wide),
         eigenvalues=eigenvalues,
         schur=None if wide.is_complex() else schur_picture(wide, eigenvalues),

@@ -15,7 +15,7 @@ from separatrix.matrices import robust_eigenvalues
 from ..steps.base import AbstractRecurrentMap
 from ..steps.called import CalledMap
 from ..steps.network import run
-from .blocks import BlockMeasures, block_measures
+from .blocks import BlockMeasures, measured_blocks
 from .exponents import LyapunovSpectrum, lyapunov_spectrum
 from .gradients import GradientFlow, gradient_flow
 from .jacobians import RunJacobians
@@ -72,7 +72,7 @@ def layer_report(
 ) -> LayerReport:
     """Everything of one layer, given what enters it."""
     called = isinstance(layer, CalledMap)
-    blocks = [block_measures(gate, matrix) for gate, matrix in layer.blocks.items()]
+    blocks = measured_blocks(layer.blocks)
     if x is None:
         sentences = _without_run(blocks, layer, called=called)
         return LayerReport(
@@ -82,7 +82,7 @@ def layer_report(
     states = run(layer, x)
     if not blocks:
         centre, entering = states[:, 1:].mean((0, 1)).unsqueeze(0), x.mean((0, 1)).unsqueeze(0)
-        blocks = [block_measures("Jacobian at the mean state", layer.jacobian(entering, centre)[0])]
+        blocks = measured_blocks({"Jacobian at the mean state": layer.jacobian(entering, centre)[0]})
     jacobians, shape = RunJacobians(layer, x, states), (*x.shape[:2], layer.state_size)
     spectrum = lyapunov_spectrum(jacobians, shape, _count(layer, settings), _warm_up(x, settings), settings.seed)
     flow = gradient_flow(jacobians, shape, settings.direct, settings.seed)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from separatrix.core import InvalidInput, in_words, spawn
+from separatrix.core import InvalidInput, spawn
 
 from ..model_call import call_model, without_trace
 from .called import CalledMap, in_double, probed
+from .called_step import features, network_of_step
 from .network import RecurrentNetwork, run
 from .packing import Packing, State
 from .state_dicts import networks_of_state
@@ -46,22 +47,6 @@ def _is_torch(module: nn.Module) -> bool:
 def _bound(module: nn.Module) -> Callable[[Tensor, Any], Any]:
     step: Callable[[Tensor, Any], Any] = module.step  # type: ignore[assignment]
     return step
-
-
-def network_of_step(
-    step: Callable[[Tensor, Any], Any], inputs: object, state: State | None, name: str
-) -> RecurrentNetwork:
-    """Anybody's ``step(x, state)``; a state of a batch tells what its states look like."""
-    size = _features(inputs, name)
-    if state is None:
-        raise InvalidInput(f"{name} is known by its step alone: pass states (batch, ...), so that their form is known.")
-    packing = Packing.of(state, 0, "states")
-    is_module = isinstance(step, nn.Module) or isinstance(getattr(step, "__self__", None), nn.Module)
-    if is_module:  # it was copied to double precision
-        packing = packing.converted(_double)
-    dtype = torch.float64 if is_module else _real(packing.dtypes[0])
-    found = CalledMap(name, step, packing, size, dtype, kind="a step known by its calls")
-    return RecurrentNetwork(name, ((probed(found),),))
 
 
 def _of_torch(module: nn.Module, name: str, captured: Tensor | None = None) -> RecurrentNetwork:
@@ -151,7 +136,7 @@ def _captured(part: nn.Module, calls: list[Any]) -> Tensor | None:
 
 def _of_convention(module: nn.Module, inputs: object) -> RecurrentNetwork | None:
     """A module called as torch's, ``output, h_n = module(x, h_0)``, asked one step at a time; None if it is none."""
-    own, size = in_double(module), _features(inputs, type(module).__name__)
+    own, size = in_double(module), features(inputs, type(module).__name__)
     batch_first = bool(getattr(module, "batch_first", True))
     time_axis = 1 if batch_first else 0
     x = torch.randn(2, 2, size, generator=spawn(0, "diagnose", "convention"), dtype=torch.float64)
@@ -190,17 +175,3 @@ def _offered(module: nn.Module, size: int) -> dict[str, Tensor]:
         return {}
     fits = isinstance(matrix, Tensor) and matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     return {"recurrent()": matrix.detach()} if fits and matrix.shape[0] in (size, size // 2) else {}
-
-
-def _features(inputs: object, name: str) -> int:
-    if not isinstance(inputs, Tensor) or inputs.ndim < 1:
-        raise InvalidInput(f"inputs must be a tensor with the features of {name} last; got {in_words(inputs)}.")
-    return int(inputs.shape[-1])
-
-
-def _double(dtype: torch.dtype) -> torch.dtype:
-    return torch.complex128 if dtype.is_complex else torch.float64
-
-
-def _real(dtype: torch.dtype) -> torch.dtype:
-    return dtype.to_real() if dtype.is_complex else dtype

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from separatrix.core import InvalidInput, choose
 
 from ..weight_files import read_weights, tensors_of
-from .modules import network_of_step, networks_of_module
+from .called_step import network_of_step
+from .modules import networks_of_module
 from .network import RecurrentNetwork
 from .packing import State
 from .state_dicts import networks_of_state
@@ -39,7 +40,8 @@ def recurrent_networks(
         source: module, step, state dict, or the path of a ``.safetensors``, ``.npz`` or weights-only checkpoint file;
             nothing in a file is executed.
         inputs: a sample, which tells the number of features of a step; for a whole model, what it takes.
-        states: a batch of states, needed for a step of which nothing else is known.
+        states: a batch of states, needed for a function of which nothing else is known (sizes of a module's states
+            are found by trial).
         nonlinearity: of plain networks in files, ``"tanh"`` or ``"relu"``.
         whole: whether ``inputs`` are for the whole model, which is then run; else for the network inside it.
 
