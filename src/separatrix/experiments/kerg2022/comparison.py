@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 SCORES = "Scores on test data at the rate chosen on validation data, 95 % intervals over seeds"
 GAPS = "nnRNN minus another model, seed by seed, 95 % interval"
-WORST = {"score": 0.0, "loss": 2.0}
-"""What a run counts as that gave no number: the share of right answers, and the loss over that without memory."""
+NO_SCORE = 0.0
+"""What a run counts as that gave no number."""
 
 
 class Settings(Params):
@@ -126,7 +126,7 @@ def score_row(task: str, model: str, runs: Sequence[tuple[Cell, Payload]], colum
     """Statistics of one model over seeds."""
     from separatrix.training import spread
 
-    found = spread([_finite(payload[column], WORST["score"]) for _, payload in runs])
+    found = spread([_finite(payload[column], NO_SCORE) for _, payload in runs])
     first = runs[0]
     return {
         "task": task,
