@@ -105,7 +105,8 @@ ERRATA: tuple[Erratum, ...] = (
         correct="that holds for powers of the matrix itself; with units that switch off, products of masked matrices "
         "may grow exponentially",
         evidence="64 units, unit spectrum, random masks 90 per cent on: the top exponent is +.04 a step where entries "
-        "of T have the spread .1 and +.2 at the spread .2; for T = 0 every masked product has norm at most one",
+        "of T have the spread .1 and +.2 at the spread .2; for T = 0 every masked product has norm at most one. "
+        "Masks that a modReLU network driven by noise makes itself gave at most +.007 a step over 3000 steps",
     ),
     Erratum(
         key="kerg2022-exp-gradient",

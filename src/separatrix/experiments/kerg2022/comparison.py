@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 SCORES = "Scores on test data at the rate chosen on validation data, 95 % intervals over seeds"
 GAPS = "nnRNN minus another model, seed by seed, 95 % interval"
-WORST = {"score": 0.0, "loss": 2.0}
-"""What a run counts as that gave no number: the share of right answers, and the loss over that without memory."""
+NO_SCORE = 0.0
+"""What a run counts as that gave no share of right answers."""
 
 
 class Settings(Params):
@@ -114,19 +114,22 @@ def chosen_runs(results: Sequence[tuple[Cell, Payload]]) -> dict[tuple[str, str]
 
 
 def _median_valid(runs: Sequence[tuple[Cell, Payload]]) -> float:
-    return statistics.median(_finite(payload["valid"], math.inf) for _, payload in runs)
+    return statistics.median(finite(payload["valid"], math.inf) for _, payload in runs)
 
 
-def _finite(value: Any, otherwise: float) -> float:
+def finite(value: Any, otherwise: float) -> float:
+    """The number, or what stands for one that is missing or not finite."""
     number = math.nan if value is None else float(value)
     return number if math.isfinite(number) else otherwise
 
 
-def score_row(task: str, model: str, runs: Sequence[tuple[Cell, Payload]], column: str = "score") -> dict[str, Any]:
-    """Statistics of one model over seeds."""
+def score_row(
+    task: str, model: str, runs: Sequence[tuple[Cell, Payload]], column: str = "score", otherwise: float = NO_SCORE
+) -> dict[str, Any]:
+    """Statistics of one model over seeds; a run without a number counts as ``otherwise``."""
     from separatrix.training import spread
 
-    found = spread([_finite(payload[column], WORST["score"]) for _, payload in runs])
+    found = spread([finite(payload[column], otherwise) for _, payload in runs])
     first = runs[0]
     return {
         "task": task,
@@ -171,7 +174,7 @@ def _over_baseline(runs: Sequence[tuple[Cell, Payload]]) -> dict[str, float]:
     """Loss over the loss without memory."""
     from separatrix.training import spread
 
-    found = spread([_finite(p["test_loss"], math.inf) / p["baseline"] for _, p in runs])
+    found = spread([finite(p["test_loss"], math.inf) / p["baseline"] for _, p in runs])
     infinite = found.n == 1
     low, high = (-math.inf, math.inf) if infinite else (found.low, found.high)
     return {"loss_over_baseline": found.mean, "loss_low": low, "loss_high": high}
@@ -187,7 +190,7 @@ def gaps(chosen: Mapping[tuple[str, str], Sequence[tuple[Cell, Payload]]], colum
             continue
         own = {cell.seed: payload[column] for cell, payload in chosen[task, "nnRNN"]}
         pairs = [(own[c.seed], p[column]) for c, p in runs if c.seed in own]
-        found = paired_difference([_finite(a, 0.0) for a, _ in pairs], [_finite(b, 0.0) for _, b in pairs])
+        found = paired_difference([finite(a, NO_SCORE) for a, _ in pairs], [finite(b, NO_SCORE) for _, b in pairs])
         rows.append({"task": task, "model": model, "gap": found.mean, "low": found.low, "high": found.high})
     return rows
 

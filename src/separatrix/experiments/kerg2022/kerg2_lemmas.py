@@ -8,7 +8,7 @@ from typing import Any
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, condition, judge, with_entry
 
-from . import lemma_measures
+from . import lemma_measures, memory_measures
 from .parts import Measured, at_least, at_most, part_cells, rows_within, within, worst_of_parts
 
 PARTS: dict[str, Callable[[int, Any], Payload]] = {
@@ -21,12 +21,12 @@ PARTS: dict[str, Callable[[int, Any], Payload]] = {
     "henrici": lemma_measures.henrici_departure,
     "real Schur form": lemma_measures.real_schur_blocks,
     "section 2.5": lemma_measures.fisher_information,
-    "memory matrix": lemma_measures.memory_matrix,
-    "normal networks": lemma_measures.normal_networks,
-    "ceiling": lemma_measures.memory_ceiling,
-    "feedback line": lemma_measures.feedback_line,
-    "equality": lemma_measures.equality_of_the_bound,
-    "interference": lemma_measures.interference,
+    "memory matrix": memory_measures.memory_matrix,
+    "normal networks": memory_measures.normal_networks,
+    "ceiling": memory_measures.memory_ceiling,
+    "feedback line": memory_measures.feedback_line,
+    "equality": memory_measures.equality_of_the_bound,
+    "interference": memory_measures.interference,
 }
 
 

@@ -19,7 +19,7 @@ from separatrix.lab import (
     with_column,
 )
 
-from .comparison import chosen_runs, run_comparison, score_row
+from .comparison import NO_SCORE, chosen_runs, finite, run_comparison, score_row
 from .models import MODELS
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 BITS = "Bits per character on test data at the rate chosen on validation data, 95 % intervals over seeds"
 GAPS = "nnRNN minus another model, seed by seed, 95 % interval"
+NO_BITS = 8.0
+"""What a run counts as whose bits are no number: a byte a character."""
 UNGATED = ("expRNN", "RNN-orth", "RNN")
 RESIZED = ("expRNN", "LSTM")
 """Models whose size differs between equal units and equal parameters by more than a few per cent."""
@@ -94,7 +96,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
         for match in dict.fromkeys(cell.args["match"] for cell, _ in here):
             same = [(c, p) for c, p in here if c.args["match"] == match]
             for (_, model), runs in chosen_runs(same).items():
-                row = {"context": context, "match": match, **score_row("characters", model, runs)}
+                row = {"context": context, "match": match, **score_row("characters", model, runs, otherwise=NO_BITS)}
                 accuracy = score_row("characters", model, runs, "accuracy")["mean"]
                 rows.append({k: v for k, v in row.items() if k not in ("task", "values")} | {"accuracy": accuracy})
                 curves += [{"context": context, "model": f"{model}, {match}", **p["curve"]} for _, p in runs]
@@ -109,9 +111,9 @@ def _gap(own: Sequence[tuple[Cell, Payload]], other: Sequence[tuple[Cell, Payloa
     from separatrix.training import paired_difference
 
     found: dict[str, float] = {}
-    for column, prefix in (("score", ""), ("accuracy", "accuracy_")):
-        mine = {cell.seed: payload[column] for cell, payload in own}
-        pairs = [(mine[cell.seed], payload[column]) for cell, payload in other if cell.seed in mine]
+    for column, prefix, otherwise in (("score", "", NO_BITS), ("accuracy", "accuracy_", NO_SCORE)):
+        mine = {cell.seed: finite(payload[column], otherwise) for cell, payload in own}
+        pairs = [(mine[c.seed], finite(payload[column], otherwise)) for c, payload in other if c.seed in mine]
         gap = paired_difference([a for a, _ in pairs], [b for _, b in pairs])
         found |= {f"{prefix}gap": gap.mean, f"{prefix}low": gap.low, f"{prefix}high": gap.high}
     return found
