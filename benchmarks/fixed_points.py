@@ -92,8 +92,9 @@ def theirs(core: nn.RNNBase, starts: Tensor, folder: str, rate: float) -> numpy.
         sys.path.insert(0, folder)
     finder = importlib.import_module("FixedPointFinderTorch").FixedPointFinderTorch
     settings = {"max_iters": 10000, "lr_init": rate, "outlier_distance_scale": 10.0, "verbose": False}
+    own, held = starts.numpy().copy(), numpy.zeros([1, BITS], dtype="float32")  # it works in place
     with contextlib.redirect_stdout(io.StringIO()):
-        unique, _ = finder(core, **settings).find_fixed_points(starts.numpy(), numpy.zeros([1, BITS], dtype="float32"))
+        unique, _ = finder(core, **settings).find_fixed_points(own, held)
     found: numpy.ndarray = unique.xstar
     return found
 

@@ -154,3 +154,10 @@ def test_bad_arguments_are_refused(arguments: tuple[Any, Any], words: str) -> No
 def test_bad_bounds_are_refused(bounds: Any) -> None:
     with pytest.raises(Exception, match="bounds"):
         fixed_points(nn.GRU(3, 4), torch.zeros(3), bounds=bounds)
+
+
+def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    gru = louder(nn.GRU(3, 6), 5.0)
+    whole = fixed_points(gru, torch.zeros(3))
+    monkeypatch.setattr("separatrix.diagnose.rest_points.portions._ENTRIES", 200)
+    torch.testing.assert_close(fixed_points(gru, torch.zeros(3)).states, whole.states, rtol=0, atol=1e-8)

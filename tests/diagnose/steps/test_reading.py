@@ -156,6 +156,9 @@ def test_bad_sources_are_refused_in_a_sentence(tmp_path: Path) -> None:
         recurrent_networks({"weight_hh": torch.zeros(4, 4)})
     with pytest.raises(MissingData, match="no file"):
         recurrent_networks(tmp_path / "absent.npz")
+    for module in (nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 4), nn.Tanh())):
+        with pytest.raises(InvalidInput, match="must be a recurrent network"):
+            recurrent_networks(module, X)
     with pytest.raises(InvalidInput, match="pass states"):
         recurrent_networks(as_function(nn.GRUCell(3, 4)), X)
 

@@ -31,8 +31,8 @@ class LyapunovSpectrum(Result):
     dimension: float | None
     """Kaplan and Yorke's; None unless an exponent is positive and all are known."""
     sum_error: float | None
-    """Relative difference between the sum of all exponents and the mean log |det J|, computed apart; None if singular
-    or if only some exponents are computed."""
+    """Relative difference between the sum of all exponents and the mean log |det J|, computed apart: about the
+    rounding times the condition number of a Jacobian. None if one is singular or only some exponents are computed."""
     n_steps: int
     """Steps averaged over, all sequences together."""
     warm_up: int

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..steps.base import AbstractRecurrentMap
+from .portions import joined, portions
 
 NEUTRAL = 1e-11
 """Smallest singular value of ``1 - J`` below which a point has a direction in which nothing tells where it rests."""
@@ -54,6 +55,12 @@ def certify(
 
     Cost: a singular value decomposition of the map's Jacobian for each point.
     """
+    parts = [_certify(layer, x[part], y[part], limits) for part in portions(len(y), y.shape[-1])]
+    fields = dataclasses.fields(Certificate)
+    return Certificate(*(joined([getattr(part, field.name) for part in parts]) for field in fields))
+
+
+def _certify(layer: AbstractRecurrentMap, x: Tensor, y: Tensor, limits: tuple[float, float] | None) -> Certificate:
     state = layer.lift(x, y)
     scale = y.abs().amax(-1).clamp_min(1.0)
     gap = layer.rest_map(x, y) - y

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..steps.base import AbstractRecurrentMap
+from .portions import joined, portions
 
 NEWTON_STEPS = 60
 DESCENT_STEPS = 120
@@ -22,6 +23,10 @@ def newton(
 
     Cost: O(b m^3) a step, at most 60 steps.
     """
+    return joined([_newton(layer, x[part], y[part], tol) for part in portions(len(y), y.shape[-1])])
+
+
+def _newton(layer: AbstractRecurrentMap, x: Tensor, y: Tensor, tol: float) -> Float[Tensor, "b m"]:
     active = torch.arange(len(y))
     best = y.clone()
     eye = torch.eye(y.shape[-1], dtype=y.dtype)
@@ -71,6 +76,11 @@ def descend(
 
     Cost: O(b n^3) a step, at most 120 steps.
     """
+    parts = [_descend(layer, x[part], state[part]) for part in portions(len(state), state.shape[-1])]
+    return joined([here for here, _ in parts]), joined([flat for _, flat in parts])
+
+
+def _descend(layer: AbstractRecurrentMap, x: Tensor, state: Tensor) -> tuple[Float[Tensor, "b n"], Float[Tensor, " b"]]:
     damping = torch.full((len(state),), 1e-2, dtype=state.dtype)
     here, eye = state.clone(), torch.eye(state.shape[-1], dtype=state.dtype)
     speed = layer.displacement(x, here)

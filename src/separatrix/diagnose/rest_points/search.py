@@ -18,6 +18,7 @@ from .certificate import Certificate, certify
 from .newton import descend, newton
 from .plane import principal_plane
 from .point_set import FixedPoints
+from .portions import joined, portions
 from .starts import chosen, constant_inputs, visited_states, wandering_states
 
 SAME = 1e-5
@@ -256,7 +257,8 @@ def mode_growth(
 
     The eigenvalues are one plus those of the slope, so that a mode that takes 1e20 steps still has a sign.
     """
-    values = robust_eigenvalues(layer.slope(x, states))
+    slices = portions(len(states), states.shape[-1])
+    values = joined([robust_eigenvalues(layer.slope(x[part], states[part])) for part in slices])
     growth = 2 * values.real + values.abs().square()
     order = growth.argsort(dim=-1, descending=True)
     return 1 + values.gather(-1, order), growth.gather(-1, order)

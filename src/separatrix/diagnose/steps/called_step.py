@@ -33,6 +33,11 @@ def network_of_step(
     is_module = isinstance(owner, nn.Module)
     if state is None and isinstance(owner, nn.Module):
         state = _state_by_trial(step, owner, size)
+    if state is None and is_module:
+        raise InvalidInput(
+            f"{name} must be a recurrent network: one of torch's, or called as output, h_n = module(x, h_0), as "
+            "module(x, state) or as step(x, state). If it is one, pass states (batch, ...) to show their form."
+        )
     if state is None:
         raise InvalidInput(f"{name} is known by its step alone: pass states (batch, ...), so that their form is known.")
     packing = Packing.of(state, 0, "states")

@@ -142,8 +142,10 @@ def _of_convention(module: nn.Module, inputs: object) -> RecurrentNetwork | None
     x = torch.randn(2, 2, size, generator=spawn(0, "diagnose", "convention"), dtype=torch.float64)
     try:
         with torch.no_grad():
-            _, last = own(x)
-            first = x.narrow(time_axis, 0, 1)
+            answer = own(x)
+            if not (isinstance(answer, tuple) and len(answer) == 2):  # a tensor of two samples would come apart too
+                return None
+            last, first = answer[1], x.narrow(time_axis, 0, 1)
             _, middle = own(first)
             _, again = own(x.narrow(time_axis, 1, 1), middle)
     except Exception:  # it is something else, which the caller tries next
