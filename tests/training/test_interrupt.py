@@ -6,12 +6,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from separatrix.training import FinishStep, load_checkpoint, save_checkpoint
 from short_training import run
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """As at a terminal: a shell that runs tests in the background lets them inherit that interrupts are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
 
 PROGRAM = Path(__file__).parents[1] / "short_training.py"
 

@@ -10,6 +10,7 @@ import torch
 
 from separatrix.core import InvalidInput, Outcome
 from separatrix.dynamics import (
+    OjaFlow,
     census,
     classify,
     cluster_flow,
@@ -21,6 +22,7 @@ from separatrix.dynamics import (
     lyapunov_exponents,
     metastability_record,
     polish,
+    random_tokens,
 )
 from separatrix.dynamics.integration.orbits.shooting import shoot
 from stranger_flows import Lorenz, LotkaVolterra, Ring, VanDerPol
@@ -280,3 +282,113 @@ def test_velocities_of_closed_orbits_are_counted() -> None:
     closed = shoot(flow, run.final.unsqueeze(0), run.period.reshape(1))
     assert bool(closed.found)
     assert 0.5 < int(closed.evaluations) / counted < 2
+
+
+class Written(Lorenz):
+    """A velocity of any shape, differentiated automatically."""
+
+    def __init__(self, field: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        self.field = field
+
+    def velocity(self, x: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+        return self.field(x)
+
+    def jvp(self, x: torch.Tensor, u: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+        shape = torch.broadcast_shapes(x.shape, u.shape)
+        along: torch.Tensor = torch.func.jvp(self.field, (x.expand(shape).clone(),), (u.expand(shape).clone(),))[1]
+        return along
+
+
+def state(*entries: float) -> torch.Tensor:
+    return torch.tensor([entries], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("place", "start"), [(1.0, 3.0), (10.0, 20.0)])
+def test_an_equilibrium_that_attracts_from_one_side_is_neither_stable_nor_lost(place: float, start: float) -> None:
+    # x' = -(x - c)^2 never crosses c; tolerances did, and what follows from below is a blow-up
+    flow = Written(lambda x: -((x - place) ** 2))
+    run = integrate(flow, state(start))
+    assert int(run.outcome) == Outcome.CONVERGED
+    assert float(run.final) == pytest.approx(place, rel=1e-6)
+    (end,) = classify(flow, run.final)
+    assert (end.kind, end.stable, end.marginal) == ("equilibrium", False, True)
+
+
+def test_folds_are_marginal_on_the_sphere_and_off_it(generator: torch.Generator) -> None:
+    shear = OjaFlow([[1.0, 1.0], [0.0, 1.0]])
+    run = integrate(shear, random_tokens(4, 2, 3, generator=generator))
+    assert {(end.stable, end.marginal) for end in classify(shear, run.final)} == {(False, True)}
+    flow = Written(lambda x: 1 - torch.sin(x))
+    (end,) = classify(flow, integrate(flow, state(0.0)).final)
+    assert (end.stable, end.marginal) == (False, True)
+    found = find_equilibria(
+        Written(lambda x: -((x - 1) ** 2) * (x + 1)), starts=torch.linspace(-3, 3, 9).double()[:, None, None]
+    )
+    assert sorted((round(float(item.clusters), 6), item.stable, item.marginal) for item in found) == [
+        (-1.0, True, False),
+        (1.0, False, True),
+    ]
+
+
+def test_a_stiff_reaction_is_not_at_rest_while_it_moves() -> None:
+    # Robertson: the only equilibrium with a + b + c = 1 is (0, 0, 1)
+    def field(x: torch.Tensor) -> torch.Tensor:
+        a, b, c = x.unbind(-1)
+        first, second = -0.04 * a + 1e4 * b * c, 3e7 * b * b
+        return torch.stack([first, -first - second, second], dim=-1)
+
+    run = integrate(Written(field), state(1.0, 0.0, 0.0))
+    assert int(run.outcome) != Outcome.CONVERGED or float(run.final[0, 0]) < 1e-6
+
+
+def test_an_orbit_that_is_approached_from_side_to_side_is_passed_once() -> None:
+    # Rossler, c = 2.5: multiplier -0.77, so that two turns return nearer than one
+    def field(x: torch.Tensor) -> torch.Tensor:
+        a, b, c = x.unbind(-1)
+        return torch.stack([-b - c, a + 0.2 * b, 0.2 + c * (a - 2.5)], dim=-1)
+
+    run = integrate(Written(field), state(1.0, 1.0, 1.0))
+    assert int(run.outcome) == Outcome.CYCLE
+    assert float(run.period) == pytest.approx(5.74899, abs=1e-4)
+    assert float(run.cycles[0].quotient.real.min()) == pytest.approx(-0.7697, abs=1e-3)
+
+
+def test_closing_an_orbit_keeps_what_the_motion_conserves() -> None:
+    # Van der Pol with its damping as a third entry that stands still
+    def field(x: torch.Tensor) -> torch.Tensor:
+        a, b, mu = x.unbind(-1)
+        return torch.stack([b, mu * (1 - a * a) * b - a, 0 * mu], dim=-1)
+
+    run = integrate(Written(field), state(0.1, 0.1, 1.0))
+    assert int(run.outcome) == Outcome.CYCLE
+    assert float(run.final[0, 2]) == pytest.approx(1.0, abs=1e-9)
+    assert float(run.period) == pytest.approx(6.66328686, abs=1e-6)
+
+
+def test_a_half_stable_cycle_is_not_called_stable() -> None:
+    def field(x: torch.Tensor) -> torch.Tensor:
+        a, b = x.unbind(-1)
+        inward = (torch.sqrt(a * a + b * b) - 1) ** 2
+        return torch.stack([-a * inward - b, a - b * inward], dim=-1)
+
+    run = integrate(Written(field), state(1.5, 0.0), max_steps=600)
+    assert not any(floquet.stable for floquet in run.cycles.values())
+
+
+@pytest.mark.parametrize("rate", [-30.0, -100.0])
+def test_exponents_do_not_depend_on_the_interval(rate: float) -> None:
+    rates = torch.tensor([-1.0, rate, 0.5], dtype=torch.float64)
+    found = lyapunov_exponents(
+        Written(lambda x: x * rates), state(1.0, 1.0, 1.0), n_exponents=3, duration=2.0, interval=1.0
+    )
+    torch.testing.assert_close(found, rates.sort(descending=True).values, rtol=1e-5, atol=0)
+
+
+def test_states_at_times_are_followed_past_a_saddle() -> None:
+    flow = OjaFlow(torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)))
+    start = flow.project(state(1e-6, 1.0))
+    times = torch.tensor([5.0, 14.0, 20.0], dtype=torch.float64)
+    run = integrate(flow, start, times=times, finishing=False, rtol=1e-9, atol=1e-14)
+    assert run.states is not None
+    angle = torch.atan2(run.states[:, 0, 0], run.states[:, 0, 1])
+    torch.testing.assert_close(angle, torch.atan(1e-6 * times.exp()), rtol=1e-4, atol=1e-6)

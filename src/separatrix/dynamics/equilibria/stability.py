@@ -24,6 +24,12 @@ from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 MARGINAL = 1e-9
 """Eigenvalues with real part within this fraction of the rate of the flow decide nothing."""
 
+FOLD, PROBE = 1e-6, 1e-4
+"""Distance, over the size of the state, within which a fold decides nothing, and at which eigenvalues are compared.
+
+At a fold two equilibria meet; the place of a double root is known to the root of the rounding unit.
+"""
+
 
 def eigenvalues_if_finite(matrix: Float[Tensor, "*batch n n"]) -> Complex[Tensor, "*batch n"]:
     """Eigenvalues; NaN for a matrix with an entry that is not finite, which must not stop the others of its batch."""
@@ -39,6 +45,10 @@ def norm_if_finite(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch
     return torch.where(good, norm, math.nan)
 
 
+NEAR_FOLD = 1e-3
+"""Eigenvalues below this fraction of the rate of a flow on the sphere, for which a fold is looked for."""
+
+
 @final
 @suggest_options
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +59,13 @@ class ClusterStability:
     transversal: Complex[Tensor, "*batch m e"]
     sizes: Float[Tensor, "*batch m"]
     rate: Float[Tensor, "*batch"]
+    doubt: Float[Tensor, "*batch"]
+    """By how much the largest real part changes over the distance that decides nothing."""
+
+    @property
+    def line(self) -> Float[Tensor, "*batch"]:
+        """Real parts up to here, of either sign, are zero as far as can be told."""
+        return torch.maximum(MARGINAL * self.rate, self.doubt)
 
     @property
     def quotient_abscissa(self) -> Float[Tensor, "*batch"]:
@@ -69,19 +86,18 @@ class ClusterStability:
     @property
     def stable(self) -> Bool[Tensor, "*batch"]:
         """Every tangent eigenvalue has negative real part, beyond doubt."""
-        return self.abscissa < -MARGINAL * self.rate
+        return self.abscissa < -self.line
 
     @property
     def marginal(self) -> Bool[Tensor, "*batch"]:
-        """The largest real part is zero within rounding."""
-        return self.abscissa.abs() <= MARGINAL * self.rate
+        """The largest real part is zero within rounding, or a fold is too near to tell its sign."""
+        return self.abscissa.abs() <= self.line
 
     @property
     def index(self) -> Int[Tensor, "*batch"]:
         """Number of unstable tangent eigenvalues, counted with multiplicity."""
-        line = MARGINAL * self.rate
-        whole = (self.quotient.real > line[..., None]).sum(dim=-1)
-        split = (self.transversal.real > line[..., None, None]).sum(dim=-1)
+        whole = (self.quotient.real > self.line[..., None]).sum(dim=-1)
+        split = (self.transversal.real > self.line[..., None, None]).sum(dim=-1)
         return whole + (split * (self.sizes - 1).clamp_min(0)).sum(dim=-1).round().long()
 
 
@@ -111,10 +127,12 @@ def cluster_stability(
     Cost: O(m^3 d^3) per element.
     """
     flow = require_sphere(flow, "cluster_stability")
-    quotient = eigenvalues_if_finite(flow.with_sizes(sizes).jacobian(clusters))
+    reduced = flow.with_sizes(sizes)
+    jacobian = reduced.jacobian(clusters)
+    quotient = eigenvalues_if_finite(jacobian)
     transversal = eigenvalues_if_finite(transversal_blocks(flow, clusters, sizes))
-    counts = sizes.expand(transversal.shape[:-1])
-    return ClusterStability(quotient, transversal, counts, flow.rate.expand(quotient.shape[:-1]))
+    counts, rate = sizes.expand(transversal.shape[:-1]), flow.rate.expand(quotient.shape[:-1])
+    return ClusterStability(quotient, transversal, counts, rate, _doubt(reduced, clusters, jacobian, quotient, rate))
 
 
 def token_stability(flow: AbstractFlow, x: Float[Tensor, "*batch n d"]) -> ClusterStability:
@@ -124,4 +142,34 @@ def token_stability(flow: AbstractFlow, x: Float[Tensor, "*batch n d"]) -> Clust
     none = quotient.new_full((*quotient.shape[:-1], x.shape[-2], 1), -torch.inf)
     ones = torch.ones(*quotient.shape[:-1], x.shape[-2], dtype=x.dtype, device=x.device)
     rate = flow.rate if isinstance(flow, AbstractSphereFlow) else norm_if_finite(jacobian)
-    return ClusterStability(quotient, none, ones, rate.expand(quotient.shape[:-1]))
+    rate = rate.expand(quotient.shape[:-1])
+    return ClusterStability(quotient, none, ones, rate, _doubt(flow, x, jacobian, quotient, rate))
+
+
+def _doubt(flow: AbstractFlow, x: Tensor, jacobian: Tensor, values: Tensor, rate: Tensor) -> Float[Tensor, "*batch"]:
+    """Change of the largest real part over the distance within which a fold decides nothing.
+
+    Along the eigenvector of that eigenvalue, which is the direction in which two equilibria meet. On the sphere, where
+    the rate of the flow is known, only slow eigenvalues are looked at.
+
+    Cost: two Jacobians and their eigenvalues where it is looked.
+    """
+    doubt = torch.zeros_like(rate)
+    first = values.real.nan_to_num(nan=-torch.inf).argmax(dim=-1, keepdim=True)
+    abscissa = values.real.gather(-1, first).squeeze(-1)
+    slow = torch.isfinite(abscissa)
+    if isinstance(flow, AbstractSphereFlow):
+        slow = slow & (abscissa.abs() < NEAR_FOLD * rate)
+    if not bool(slow.any()):
+        return doubt
+    safe = torch.where(slow[..., None, None], jacobian, torch.eye(jacobian.shape[-1], dtype=x.dtype, device=x.device))
+    found, vectors = torch.linalg.eig(safe)
+    leading = found.real.argmax(dim=-1)[..., None, None].expand(*vectors.shape[:-1], 1)
+    basis = flow.basis(x)
+    along = vectors.gather(-1, leading).real.reshape(*basis.shape[:-2], basis.shape[-1], 1)
+    turn = (basis @ along).squeeze(-1)
+    size = torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True) / x.shape[-2] ** 0.5
+    turn = PROBE * size * turn / torch.linalg.vector_norm(turn, dim=(-2, -1), keepdim=True).clamp_min(1e-300)
+    sides = [eigenvalues_if_finite(flow.jacobian(flow.project(x + turn * sign))).real.amax(dim=-1) for sign in (1, -1)]
+    change = FOLD / (2 * PROBE) * (sides[0] - sides[1]).abs()
+    return torch.where(slow & torch.isfinite(change), change, doubt)

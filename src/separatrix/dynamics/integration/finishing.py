@@ -101,11 +101,20 @@ class NewtonFinisher(AbstractFinisher):
             nothing = torch.zeros(len(x), dtype=torch.bool, device=x.device)
             return Finish(torch.full_like(x, torch.nan), nothing, nothing, nothing)
         size = torch.linalg.vector_norm(x, dim=-1).amax(dim=-1)
-        polished = polish(flow, x, max_displacement=self.margin * arrived.ratio * arrived.extent + 1e-12 * size)
+        distance = torch.maximum(arrived.ratio * arrived.extent, _distance_ahead(flow, x))
+        polished = polish(flow, x, max_displacement=self.margin * distance + 1e-12 * size)
         safe = torch.where(polished.found[:, None, None], polished.point, x)
         stability = token_stability(flow, safe)
         found = polished.found
         return Finish(polished.point, found, found & stability.stable, found & (stability.index > 0))
+
+
+def _distance_ahead(flow: AbstractFlow, x: Tensor) -> Float[Tensor, " batch"]:
+    """|f|^2 / |f' f|, the distance to an equilibrium that is approached along f; the ratio may be some steps old."""
+    velocity = flow.velocity(x)
+    speed = torch.linalg.vector_norm(velocity.flatten(1), dim=-1)
+    change = torch.linalg.vector_norm(flow.jvp(x, velocity).flatten(1), dim=-1)
+    return (speed * (speed / change)).nan_to_num(nan=0.0, posinf=0.0)
 
 
 def _finish_equal(

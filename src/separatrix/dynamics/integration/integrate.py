@@ -162,7 +162,7 @@ def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: i
 
 def _stop(flow: AbstractFlow, preset: Preset, tol: float, *, given: bool, shown: bool, finishing: bool) -> AbstractStop:
     on_sphere = isinstance(flow, AbstractSphereFlow)
-    if given and not on_sphere:
+    if (given and not on_sphere) or (shown and not finishing):  # states at times are those of the motion to the last
         return Until()
     if not flow.autonomous:
         raise InvalidInput("a flow with weights that vary in time never rests: give t_max or times.")

@@ -18,6 +18,9 @@ from .methods.rosenbrock import Rosenbrock
 from .plan import Plan
 from .stopping import Until
 
+LOST, MOST_PIECES = 1e-4, 2**20
+"""Growth of a vector, over that of the fastest, below which an interval is cut; and into how many pieces at most."""
+
 
 def state_after(
     flow: AbstractFlow,
@@ -97,13 +100,34 @@ def lyapunov_exponents(
     tangents = directions[:count].reshape(count, *point.shape)
     total = torch.zeros(count, dtype=point.dtype, device=point.device)
     rounds = max(1, round(duration / interval))
+    pieces = 1
     for _ in range(rounds):
-        point, tangents = transport(flow, point, tangents, interval, rtol=1e-7)
-        tangents = tangential(flow, point, tangents)
-        q, r = torch.linalg.qr(tangents.flatten(1).mT)
-        total = total + r.diagonal().abs().log()
-        tangents = q.mT.reshape(count, *point.shape)
+        point, tangents, grown, pieces = _stretched(flow, point, tangents, interval, pieces)
+        total = total + grown
     return (total / (rounds * interval)).sort(descending=True).values
+
+
+def _stretched(
+    flow: AbstractFlow, x: Tensor, tangents: Tensor, interval: float, pieces: int
+) -> tuple[Tensor, Tensor, Float[Tensor, " count"], int]:
+    """State and orthonormal vectors after an interval, logarithms of the growth, and the pieces it was cut into.
+
+    In one piece a direction that shrinks by more than the accuracy of the integration against another is lost in it;
+    then the interval is cut in two, and stays so for the next one.
+    """
+    while True:
+        point, frame, total = x, tangents, torch.zeros(len(tangents), dtype=x.dtype, device=x.device)
+        for _ in range(pieces):
+            point, moved = transport(flow, point, frame, interval / pieces, rtol=1e-7)
+            q, r = torch.linalg.qr(tangential(flow, point, moved).flatten(1).mT)
+            growth = r.diagonal().abs()
+            lost = bool((growth.amin() < LOST * growth.amax()) | ~torch.isfinite(growth).all())
+            if lost and pieces < MOST_PIECES:
+                break
+            frame, total = q.mT.reshape(moved.shape), total + growth.log()
+        else:
+            return point, frame, total, pieces
+        pieces *= 2
 
 
 def tangential(

@@ -82,7 +82,8 @@ def correction(
 
     Where the system is singular within its precision (an orbit of a neutral family) the smallest move is taken: a
     full one would divide one rounding error by another. The period counts as the way that is passed in it, so that
-    the smallest move does not depend on the unit of time.
+    the smallest move does not depend on the unit of time. What the motion conserves (a left null vector of the system)
+    the move conserves too, so that the orbit of the family is the one the state was on its way to.
     """
     every = directions(flow, x)
 
@@ -96,6 +97,9 @@ def correction(
     top = torch.cat([matrix - eye, (inside(along) / speed).unsqueeze(-1)], dim=-1)
     system = torch.cat([top, torch.cat([phase / speed, corner], dim=-1).unsqueeze(-2)], dim=-2)
     right = torch.cat([-inside(end - x), corner], dim=-1)
+    conserved = _conserved(top, precision)
+    system = torch.cat([system, torch.nn.functional.pad(conserved, (0, 1))], dim=-2)
+    right = torch.cat([right, torch.zeros_like(right[:, :-1])], dim=-1)
     safe = torch.isfinite(system).flatten(1).all(dim=-1) & torch.isfinite(right).all(dim=-1)
     system = torch.where(safe[:, None, None], system, torch.zeros_like(system))
     right = torch.where(safe[:, None], right, torch.zeros_like(right))
@@ -105,6 +109,14 @@ def correction(
     share = (period / 3 / change.abs().clamp_min(1e-300)).clamp_max(1.0)
     turn = torch.einsum("bk,bknd->bnd", share.unsqueeze(-1) * move[:, :-1], every)
     return turn, torch.where(safe, share * change, torch.nan), gap
+
+
+def _conserved(top: Float[Tensor, "batch k k1"], precision: float) -> Float[Tensor, "batch k k"]:
+    """Rows that are quantities no move changes after one period; zero rows for the others."""
+    safe = torch.isfinite(top).flatten(1).all(dim=-1)
+    left, size, _ = torch.linalg.svd(torch.where(safe[:, None, None], top, 0.0), full_matrices=False)
+    null = size <= precision * size[:, :1]
+    return torch.where((null & safe[:, None])[:, :, None], left.mT, 0.0)
 
 
 def across(

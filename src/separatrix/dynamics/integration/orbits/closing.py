@@ -16,7 +16,7 @@ from .closed import Closed, across
 from .collocation import Blocks, collocate
 from .floquet import Floquet, certificates
 from .mesh import radau
-from .shooting import parting_maps, shoot
+from .shooting import parting_maps, shoot, smallest_period
 
 TOGETHER = 0.05
 """Tokens closer than this are taken to move together; the transversal multipliers say whether they do."""
@@ -31,6 +31,8 @@ STAYS = 10.0
 """An orbit that lies further from the state than this many times its mismatch was approached, and not passed."""
 LOOP, PLACED = 1e-3, 0.05
 """Largest mismatch of an orbit, and largest doubt of its place, as shares of its extent."""
+FOLD = 1e-6
+"""Distance of a multiplier from 1 below which a stable orbit cannot be told from one that is about to vanish."""
 
 
 @final
@@ -110,11 +112,42 @@ def _closed(
         if len(again):
             other, maps = way(flow.select((len(x),), again), x[again], period[again], blocks)
             split[again] = maps
-            for field in dataclasses.fields(Closed):
-                if field.name != "evaluations":
-                    getattr(closed, field.name)[again] = getattr(other, field.name)
-            closed.evaluations[again] += other.evaluations
+            _take(closed, again, other)
+    return _shortest(flow, closed, split, blocks)
+
+
+def _take(closed: Closed, at: Tensor, other: Closed) -> None:
+    """Put other orbits in their places; what both cost is added."""
+    for field in dataclasses.fields(Closed):
+        if field.name != "evaluations":
+            getattr(closed, field.name)[at] = getattr(other, field.name)
+    closed.evaluations[at] += other.evaluations
+
+
+def _shortest(
+    flow: AbstractFlow, closed: Closed, split: Tensor, blocks: Blocks | None
+) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
+    """The orbits passed once: a trajectory that falls from side to side of its orbit is nearer after two turns."""
+    some = closed.found.nonzero().squeeze(-1)
+    if not len(some):
+        return closed, split
+    own = flow.select((len(closed.period),), some)
+    shorter, spent = smallest_period(own, closed.point[some], closed.period[some])
+    closed.evaluations[some] += spent
+    again = shorter < 0.9 * closed.period[some]
+    if bool(again.any()):
+        at = some[again]
+        once, maps = collocate(flow.select((len(closed.period),), at), closed.point[at], shorter[again], blocks)
+        kept = once.found
+        mismatch, moved = closed.mismatch[at[kept]], closed.moved[at[kept]]
+        split[at[kept]] = maps[kept]
+        _take(closed, at[kept], _some(once, kept))
+        closed.mismatch[at[kept]], closed.moved[at[kept]] = mismatch, moved  # those of the state that was given
     return closed, split
+
+
+def _some(closed: Closed, kept: Tensor) -> Closed:
+    return Closed(**{field.name: getattr(closed, field.name)[kept] for field in dataclasses.fields(Closed)})
 
 
 def _damped(
@@ -182,7 +215,8 @@ def _is_loop(floquet: Floquet, extent: float) -> bool:
     others = torch.cat([floquet.quotient[1:], floquet.transversal[floquet.sizes > 1].flatten()])
     if not floquet.stable or not len(others):
         return True
-    return floquet.residual <= PLACED * extent * float((1 - others).abs().min())
+    nearest = float((1 - others).abs().min())
+    return nearest > FOLD and floquet.residual <= PLACED * extent * nearest
 
 
 def certificate(flow: AbstractFlow, closed: Closed) -> Floquet:
