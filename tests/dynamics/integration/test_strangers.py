@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from separatrix.core import InvalidInput, Outcome
+from separatrix.core import InvalidInput, Outcome, ShapeError
 from separatrix.dynamics import (
     OjaFlow,
     census,
@@ -392,3 +392,20 @@ def test_states_at_times_are_followed_past_a_saddle() -> None:
     assert run.states is not None
     angle = torch.atan2(run.states[:, 0, 0], run.states[:, 0, 1])
     torch.testing.assert_close(angle, torch.atan(1e-6 * times.exp()), rtol=1e-4, atol=1e-6)
+
+
+def test_a_derivative_of_one_direction_only_is_named() -> None:
+    class Plain(Written):
+        def jvp(self, x: torch.Tensor, u: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+            along: torch.Tensor = torch.func.jvp(self.field, (x,), (u,))[1]
+            return along
+
+    with pytest.raises(ShapeError, match="jvp of Plain must take directions u with further leading axes"):
+        integrate(Plain(lambda x: -x), state(1.0, 2.0))
+
+    class Broken(Written):
+        def jvp(self, x: torch.Tensor, u: torch.Tensor, t: torch.Tensor | None = None) -> torch.Tensor:
+            raise KeyError("mine")
+
+    with pytest.raises(InvalidInput, match="the jvp of Broken fails"):
+        integrate(Broken(lambda x: -x), state(1.0, 2.0))

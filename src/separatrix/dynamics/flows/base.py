@@ -244,7 +244,7 @@ def check_motion(flow: AbstractFlow, x: Float[Tensor, "batch n d"], *, derivativ
         x: float64 states; one is enough.
         derivative: whether the Jacobian-vector product will be used too.
 
-    Cost: one velocity, and one product if ``derivative``.
+    Cost: one velocity, and two products if ``derivative``.
     """
     time = None if flow.autonomous else torch.zeros(len(x), dtype=x.dtype, device=x.device)
     try:
@@ -253,9 +253,11 @@ def check_motion(flow: AbstractFlow, x: Float[Tensor, "batch n d"], *, derivativ
         raise
     except Exception as error:
         raise InvalidInput(
-            f"the velocity of {type(flow).__name__} fails at a state of shape {tuple(x.shape)} "
+            f"the {_failing(flow, x, time)} of {type(flow).__name__} fails at a state of shape {tuple(x.shape)} "
             f"({type(error).__name__}: {error})."
         ) from error
+    if derivative:
+        _check_directions(flow, x, time)
     for what, move in zip(("velocity", "jvp"), moves, strict=False):
         if not isinstance(move, Tensor):
             raise InvalidInput(f"{what} of {type(flow).__name__} must be a tensor; got {type(move).__name__}.")
@@ -268,6 +270,30 @@ def check_motion(flow: AbstractFlow, x: Float[Tensor, "batch n d"], *, derivativ
             raise InvalidInput(
                 f"{what} of {type(flow).__name__} must be in the precision of the state, {x.dtype}; got {move.dtype}."
             )
+
+
+def _failing(flow: AbstractFlow, x: Tensor, time: Tensor | None) -> str:
+    try:
+        flow.velocity(x, time)
+    except Exception:
+        return "velocity"
+    return "jvp"
+
+
+def _check_directions(flow: AbstractFlow, x: Tensor, time: Tensor | None) -> None:
+    """Refuse a derivative that takes one direction only: Jacobians ask for all of them in one call."""
+    several = torch.stack([x, x])
+    shape: tuple[int, ...] | str
+    try:
+        answer = flow.jvp(x, several) if time is None else flow.jvp(x, several, time)
+        shape = tuple(answer.shape)
+    except Exception as error:
+        shape = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    if shape != tuple(several.shape):
+        raise ShapeError(
+            f"jvp of {type(flow).__name__} must take directions u with further leading axes, as of shape "
+            f"{tuple(several.shape)} at a state of shape {tuple(x.shape)}, and return their shape; got {shape}."
+        )
 
 
 def described(flow: AbstractFlow, facts: Iterable[str]) -> str:
