@@ -134,7 +134,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         expected = (1, self.state_size) if is_single else (1, x.shape[1], self.state_size)
         if not isinstance(h_0, Tensor) or tuple(h_0.shape) != expected:
             found = tuple(h_0.shape) if isinstance(h_0, Tensor) else type(h_0).__name__
-            raise ShapeError(f"h_0 must be a tensor of shape {expected}; got {found}.")
+            raise ShapeError(f"h_0 must have shape {expected}; got {found}.")
         if h_0.is_complex() and not self.is_complex:
             raise InvalidInput(f"h_0 must be real; got {h_0.dtype}.")
         return (h_0 if is_single else h_0.squeeze(0)).to(dtype)
