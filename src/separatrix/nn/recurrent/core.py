@@ -124,10 +124,12 @@ class AbstractRecurrent(nn.Module, abc.ABC):
             raise ShapeError("x must have at least one time step; got none.")
         return inputs, x.ndim == 2
 
-    def _initial(self, h_0: Tensor | None, x: Tensor, is_single: bool) -> Tensor:
+    def _initial(self, h_0: Any, x: Tensor, is_single: bool) -> Tensor:
         reference = next(self.parameters())  # real also where the network is complex
         if self.is_complex and reference.dtype not in (torch.float32, torch.float64):
-            raise InvalidInput(f"a complex network must have float32 or float64 parameters; these are {reference.dtype}.")
+            raise InvalidInput(
+                f"a complex network must have float32 or float64 parameters; these are {reference.dtype}."
+            )
         dtype = reference.dtype.to_complex() if self.is_complex else reference.dtype
         if h_0 is None:
             return torch.zeros(x.shape[1], self.state_size, dtype=dtype, device=x.device)
@@ -153,7 +155,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         return f"{self.input_size}, {self.hidden_size}, batch_first={self.batch_first}"
 
 
-def _checked_lengths(lengths: Tensor, x: Tensor) -> Tensor:
+def _checked_lengths(lengths: Any, x: Tensor) -> Tensor:
     lengths = torch.as_tensor(lengths, device=x.device)
     if lengths.shape != (x.shape[1],) or lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ShapeError(
