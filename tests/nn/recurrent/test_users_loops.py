@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_a_line_search_descends_as_far_as_without_rebasing() -> None:
         core = layers.OrthogonalRNN(3, 8, layers.Exp(8, rebase), dtype=torch.float64)
         optimiser = torch.optim.LBFGS(core.parameters(), max_iter=8, line_search_fn="strong_wolfe")
         losses = train(core, optimiser, 20)
-        assert all(after <= before + 1e-9 for before, after in zip(losses[:-1], losses[1:], strict=True))
+        assert all(after <= before + 1e-9 for before, after in itertools.pairwise(losses))
         ends.append(losses[-1])
     assert ends[0] < 1.05 * ends[1]
 
