@@ -185,8 +185,8 @@ class Exp(AbstractRebasedMap):
     Args:
         n: size.
         rebase: training passes with a moved tangent until it is absorbed into B; 1 is the cheapest. ``None``: never;
-            B is the identity and A the logarithm, as in the first articles. Use it with optimisers that look back at
-            where a parameter was (line searches, averages of weights).
+            B is the identity and A the logarithm, as in the first articles. Use it where the free numbers themselves
+            are looked at (penalties, averages of weights without their buffers).
 
     A base of determinant -1 keeps it. Source: kerg2022, appendix D.4, with the sign of erratum kerg2022-exp-gradient.
 
