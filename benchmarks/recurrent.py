@@ -145,14 +145,14 @@ def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--quick", action="store_true", help="N = 128 only, three rounds")
+    parser.add_argument("--quick", action="store_true", help="N = 128 only")
     default = pathlib.Path(__file__).parent / "results" / "recurrent.json"
     parser.add_argument("--output", type=pathlib.Path, default=default)
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     sizes = [128] if options.quick else list(SIZES)
-    rows = [row for n in sizes for row in compare(n, 3 if options.quick else options.rounds)]
+    rows = [row for n in sizes for row in compare(n, options.rounds)]
     facts = {"torch": torch.__version__, "python": platform.python_version(), "threads": 1}
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps({"environment": facts, "summary": judge(rows), "rows": rows}, indent=1) + "\n")

@@ -142,3 +142,12 @@ def test_an_overflow_is_told_with_its_step() -> None:
             parameter.fill_(1e10)
     with pytest.raises(InvalidInput, match=r"it overflows at step \d+"):
         recurrent(rnn, torch.ones(1, 60, 1))
+
+
+def test_a_warm_up_longer_than_the_run_is_refused_and_one_step_is_not_judged() -> None:
+    gru = nn.GRU(2, 3, batch_first=True)
+    with pytest.raises(InvalidInput, match="warm_up must leave some of the 5 steps; got 10"):
+        recurrent(gru, torch.zeros(1, 5, 2), warm_up=10)
+    said = recurrent(gru, torch.zeros(1, 1, 2)).verdicts
+    assert any("Not judged: top exponent" in sentence and "over 1 step," in sentence for sentence in said)
+    assert not any("nan" in sentence for sentence in said)

@@ -161,3 +161,8 @@ def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = fixed_points(gru, torch.zeros(3))
     monkeypatch.setattr("separatrix.diagnose.rest_points.portions._ENTRIES", 200)
     torch.testing.assert_close(fixed_points(gru, torch.zeros(3)).states, whole.states, rtol=0, atol=1e-8)
+
+
+def test_a_step_that_gives_nothing_finite_is_refused_rather_than_searched() -> None:
+    with pytest.raises(InvalidInput, match="must give finite states"):
+        fixed_points(lambda x, h: h * math.nan, torch.zeros(2), torch.zeros(4, 2))

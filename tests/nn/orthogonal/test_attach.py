@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 
 import pytest
 import torch
 from torch import nn
 
 from separatrix.core import InvalidInput, ShapeError, spawn
-from separatrix.nn import SingularMargin, make_orthogonal_, nearest_orthogonal, orthogonality_penalty
+from separatrix.nn import (
+    SingularMargin,
+    bound_spectrum_,
+    make_orthogonal_,
+    nearest_orthogonal,
+    orthogonality_penalty,
+)
 
 
 def test_the_nearest_orthogonal_matrix_is_nearer_than_any_other() -> None:
@@ -62,3 +69,13 @@ def test_singular_values_follow_their_formula() -> None:
     assert torch.allclose(values, 1 + 0.6 * (torch.sigmoid(spectrum) - 0.5), atol=1e-12)
     assert float(values.min()) == pytest.approx(0.7)
     assert float(values.max()) == pytest.approx(1.3)
+
+
+def test_a_weight_that_is_parametrised_already_is_refused() -> None:
+    for first, second in itertools.product((make_orthogonal_, _bounded), repeat=2):
+        with pytest.raises(InvalidInput, match="parametrised already"):
+            second(first(nn.Linear(3, 3)))
+
+
+def _bounded(layer: nn.Module) -> nn.Module:
+    return bound_spectrum_(layer, 0.9)

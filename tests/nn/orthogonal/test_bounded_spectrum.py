@@ -128,3 +128,15 @@ def test_wrong_bounds_are_refused(options: dict[str, Any], message: str) -> None
 def test_a_weight_that_is_not_square_is_refused() -> None:
     with pytest.raises(ShapeError, match="square matrix 'weight'"):
         inspect.unwrap(bound_spectrum_)(nn.Linear(3, 4), 0.9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_keeps_a_weight_as_it_is(dtype: torch.dtype) -> None:
+    """The small number under a root used to be large in half precision: a weight of zeros became one of 0.18."""
+    for matrix in (torch.zeros(2, 2), 0.5 * torch.eye(3), 0.5 * gaussian(4).float()):
+        layer = nn.Linear(len(matrix), len(matrix), bias=False, dtype=dtype)
+        with torch.no_grad():
+            layer.weight.copy_(matrix)
+        weight = bound_spectrum_(layer, 0.9).weight
+        assert weight.dtype == dtype
+        assert torch.allclose(weight.float(), matrix, atol=8 * torch.finfo(dtype).eps)

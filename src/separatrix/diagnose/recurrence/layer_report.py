@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import Result
+from separatrix.core import InvalidInput, Result
 from separatrix.matrices import robust_eigenvalues
 
 from ..steps.base import AbstractRecurrentMap
@@ -118,8 +118,11 @@ def _count(layer: AbstractRecurrentMap, settings: RunSettings) -> int:
 
 
 def _warm_up(x: Tensor, settings: RunSettings) -> int:
-    usual = min(100, x.shape[1] // 4) if settings.warm_up is None else settings.warm_up
-    return min(usual, x.shape[1] - 1)
+    if settings.warm_up is None:
+        return min(100, x.shape[1] // 4)
+    if settings.warm_up >= x.shape[1]:
+        raise InvalidInput(f"warm_up must leave some of the {x.shape[1]} steps; got {settings.warm_up}.")
+    return settings.warm_up
 
 
 def _shown(row: dict[str, Any]) -> str:

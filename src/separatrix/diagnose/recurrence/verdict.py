@@ -53,7 +53,9 @@ def normality_sentence(blocks: Sequence[BlockMeasures]) -> str:
 def exponent_sentence(spectrum: LyapunovSpectrum) -> str:
     """Chaos, order or the edge between them."""
     top, error = float(spectrum.exponents[0]), float(spectrum.standard_errors[0])
-    shown = f"top exponent {top:+.4f} +- {error:.4f} a step over {spectrum.n_steps} steps"
+    if math.isnan(error):
+        return f"Not judged: top exponent {top:+.4f} over {_steps(spectrum.n_steps)}, too few to tell its error."
+    shown = f"top exponent {top:+.4f} +- {error:.4f} a step over {_steps(spectrum.n_steps)}"
     doubt = SURE * error if math.isfinite(error) else 0.0
     if top == -math.inf:
         return f"Every direction is extinguished: {shown}."
@@ -62,6 +64,10 @@ def exponent_sentence(spectrum: LyapunovSpectrum) -> str:
     if top > 0:
         return f"Chaotic on these inputs: {shown}; small differences grow."
     return f"Ordered on these inputs: {shown}; the past is forgotten in about {-1 / top:.3g} steps."
+
+
+def _steps(number: int) -> str:
+    return "1 step" if number == 1 else f"{number} steps"
 
 
 def gradient_sentence(flow: GradientFlow) -> str:

@@ -61,7 +61,9 @@ class FixedPoints(Result):
         """A flat row for every fixed point and every slow point."""
         found = [
             {
-                "kind": "stable" if bool(self.stable[k]) else f"unstable in {int(self.n_unstable[k])} directions",
+                "kind": "stable"
+                if bool(self.stable[k])
+                else f"unstable in {_counted(int(self.n_unstable[k]), 'direction')}",
                 "input": _numbers(self.inputs[k]),
                 "largest |eigenvalue|": float(self.eigenvalues[k, 0].abs()),
                 "residual": float(self.residual[k]),

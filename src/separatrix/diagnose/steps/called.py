@@ -102,7 +102,8 @@ def probed(found: CalledMap) -> CalledMap:
     """The map itself, if it behaves as one: it can be called, gives the same answer twice, and keeps samples apart.
 
     Raises:
-        InvalidInput: it fails, draws random numbers or remembers calls, or its samples depend on each other.
+        InvalidInput: it fails, gives nothing finite, draws random numbers or remembers calls, or its samples depend on
+            each other.
     """
     generator = spawn(0, "diagnose", "probe")
     x = torch.randn(3, found.input_size, generator=generator, dtype=torch.float64)
@@ -117,6 +118,8 @@ def probed(found: CalledMap) -> CalledMap:
             f"{found.name} must take an input (batch, {found.input_size}) and a state and return the next state; it "
             f"failed ({type(error).__name__}: {error})."
         ) from error
+    if not bool(torch.isfinite(together).any()):
+        raise InvalidInput(f"{found.name} must give finite states; from small states and inputs it gives none.")
     limit = 1e3 * found.rounding * float(together.abs().max().clamp_min(1.0))
     if float((together - again).abs().max()) > limit:
         raise InvalidInput(

@@ -12,6 +12,7 @@ from separatrix.core.errors import ShapeError
 
 
 @functools.lru_cache(maxsize=64)
+@torch.inference_mode(False)  # a tensor that is kept must serve training too
 def _above(n: int, device: torch.device) -> Int[Tensor, " k"]:
     """Places of the entries above the diagonal, row by row, in a flattened matrix."""
     rows, columns = torch.triu_indices(n, n, 1, device=device)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from separatrix.core.errors import ShapeError
+from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, suggest_options
 
 from .catalogue import find_orthogonal_map
@@ -35,6 +35,7 @@ class OrthogonalMatrix(nn.Module):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
+        require_real_dtype(dtype, map)
         self.map = map.to(dtype)
         wanted = dtype.to_complex() if map.is_complex else dtype
         free = map.right_inverse(map.sample(start, generator=generator).to(wanted))
@@ -53,6 +54,23 @@ class OrthogonalMatrix(nn.Module):
         for name, value in zip(self.map.free_names, free if isinstance(free, tuple) else (free,), strict=True):
             self.get_parameter(name).copy_(value)
         return self
+
+
+def require_real_dtype(dtype: object, map: AbstractOrthogonalMap) -> None:
+    """Refuse a precision that free numbers of a map cannot have."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise InvalidInput(f"dtype must be a real floating-point precision; got {dtype!r}.")
+    if map.is_complex and dtype not in (torch.float32, torch.float64):
+        raise InvalidInput(f"dtype must be float32 or float64 with the complex map {map.name!r}; got {dtype}.")
+
+
+def require_unparametrized(layer: nn.Module, name: str) -> None:
+    """Refuse a weight that something else already computes."""
+    if parametrize.is_parametrized(layer, name):
+        raise InvalidInput(
+            f"the layer's {name!r} must be a plain weight; it is parametrised already. Take that off first with "
+            "torch.nn.utils.parametrize.remove_parametrizations."
+        )
 
 
 def make_orthogonal_(
@@ -78,7 +96,7 @@ def make_orthogonal_(
 
     Raises:
         ShapeError: the weight is not a square matrix.
-        InvalidInput: a start that the map does not reach.
+        InvalidInput: a start that the map does not reach, or a weight that is parametrised already.
 
     Example:
         >>> layer = make_orthogonal_(torch.nn.Linear(4, 4), "cayley", start="cayley")
@@ -89,6 +107,7 @@ def make_orthogonal_(
     if not isinstance(weight, Tensor) or weight.ndim != 2 or weight.shape[0] != weight.shape[1]:
         found = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise ShapeError(f"the layer must have a square matrix {name!r}; got {found}.")
+    require_unparametrized(layer, name)
     choose("start", start, ("nearest", "usual", *STARTS))
     found_map = find_orthogonal_map(map, weight.shape[0]).to(weight.abs().dtype)
     if start == "nearest":

@@ -27,6 +27,8 @@ from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
 
+from .attach import require_unparametrized
+from .manifold import widened
 from .nonnormal import block_places
 from .rebased import Exp
 from .starts import rotation_start
@@ -82,6 +84,7 @@ class BoundedSpectrum(nn.Module):
     def forward(self, *free: Tensor) -> Float[Tensor, "n n"]:
         """The matrix."""
         tangent, centres, products, skews, feedforward = free
+        centres, products, skews, feedforward = (widened(part) for part in (centres, products, skews, feedforward))
         a, b, c, _ = self.blocks(centres, products, skews)
         pair = a[: self.n // 2]
         places, below = block_places(self.n, False, a.device)
@@ -91,8 +94,8 @@ class BoundedSpectrum(nn.Module):
             feedforward = feedforward * (room / size.clamp_min(room)) * self._growth(below)
         entries = torch.cat([pair, pair, b, c, a[self.n // 2 :], feedforward])
         form = a.new_zeros(self.n * self.n).index_put((torch.cat([places, below]),), entries)
-        basis: Tensor = self.basis(tangent)
-        return basis @ form.reshape(self.n, self.n) @ basis.mT
+        basis: Tensor = self.basis(tangent).to(form.dtype)
+        return (basis @ form.reshape(self.n, self.n) @ basis.mT).to(tangent.dtype)
 
     def _growth(self, below: Tensor) -> Tensor:
         """By how much a feed-forward entry may grow on its way: the ratio of S at its two ends."""
@@ -104,7 +107,7 @@ class BoundedSpectrum(nn.Module):
     @torch.no_grad()
     def eigenvalues(self, *free: Tensor) -> Complex[Tensor, " n"]:
         """Exactly, from the free numbers."""
-        _, centres, products, skews, _ = free
+        centres, products, skews = (widened(part) for part in free[1:4])
         a, _, _, product = self.blocks(centres, products, skews)
         root = torch.sqrt(product.to(product.dtype.to_complex()))
         pair = a[: self.n // 2]
@@ -186,6 +189,7 @@ def bound_spectrum_(layer: Layer, radius: float, transient: float | None = None,
     if not isinstance(weight, Tensor) or weight.ndim != 2 or weight.shape[0] != weight.shape[1]:
         found = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise ShapeError(f"the layer must have a square matrix {name!r}; got {found}.")
+    require_unparametrized(layer, name)
     bounded = BoundedSpectrum(weight.shape[0], radius, transient).to(weight.dtype)
     parametrize.register_parametrization(layer, name, bounded, unsafe=True)
     return layer

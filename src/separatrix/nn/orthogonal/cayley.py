@@ -12,7 +12,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
 from .algebra import skew, skew_entries, skew_hermitian, skew_hermitian_entries
-from .manifold import AbstractOrthogonalMap
+from .manifold import AbstractOrthogonalMap, widened
 from .starts import haar_unitary, rotation_start, skew_start
 
 
@@ -116,7 +116,7 @@ class ComplexCayley(AbstractOrthogonalMap):
 
 def cayley_transform(matrix: Tensor) -> Tensor:
     """``(I + A)^-1 (I - A)``; in float32 where A has less."""
-    wide = matrix.to(torch.float32) if matrix.dtype in (torch.float16, torch.bfloat16) else matrix
+    wide = widened(matrix)
     identity = torch.eye(wide.shape[-1], dtype=wide.dtype, device=wide.device)
     return torch.linalg.solve(identity + wide, identity - wide).to(matrix.dtype)
 

@@ -11,7 +11,7 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, suggest_options
 
-from .manifold import AbstractOrthogonalMap
+from .manifold import AbstractOrthogonalMap, widened
 from .starts import STARTS, rotation_start
 
 
@@ -54,7 +54,7 @@ class Householder(AbstractOrthogonalMap):
             InvalidInput: a vector of zeros, which has no reflection.
         """
         (entries,) = free
-        wide = entries.to(torch.float32) if entries.dtype in (torch.float16, torch.bfloat16) else entries
+        wide = widened(entries)
         zeros = wide.new_zeros(self.n_reflections * self.n)
         vectors = zeros.index_put((self._places,), wide).reshape(self.n_reflections, self.n)
         gram = vectors @ vectors.mT

@@ -70,10 +70,11 @@ class AbstractOrthogonalMap(nn.Module, abc.ABC):
 
     @torch.no_grad()
     def in_manifold(self, matrix: Tensor, tol: float | None = None) -> bool:
-        """Whether ``|W^H W - I|`` is at most ``tol`` in every entry (by default 2e-5, in float64 1e-10)."""
+        """Whether ``|W^H W - I|`` is at most ``tol`` in every entry (by default 2e-5, in float64 1e-10, and four
+        roundings in half precision)."""
         if matrix.shape != (self.n, self.n) or matrix.is_complex() > self.is_complex:
             return False
-        limit = (1e-10 if matrix.abs().dtype == torch.float64 else 2e-5) if tol is None else tol
+        limit = member_tolerance(matrix) if tol is None else tol
         return orthogonality_error(matrix) <= limit
 
     @torch.no_grad()
@@ -115,10 +116,24 @@ class AbstractOrthogonalMap(nn.Module, abc.ABC):
         return f"{self.n}"
 
 
+def member_tolerance(matrix: Tensor) -> float:
+    """By how much a matrix of this precision may fail to be orthogonal."""
+    real = matrix.dtype.to_real()
+    if real == torch.float64:
+        return 1e-10
+    return 2e-5 if real == torch.float32 else 4 * torch.finfo(real).eps
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """In float32 where it has less; decompositions and sums of squares need that much."""
+    return tensor.to(torch.float32) if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
 @torch.no_grad()
 def orthogonality_error(matrix: Tensor) -> float:
     """The largest entry of ``|W^H W - I|``; NaN counts as infinite."""
     require_matrix(matrix, "matrix")
+    matrix = widened(matrix)
     identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     return float((matrix.mH @ matrix - identity).abs().nan_to_num(float("inf")).max())
 

@@ -12,11 +12,12 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, suggest_options
 
 from .attach import OrthogonalMatrix
 from .catalogue import find_orthogonal_map
-from .manifold import AbstractOrthogonalMap
+from .manifold import AbstractOrthogonalMap, widened
 
 Block: TypeAlias = Literal["complete", "strict", "printed"]
 BLOCKS: tuple[Block, ...] = ("complete", "strict", "printed")
@@ -27,6 +28,7 @@ class SpectrumWarning(UserWarning):
 
 
 @functools.lru_cache(maxsize=64)
+@torch.inference_mode(False)  # a tensor that is kept must serve training too
 def block_places(n: int, inside: bool, device: torch.device) -> tuple[Tensor, Tensor]:
     """Flat places of the block entries (both diagonals, upper, lower, the lone one of an odd size), and of T.
 
@@ -83,7 +85,10 @@ class NonNormalMatrix(nn.Module):
                 stacklevel=3,
             )
         self.n, self.block = n, block
-        self.basis = OrthogonalMatrix(find_orthogonal_map(basis, n), start, generator=generator, dtype=dtype)
+        chart = find_orthogonal_map(basis, n)
+        if chart.is_complex or chart.margin:
+            raise InvalidInput(f"basis must be a map to real orthogonal matrices; got {chart.name!r}.")
+        self.basis = OrthogonalMatrix(chart, start, generator=generator, dtype=dtype)
         theta = 2 * math.pi * torch.rand(n // 2, dtype=torch.float64, generator=generator)
         self.theta = nn.Parameter(theta.to(dtype))
         moduli = torch.ones(n - n // 2, dtype=dtype)
@@ -121,13 +126,13 @@ class NonNormalMatrix(nn.Module):
     @torch.no_grad()
     def eigenvalues(self) -> Complex[Tensor, " n"]:
         """Exactly, block by block: ``gamma exp(+-i theta)``, or what the printed blocks have."""
-        pairs, theta = self.gamma[: self.n // 2], self.theta
-        lone = self.gamma[self.n // 2 :]
+        gamma, theta = widened(self.gamma), widened(self.theta)
+        pairs, lone = gamma[: self.n // 2], gamma[self.n // 2 :]
         if self.block == "printed":
             sin = pairs * torch.sin(theta)
             below = block_places(self.n, True, theta.device)[1]
             inside = torch.isin(below, self._inside(below.device)).nonzero().flatten()
-            root = torch.sqrt((-sin * (sin + self.feedforward[inside])).to(theta.dtype.to_complex()))
+            root = torch.sqrt((-sin * (sin + widened(self.feedforward)[inside])).to(theta.dtype.to_complex()))
             first, second = pairs * torch.cos(theta) + root, pairs * torch.cos(theta) - root
         else:
             first = torch.polar(torch.ones_like(theta), theta) * pairs

@@ -3,7 +3,7 @@ r"""Maps around a base that moves along: :math:`W = B\exp(A)`, A small, absorbed
 At A = 0 the gradient by A is a projection of the gradient by W: nothing goes back through the exponential, which
 would cost about ten times the matrix product itself. The optimiser moves A as if it were an ordinary weight (its
 moments live in the tangent coordinates and are not transported), the next training pass moves the base. No training
-loop has to know.
+loop has to know. Within one step of an optimiser the base stays: a line search comes back to where it was.
 
 Rounding adds up along the way: in float32 the entries of :math:`B^\top B - I` reach 1e-4 within 1500 steps of real
 training. One Newton-Schulz step :math:`B(3I - B^\top B)/2` every few steps keeps them below 2e-5; it is not an option.
@@ -28,7 +28,8 @@ from .algebra import (
     skew_hermitian,
     skew_hermitian_gradient,
 )
-from .manifold import AbstractOrthogonalMap, nearest_orthogonal
+from .manifold import AbstractOrthogonalMap, member_tolerance, nearest_orthogonal, orthogonality_error, widened
+from .optimiser_steps import running_step
 from .starts import haar_unitary, rotation_logarithm, rotation_start, skew_start
 
 CORRECT_EVERY = 5
@@ -60,6 +61,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         self.register_buffer("base", torch.stack([identity, 0 * identity], -1) if self.is_complex else identity)
         self.register_buffer("n_moved", torch.zeros((), dtype=torch.int64))
         self.register_buffer("n_waiting", torch.zeros((), dtype=torch.int64))
+        self._seen_step: int | None = None
 
     @property
     def base_matrix(self) -> Tensor:
@@ -81,8 +83,9 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
     def forward(self, *free: Tensor) -> Tensor:
         """The matrix; in training, a tangent that an optimiser moved is first absorbed into the base."""
         (tangent,) = free
+        self._settle()
         has_moved = transforms_active() or bool(tangent.detach().any())
-        if has_moved and self._absorbs(tangent):
+        if self._absorbs(tangent) and self._is_first_look() and has_moved:
             self.n_waiting = self.n_waiting + 1
             assert self.rebase is not None
             if int(self.n_waiting) >= self.rebase:
@@ -97,6 +100,21 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         """Only the parameter an optimiser holds is absorbed, not a tensor somebody calls the module with."""
         can = self.training and torch.is_grad_enabled() and self.rebase is not None
         return can and isinstance(tangent, nn.Parameter) and tangent.is_leaf and not transforms_active()
+
+    def _is_first_look(self) -> bool:
+        """Whether an optimiser's step has not been here before; outside of steps every look is a first one."""
+        step, seen = running_step(), self._seen_step
+        self._seen_step = step
+        return step is None or step != seen
+
+    @torch.no_grad()
+    def _settle(self) -> None:
+        """Bring back a base that somebody else wrote: an average of several, or one from a coarser precision."""
+        if transforms_active() or self.base.is_inference() or self.base._version == 0:
+            return  # our own writing makes a new tensor
+        base = self.base_matrix
+        is_off = member_tolerance(base) < orthogonality_error(base) < float("inf")
+        self._set_base(corrected(base) if is_off else base.clone())
 
     @torch.no_grad()
     def _absorb(self, tangent: Tensor) -> None:
@@ -128,11 +146,12 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
 @torch.no_grad()
 def corrected(matrix: Tensor) -> Tensor:
     """A matrix that should be orthogonal, brought back: one Newton-Schulz step, or the polar factor if it is far."""
-    gram = matrix.mH @ matrix
+    found = widened(matrix)
+    gram = found.mH @ found
     identity = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
     error = float((gram - identity).abs().max())
     if error < FAR:
-        return 1.5 * matrix - 0.5 * (matrix @ gram)
+        return (1.5 * found - 0.5 * (found @ gram)).to(matrix.dtype)
     return nearest_orthogonal(matrix) if error < float("inf") else matrix  # NaN stays to be seen
 
 
@@ -166,8 +185,8 @@ class Exp(AbstractRebasedMap):
     Args:
         n: size.
         rebase: training passes with a moved tangent until it is absorbed into B; 1 is the cheapest. ``None``: never;
-            B is the identity and A the logarithm, as in the first articles. Use it with optimisers that look back at
-            where a parameter was (line searches, averages of weights).
+            B is the identity and A the logarithm, as in the first articles. Use it where the free numbers themselves
+            are looked at (penalties, averages of weights without their buffers).
 
     A base of determinant -1 keeps it. Source: kerg2022, appendix D.4, with the sign of erratum kerg2022-exp-gradient.
 
@@ -181,7 +200,7 @@ class Exp(AbstractRebasedMap):
 
     def moved(self, base: Tensor, tangent: Tensor) -> Tensor:
         """``base exp(A - A')``."""
-        return base @ _wide(torch.linalg.matrix_exp, skew(tangent, self.n)).to(base.dtype)
+        return base @ torch.linalg.matrix_exp(widened(skew(tangent, self.n))).to(base.dtype)
 
     def tangent_gradient(self, base: Tensor, gradient: Tensor) -> Tensor:
         """The upper entries of ``P'G - G'P``."""
@@ -247,9 +266,3 @@ class FullCapacity(AbstractRebasedMap):
         if start is None or start == "haar":
             return haar_unitary(self.n, generator=generator)
         return rotation_start(start, self.n, generator=generator).to(torch.complex128)
-
-
-def _wide(function: Any, matrix: Tensor) -> Tensor:
-    """A function of a matrix computed in float32 where the matrix has less."""
-    out: Tensor = function(matrix.to(torch.float32) if matrix.dtype in (torch.float16, torch.bfloat16) else matrix)
-    return out

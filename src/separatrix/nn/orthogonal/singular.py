@@ -10,7 +10,7 @@ from torch import Tensor
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
-from .manifold import AbstractOrthogonalMap
+from .manifold import AbstractOrthogonalMap, member_tolerance, widened
 from .rebased import Exp
 
 
@@ -52,8 +52,8 @@ class SingularMargin(AbstractOrthogonalMap):
         """Whether every singular value lies within the margin, to ``tol``."""
         if matrix.shape != (self.n, self.n) or matrix.is_complex() or not bool(torch.isfinite(matrix).all()):
             return False
-        limit = (1e-10 if matrix.dtype == torch.float64 else 2e-5) if tol is None else tol
-        gaps = (torch.linalg.svdvals(matrix) - 1).abs()
+        limit = member_tolerance(matrix) if tol is None else tol
+        gaps = (torch.linalg.svdvals(widened(matrix)) - 1).abs()
         return bool((gaps <= self.margin + limit).all())
 
     def invert(self, matrix: Tensor) -> tuple[Tensor, ...]:

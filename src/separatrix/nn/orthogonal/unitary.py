@@ -45,8 +45,9 @@ class UnitaryRecipe(AbstractOrthogonalMap):
         """The matrix, by applying the recipe to the identity.
 
         Raises:
-            InvalidInput: a reflection along the zero vector.
+            InvalidInput: a reflection along the zero vector, or a permutation that somebody else wrote over.
         """
+        self._require_permutation()
         phases, vectors = free
         first, second, third = torch.polar(torch.ones_like(phases), phases).unbind(0)
         reflections = torch.complex(vectors[:, 0].contiguous(), vectors[:, 1].contiguous())
@@ -57,6 +58,14 @@ class UnitaryRecipe(AbstractOrthogonalMap):
         matrix = _reflected(torch.fft.fft(matrix, dim=0, norm="ortho"), reflections[0])
         matrix = second.unsqueeze(1) * matrix[self.permutation]
         return third.unsqueeze(1) * _reflected(torch.fft.ifft(matrix, dim=0, norm="ortho"), reflections[1])
+
+    def _require_permutation(self) -> None:
+        """Averages of buffers cut whole numbers off."""
+        if not torch.equal(self.permutation.sort().values, torch.arange(self.n, device=self.permutation.device)):
+            raise InvalidInput(
+                f"the buffer 'permutation' of the urnn map must hold each of 0 to {self.n - 1} once; an average of "
+                "buffers destroys it: leave buffers out."
+            )
 
     def invert(self, matrix: Tensor) -> tuple[Tensor, ...]:
         """Not known: the family is smaller than the group, and is assigned only what it drew itself."""

@@ -81,11 +81,12 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         if isinstance(x, PackedSequence):
             return self._forward_packed(x, h_0, lengths)
         inputs, is_single = self._time_first(x)
+        lengths = None if lengths is None else _checked_lengths(lengths, inputs)
         states = self._states(inputs, self._initial(h_0, inputs, is_single), lengths)
         output, last = self.read(states), states[-1:]
         if lengths is not None:
             times = torch.arange(len(inputs), device=output.device).unsqueeze(1)
-            output = output * (times < lengths.to(output.device)).unsqueeze(-1)
+            output = output * (times < lengths).unsqueeze(-1)
         if is_single:
             return output.squeeze(1), last.squeeze(1)
         return (output.transpose(0, 1) if self.batch_first else output), last
@@ -94,6 +95,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         """All states, the initial one first, and what the nonlinearity saw; batch first."""
         inputs, is_single = self._time_first(x)
         initial = self._initial(h_0, inputs, is_single)
+        lengths = None if lengths is None else _checked_lengths(lengths, inputs)
         states = torch.cat([initial.unsqueeze(0), self._states(inputs, initial, lengths)])
         seen = self.pre_activations(inputs, states)
         seen = None if seen is None else seen.transpose(0, 1)
@@ -104,8 +106,9 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         return None
 
     def _states(self, x: Tensor, initial: Tensor, lengths: Tensor | None) -> Tensor:
-        if lengths is not None:
-            lengths = _checked_lengths(lengths, x)
+        if lengths is not None:  # what stands after the end must not count, not even where it is NaN
+            ended = torch.arange(len(x), device=x.device).unsqueeze(1) >= lengths
+            x = x.masked_fill(ended.unsqueeze(-1), 0)
         with torch.autocast(x.device.type, enabled=False):  # the buffers of the scan have one dtype
             return scan(self.step, self.drives(x.to(initial.abs().dtype)), initial, self.weights(), lengths)
 
@@ -114,19 +117,28 @@ class AbstractRecurrent(nn.Module, abc.ABC):
             found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             order = "(batch, time, features)" if self.batch_first else "(time, batch, features)"
             raise ShapeError(f"x must be {order} or (time, features) with {self.input_size} features; got {found}.")
+        if x.is_complex():
+            raise InvalidInput(f"x must be real; got {x.dtype}.")
         inputs = x.unsqueeze(1) if x.ndim == 2 else x.transpose(0, 1) if self.batch_first else x
         if inputs.shape[0] == 0:
             raise ShapeError("x must have at least one time step; got none.")
         return inputs, x.ndim == 2
 
-    def _initial(self, h_0: Tensor | None, x: Tensor, is_single: bool) -> Tensor:
+    def _initial(self, h_0: Any, x: Tensor, is_single: bool) -> Tensor:
         reference = next(self.parameters())  # real also where the network is complex
+        if self.is_complex and reference.dtype not in (torch.float32, torch.float64):
+            raise InvalidInput(
+                f"a complex network must have float32 or float64 parameters; these are {reference.dtype}."
+            )
         dtype = reference.dtype.to_complex() if self.is_complex else reference.dtype
         if h_0 is None:
             return torch.zeros(x.shape[1], self.state_size, dtype=dtype, device=x.device)
         expected = (1, self.state_size) if is_single else (1, x.shape[1], self.state_size)
-        if tuple(h_0.shape) != expected:
-            raise ShapeError(f"h_0 must have shape {expected}; got {tuple(h_0.shape)}.")
+        if not isinstance(h_0, Tensor) or tuple(h_0.shape) != expected:
+            found = tuple(h_0.shape) if isinstance(h_0, Tensor) else type(h_0).__name__
+            raise ShapeError(f"h_0 must have shape {expected}; got {found}.")
+        if h_0.is_complex() and not self.is_complex:
+            raise InvalidInput(f"h_0 must be real; got {h_0.dtype}.")
         return (h_0 if is_single else h_0.squeeze(0)).to(dtype)
 
     def _forward_packed(self, x: PackedSequence, h_0: Tensor | None, lengths: Tensor | None) -> tuple[Any, Tensor]:
@@ -143,7 +155,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         return f"{self.input_size}, {self.hidden_size}, batch_first={self.batch_first}"
 
 
-def _checked_lengths(lengths: Tensor, x: Tensor) -> Tensor:
+def _checked_lengths(lengths: Any, x: Tensor) -> Tensor:
     lengths = torch.as_tensor(lengths, device=x.device)
     if lengths.shape != (x.shape[1],) or lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ShapeError(

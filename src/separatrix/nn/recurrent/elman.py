@@ -70,7 +70,7 @@ class Relu(AbstractNonlinearity):
 
     def slope(self, value: Tensor) -> Tensor:
         """1 where the value is not zero."""
-        return (value > 0).to(value.dtype)
+        return torch.gt(value, 0, out=torch.empty_like(value))
 
 
 @final
@@ -111,7 +111,7 @@ class ModRelu(AbstractNonlinearity):
 
     def slope(self, value: Tensor) -> Tensor:
         """1 where the value is not zero (real states)."""
-        return (value != 0).to(value.dtype)
+        return torch.ne(value, 0, out=torch.empty_like(value))
 
 
 NONLINEARITIES: dict[str, AbstractNonlinearity] = {
@@ -214,7 +214,8 @@ class _ElmanKernel(AbstractKernel):
         if self.bias is None:
             return (matrix,)
         assert self.values is not None
-        return matrix, (drive_gradients * torch.sgn(self.values)).sum((0, 1))
+        signs = torch.sgn(self.values)  # in place afterwards: a second large tensor costs more than the product
+        return matrix, signs.mul_(drive_gradients).sum((0, 1))
 
 
 class _ComplexModReluKernel(AbstractKernel):
