@@ -118,3 +118,15 @@ def test_size_one_has_nothing_to_learn() -> None:
     assert held().item() == 1.0
     assert isinstance(held.tangent, nn.Parameter)
     assert held.tangent.numel() == 0
+
+
+@pytest.mark.parametrize("rebase", [1, 2, 3, None])
+def test_several_passes_before_one_step_differentiate_at_one_place(rebase: int | None) -> None:
+    """As in accumulated gradients: the base must not move between passes that no optimiser stands between."""
+    held = OrthogonalMatrix(Exp(4, rebase), "haar", generator=spawn(5, "w"), dtype=torch.float64)
+    goal = target(4, torch.float64)
+    for _ in range(4):
+        with torch.no_grad():
+            held.tangent.add_(0.2)  # type: ignore[operator, union-attr]
+        passes = [torch.autograd.grad((held() - goal).square().sum(), [*held.parameters()])[0] for _ in range(4)]
+        assert all(torch.equal(passes[0], later) for later in passes[1:])

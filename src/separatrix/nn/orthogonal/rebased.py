@@ -62,6 +62,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         self.register_buffer("n_moved", torch.zeros((), dtype=torch.int64))
         self.register_buffer("n_waiting", torch.zeros((), dtype=torch.int64))
         self._seen_step: int | None = None
+        self._seen_version = -1
 
     @property
     def base_matrix(self) -> Tensor:
@@ -85,7 +86,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         (tangent,) = free
         self._settle()
         has_moved = transforms_active() or bool(tangent.detach().any())
-        if self._absorbs(tangent) and self._is_first_look() and has_moved:
+        if self._absorbs(tangent) and self._is_first_look(tangent) and has_moved:
             self.n_waiting = self.n_waiting + 1
             assert self.rebase is not None
             if int(self.n_waiting) >= self.rebase:
@@ -101,11 +102,12 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         can = self.training and torch.is_grad_enabled() and self.rebase is not None
         return can and isinstance(tangent, nn.Parameter) and tangent.is_leaf and not transforms_active()
 
-    def _is_first_look(self) -> bool:
-        """Whether an optimiser's step has not been here before; outside of steps every look is a first one."""
-        step, seen = running_step(), self._seen_step
-        self._seen_step = step
-        return step is None or step != seen
+    def _is_first_look(self, tangent: Tensor) -> bool:
+        """Whether something was written into the tangent since the last pass, and not by the step that called it."""
+        step, written = running_step(), tangent._version
+        is_first = written != self._seen_version and (step is None or step != self._seen_step)
+        self._seen_step, self._seen_version = step, written
+        return is_first
 
     @torch.no_grad()
     def _settle(self) -> None:
