@@ -56,7 +56,7 @@ def test_the_stream_keeps_what_a_sort_of_all_scores_would(normalise: str) -> Non
         weights = torch.randint(1, 5, (5 * length,), generator=generator).double().exp()
         played = replay(weights, n_buffer, n_relevant, normalise)
         for t, kept in enumerate(played.relevant, 1):
-            past = sorted(range(1, t - n_buffer + 1), key=lambda i: (-float(played.scores[i - 1]), i))  # noqa: B023
+            past = sorted(range(1, t - n_buffer + 1), key=lambda i: (-float(played.scores[i - 1]), i))
             assert kept == tuple(sorted(past[:n_relevant]))
 
 

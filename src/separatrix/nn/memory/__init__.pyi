@@ -1,3 +1,5 @@
+from .attentive import AbstractAttentive as AbstractAttentive, GrowthWarning as GrowthWarning, Recall as Recall
+from .full import MemLSTM as MemLSTM, MemRNN as MemRNN
 from .policies import (
     SCREENINGS as SCREENINGS,
     Attention as Attention,
@@ -11,6 +13,7 @@ from .policies import (
     Recency as Recency,
     Surprise as Surprise,
 )
+from .relevant import RelLSTM as RelLSTM, RelRNN as RelRNN
 from .replay import Replay as Replay, replay as replay
 from .retention import StartupBias as StartupBias, retention as retention, startup_bias as startup_bias
 from .screening import AbstractScreening as AbstractScreening, Sight as Sight

@@ -40,7 +40,7 @@ class Sight:
 
 
 class AbstractScreening(abc.ABC):
-    """A policy: after each step it changes scores; a state that leaves the buffer is kept if its score is among the best.
+    """A policy changes scores after each step; a state that leaves the buffer is kept if its score is among the best.
 
     A kept state gives way to one that leaves the buffer with a strictly higher score; of several with the least score
     the most recent one goes. Scores carry no gradient.
