@@ -181,6 +181,7 @@ class _WayBack:
         by_pre = self.product[..., : self.width]
         projection = self.product.flatten(0, 1).mT @ self.states[:-1].flatten(0, 1)
         key = self.by_key.flatten(0, 1).mT @ self.hidden.flatten(0, 1)
+        key += self.setup.alignment.finish(self.store.end_backward(), self.given.vector).mT
         by_bias = self.cell.by_bias(by_pre, self.hidden)
         return by_pre, now, by_cell, projection, key, self.by_vector, by_bias
 

@@ -177,6 +177,7 @@ class AbstractAttentive(AbstractSequenceCore):
         macro, cell, carried = self._unpack(state, inputs.shape[1], is_single)
         if len(inputs) == 0:
             output = macro.new_zeros(0, inputs.shape[1], self.output_size)
+            carried = self._empty_memory(macro) if self._options.carry_memory and carried is None else carried
             return self._shaped(output, is_single), self._packed_state(macro, cell, carried, is_single)
         record = Record()
         hidden, states, cells = self._walk(inputs, macro, cell, carried, record, lengths)
@@ -264,6 +265,14 @@ class AbstractAttentive(AbstractSequenceCore):
             self._check_memory(values, index, scores, batch)
             carried = Carried(values.to(like.dtype), index, scores.to(like.dtype))
         return parts[0].to(like.dtype), parts[1].to(like.dtype) if self._is_gated else None, carried
+
+    def _empty_memory(self, macro: Tensor) -> Carried:
+        options, batch = self._options, len(macro)
+        places = 0 if options.n_buffer is None else options.n_buffer + options.n_relevant
+        scores = macro.new_zeros(batch, places)
+        scores[:, options.n_buffer or 0 :] = -torch.inf
+        index = torch.full((batch, places), -1, device=macro.device)
+        return Carried(macro.new_zeros(batch, places, self.hidden_size), index, scores)
 
     def _check_memory(self, values: Tensor, index: Tensor, scores: Tensor, batch: int) -> None:
         options = self._options

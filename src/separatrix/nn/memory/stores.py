@@ -19,6 +19,8 @@ class AbstractStore(abc.ABC):
     keys: Tensor
     by_values: Tensor
     by_keys: Tensor
+    outer: Tensor
+    """Products of states and gradients by their keys, summed, for states that no gradient goes on from."""
 
     @abc.abstractmethod
     def write(self, t: int, hidden: Tensor, key: Tensor) -> None:
@@ -47,6 +49,10 @@ class AbstractStore(abc.ABC):
     @abc.abstractmethod
     def undo(self, t: int) -> tuple[Tensor, Tensor]:
         """Gradients collected by the state of step t and its key; the store is as before step t then."""
+
+    @abc.abstractmethod
+    def end_backward(self) -> Tensor:
+        """``outer`` with the states that were there before the first step."""
 
 
 @final
@@ -100,6 +106,7 @@ class FullStore(AbstractStore):
     def begin_backward(self, hidden: Tensor, keys: Tensor) -> None:
         """One row each."""
         self.by_values, self.by_keys = torch.zeros_like(self.values), torch.zeros_like(self.values)
+        self.outer = self.values.new_zeros(self.values.shape[-1], self.values.shape[-1])
 
     def collecting(self, t: int) -> tuple[Tensor, Tensor]:
         """All until now."""
@@ -109,6 +116,10 @@ class FullStore(AbstractStore):
     def undo(self, t: int) -> tuple[Tensor, Tensor]:
         """Nothing moved."""
         return self.by_values[:, self.before + t], self.by_keys[:, self.before + t]
+
+    def end_backward(self) -> Tensor:
+        """With what was carried."""
+        return self.outer + _outer(self.values[:, : self.before], self.by_keys[:, : self.before])
 
 
 @final
@@ -193,17 +204,21 @@ class ScreenedStore(AbstractStore):
         before = None if self.carried is None else self.carried.values
         self.rows = (self._rows_of(hidden, before), self._rows_of(keys, self.first_keys))
         self.by_values, self.by_keys = torch.zeros_like(self.values), torch.zeros_like(self.values)
+        self.outer = self.values.new_zeros(self.values.shape[-1], self.values.shape[-1])
 
     def collecting(self, t: int) -> tuple[Tensor, Tensor]:
-        """All places, or those of the ring."""
+        """Values of all places, or of the ring; keys of all, because their weight has a gradient in any case."""
         count = self.n_buffer if self.setup.detach_memory else self.values.shape[1]
-        return self.by_values[:, :count], self.by_keys[:, :count]
+        return self.by_values[:, :count], self.by_keys
 
     def undo(self, t: int) -> tuple[Tensor, Tensor]:
         """The newest goes; who stood there before comes back, with the gradient it got where it was kept."""
         move = self.moves[t]
         place, samples, targets = move.place, move.samples, move.targets
         found = self.by_values[:, place].clone(), self.by_keys[:, place].clone()
+        if samples is not None and self.setup.detach_memory:
+            self.outer += _outer(self.values[samples, targets], self.by_keys[samples, targets])
+            self.by_keys[samples, targets] = 0
         row = self.before + t - self.n_buffer if t >= self.n_buffer else place if self.before else None
         for buffer, rows in zip((self.values, self.keys), self.rows, strict=True):
             if row is not None:
@@ -217,6 +232,14 @@ class ScreenedStore(AbstractStore):
                 gradient[samples, place] = gradient[samples, targets]
                 gradient[samples, targets] = 0
         return found
+
+    def end_backward(self) -> Tensor:
+        """With what was carried, which stands in its places again."""
+        return self.outer if self.carried is None else self.outer + _outer(self.values, self.by_keys)
+
+
+def _outer(states: Tensor, gradients: Tensor) -> Tensor:
+    return states.flatten(0, -2).mT @ gradients.flatten(0, -2)
 
 
 def make_store(setup: Setup, n_steps: int, like: Tensor, carried: Carried | None, key: Tensor) -> AbstractStore:
