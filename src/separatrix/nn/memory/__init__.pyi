@@ -1,4 +1,4 @@
-from .attentive import AbstractAttentive as AbstractAttentive, GrowthWarning as GrowthWarning, Recall as Recall
+from .attentive import GrowthWarning as GrowthWarning, Recall as Recall
 from .full import MemLSTM as MemLSTM, MemRNN as MemRNN
 from .policies import (
     SCREENINGS as SCREENINGS,

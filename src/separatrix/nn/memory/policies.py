@@ -47,8 +47,8 @@ class Attention(AbstractScreening):
         elif self.normalise == "share":
             scores.add_(weights * sight.present.sum(1, keepdim=True))
         else:
-            newest = sight.index[:, sight.place, None]
-            terms = (newest - sight.index[:, : sight.n_buffer] + 1).to(scores.dtype)
+            now = sight.index[:, sight.newest, None]
+            terms = (now - sight.index[:, : sight.n_buffer] + 1).to(scores.dtype)
             scores.add_((weights - scores) / terms)  # running mean
 
 
@@ -101,7 +101,7 @@ class Fifo(AbstractScreening):
 
     def observe(self, sight: Sight) -> None:
         """The score is the time."""
-        sight.scores[:, sight.place] = sight.index[:, sight.place].to(sight.scores.dtype)
+        sight.scores[:, sight.newest] = sight.index[:, sight.newest].to(sight.scores.dtype)
 
 
 @final
@@ -126,7 +126,7 @@ class RandomChoice(AbstractScreening):
 
     def observe(self, sight: Sight) -> None:
         """The newest state gets a random score."""
-        sight.scores[:, sight.place] = float(torch.rand((), generator=sight.own))
+        sight.scores[:, sight.newest] = float(torch.rand((), generator=sight.own))
 
 
 @final
@@ -141,7 +141,7 @@ class Norm(AbstractScreening):
     def observe(self, sight: Sight) -> None:
         """Length of the newest state."""
         assert sight.hidden is not None
-        sight.scores[:, sight.place] = sight.hidden[:, sight.place].norm(dim=-1)
+        sight.scores[:, sight.newest] = sight.hidden[:, sight.newest].norm(dim=-1)
 
 
 @final
@@ -174,7 +174,7 @@ class Surprise(AbstractScreening):
         assert sight.hidden is not None
         if sight.entering is None:
             raise InvalidInput("the policy 'surprise' needs the inputs of the network; there are none here.")
-        now, own = sight.hidden[:, sight.place], sight.own
+        now, own = sight.hidden[:, sight.newest], sight.own
         if own:
             error = sight.entering - torch.einsum("bmh,bh->bm", own["map"], own["state"])
             if sight.n_buffer > 1:  # with a buffer of one, it has left already
@@ -183,7 +183,7 @@ class Surprise(AbstractScreening):
             own["map"].add_(torch.einsum("bm,bh->bmh", error, own["state"]) * (self.lr / size)[:, None, None])
         else:
             own["map"] = now.new_zeros(len(now), sight.entering.shape[1], now.shape[1])
-        own["state"], own["place"] = now.clone(), sight.place
+        own["state"], own["place"] = now.clone(), sight.newest
 
 
 @final
@@ -211,10 +211,10 @@ class GivenScores(AbstractScreening):
             raise ShapeError(
                 f"given_scores is for {self.given_scores.shape[0]} sequences; got a batch of {len(sight.index)}."
             )
-        steps = sight.index[:, sight.place, None]
+        steps = sight.index[:, sight.newest, None]
         table = self.given_scores.to(sight.scores).expand(len(steps), -1)
         found = table.gather(1, steps.clamp_max(table.shape[1] - 1))
-        sight.scores[:, sight.place] = torch.where(steps < table.shape[1], found, 0.0).squeeze(1)
+        sight.scores[:, sight.newest] = torch.where(steps < table.shape[1], found, 0.0).squeeze(1)
 
 
 def Oracle(relevant: Bool[Tensor, "*batch t"]) -> GivenScores:
@@ -224,6 +224,7 @@ def Oracle(relevant: Bool[Tensor, "*batch t"]) -> GivenScores:
         relevant: which steps matter, (t,) or (batch, t); for the copy task the symbols.
 
     Example:
+        >>> from separatrix.nn import replay
         >>> marked = torch.arange(30) < 10
         >>> replay([1.0] * 30, 3, 10, screening=Oracle(marked)).relevant[-1]
         (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)

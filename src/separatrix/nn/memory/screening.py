@@ -9,15 +9,17 @@ from typing import Any, ClassVar, final
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.core.result import Result
+
 
 @final
-@dataclasses.dataclass
-class Sight:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Sight(Result):
     """What a policy sees after a step. The first ``n_buffer`` places are the short buffer, the rest the kept states."""
 
     t: int
     """Number of the step, from 0."""
-    place: int
+    newest: int
     """Where the newest state stands."""
     n_buffer: int
     index: Int[Tensor, "batch k"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import scipy.special
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, as_float64, as_tensor, formula, require_integer, require_square
@@ -195,7 +195,7 @@ def uniform_attention_asymptote(eigenvalue: Numbers, t: int, k: int, mix: tuple[
 
 @formula("kerg2022", "Theorem B.1.34 and Remark B.1.35")
 def uniform_attention_norm(
-    eigenvalue: Num[Tensor, "*batch h"], t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
+    eigenvalue: Float[Tensor, "*batch h"] | Complex[Tensor, "*batch h"], t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
 ) -> Float[Tensor, "*batch"]:
     r"""Frobenius norm of :math:`ds_{t+k}/dh_t` for a normal V; for any other V with these eigenvalues no more than it.
 
