@@ -43,9 +43,7 @@ def test_the_bound_holds_for_every_pattern_and_is_reached() -> None:
         value, mix = [(0.05, (1.0, 1.0)), (0.3, (1.0, 1.0)), (1.5, (1.0, 1.0)), (0.3, (0.5, 0.5))][
             int(torch.randint(0, 4, (), generator=generator))
         ]
-        attended = [
-            torch.randint(-4, k + 1, (kappa,), generator=generator).unique().tolist() for k in range(8)
-        ]
+        attended = [torch.randint(-4, k + 1, (kappa,), generator=generator).unique().tolist() for k in range(8)]
         gradients = influence(attended, value, mix)
         for end, gradient in enumerate(gradients):
             degree = least_degree(attended, end)

@@ -81,7 +81,9 @@ def test_coefficients_are_sums_over_paths_in_fractions() -> None:
 
     for t, k in ((1, 4), (3, 5), (2, 6)):
         expected = [float(by_paths(t, k, degree)) for degree in range(k + 1)]
-        torch.testing.assert_close(uniform_attention_coefficients(t, k), torch.tensor(expected).double(), rtol=1e-6, atol=0)
+        torch.testing.assert_close(
+            uniform_attention_coefficients(t, k), torch.tensor(expected).double(), rtol=1e-6, atol=0
+        )
         torch.testing.assert_close(
             uniform_attention_coefficients(t, k), torch.tensor(expected, dtype=torch.float64), rtol=1e-14, atol=0
         )

@@ -24,7 +24,9 @@ MOST_TERMS = 10_000_000
 
 
 @formula("kerg2022", "Eqs. (B.1.116) and (B.1.117)")
-def uniform_attention_coefficients(t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)) -> Float[Tensor, " degrees"]:
+def uniform_attention_coefficients(
+    t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
+) -> Float[Tensor, " degrees"]:
     r"""Coefficients of the gradient as a polynomial of V, one per number of recurrent steps that a path takes.
 
     .. math:: \frac{ds_{t+k}}{dh_t} = \sum_{s=0}^{k}\chi_k(s)V^s, \qquad
@@ -54,7 +56,9 @@ def uniform_attention_coefficients(t: int, k: int, mix: tuple[float | int, float
 
 
 @formula("kerg2022", "Eqs. (B.1.116) and (B.1.117), summed")
-def uniform_attention_gradient(eigenvalue: Numbers, t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)) -> Tensor:
+def uniform_attention_gradient(
+    eigenvalue: Numbers, t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
+) -> Tensor:
     r"""Eigenvalue of :math:`ds_{t+k}/dh_t` under even attention, exactly.
 
     .. math:: p_k = \frac{b}{t+k} + a\lambda p_{k-1} + \frac{b\lambda}{t+k}\sum_{j<k}p_j, \qquad p_0 = \frac bt + a
@@ -75,7 +79,9 @@ def uniform_attention_gradient(eigenvalue: Numbers, t: int, k: int, mix: tuple[f
 
 
 @formula("kerg2022", "Eqs. (B.1.116) and (B.1.117), summed")
-def uniform_attention_curve(eigenvalue: Numbers, t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)) -> Tensor:
+def uniform_attention_curve(
+    eigenvalue: Numbers, t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
+) -> Tensor:
     """``uniform_attention_gradient`` for 0 to k steps, along a last axis of k + 1.
 
     Args:
@@ -101,7 +107,9 @@ def _curve(value: float | complex, t: int, k: int, a: float, b: float) -> list[f
 
 
 @formula("kerg2022", "Proposition B.1.33", erratum="kerg2022-uniform-rate")
-def uniform_attention_exponent(eigenvalue: Numbers, mix: tuple[float | int, float | int] = (1.0, 1.0)) -> Float[Tensor, "*batch"]:
+def uniform_attention_exponent(
+    eigenvalue: Numbers, mix: tuple[float | int, float | int] = (1.0, 1.0)
+) -> Float[Tensor, "*batch"]:
     r"""The power of T with which the gradient under even attention goes, in the limit of long times.
 
     .. math:: |p_k| \sim |A|\,(t+k)^{\mathrm{Re}\,\mu - 1}, \qquad \mu = \frac{b\lambda}{1 - a\lambda}
@@ -128,7 +136,9 @@ def uniform_attention_exponent(eigenvalue: Numbers, mix: tuple[float | int, floa
 
 
 @formula("kerg2022", "Proposition B.1.33", erratum="kerg2022-uniform-rate")
-def uniform_attention_constant(eigenvalue: Numbers, t: int, mix: tuple[float | int, float | int] = (1.0, 1.0)) -> Tensor:
+def uniform_attention_constant(
+    eigenvalue: Numbers, t: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
+) -> Tensor:
     r"""The factor A of the gradient under even attention in the limit of long times.
 
     .. math:: A = (1-x)^{\mu-1}\Bigl[(b+ta)\frac{\Gamma(t)}{\Gamma(t+\mu)}\,{}_2F_1(\mu,t;t+\mu;x)
@@ -175,7 +185,9 @@ def _series(mu: complex, t: int, x: complex) -> complex:
 
 
 @formula("kerg2022", "Theorem B.1.34", erratum="kerg2022-uniform-rate")
-def uniform_attention_asymptote(eigenvalue: Numbers, t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)) -> Tensor:
+def uniform_attention_asymptote(
+    eigenvalue: Numbers, t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
+) -> Tensor:
     r"""``uniform_attention_gradient`` to leading order for long times, :math:`A\,(t+k)^{\mu-1}`.
 
     Args:
@@ -195,7 +207,10 @@ def uniform_attention_asymptote(eigenvalue: Numbers, t: int, k: int, mix: tuple[
 
 @formula("kerg2022", "Theorem B.1.34 and Remark B.1.35")
 def uniform_attention_norm(
-    eigenvalue: Float[Tensor, "*batch h"] | Complex[Tensor, "*batch h"], t: int, k: int, mix: tuple[float | int, float | int] = (1.0, 1.0)
+    eigenvalue: Float[Tensor, "*batch h"] | Complex[Tensor, "*batch h"],
+    t: int,
+    k: int,
+    mix: tuple[float | int, float | int] = (1.0, 1.0),
 ) -> Float[Tensor, "*batch"]:
     r"""Frobenius norm of :math:`ds_{t+k}/dh_t` for a normal V; for any other V with these eigenvalues no more than it.
 
