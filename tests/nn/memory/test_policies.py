@@ -65,10 +65,10 @@ def test_heavy_hitters_go_on_collecting() -> None:
 
 def test_random_choice_keeps_each_state_equally_often() -> None:
     counts = torch.zeros(12)
-    for seed in range(400):
+    for seed in range(120):
         for time in replay([1.0] * 14, 2, 3, screening=RandomChoice(seed)).relevant[-1]:
             counts[time - 1] += 1
-    expected, spread = 100, (400 * 0.25 * 0.75) ** 0.5
+    expected, spread = 30, (120 * 0.25 * 0.75) ** 0.5
     assert float((counts - expected).abs().max()) < 4.5 * spread
 
 
@@ -78,7 +78,8 @@ def test_surprise_keeps_the_step_before_what_was_not_foreseen() -> None:
     network = RelRNN(3, 8, n_buffer=4, n_relevant=2, screening="surprise")
     network(x)
     found = [set(row) for row in network.last.relevant_index.tolist()]
-    assert 20 in found[0] and 12 in found[1]
+    assert 20 in found[0]
+    assert 12 in found[1]
 
 
 @pytest.mark.parametrize("name", SCREENINGS)

@@ -90,7 +90,8 @@ class LstmCell(AbstractCell):
 
     def forward(self, pre: Tensor, carried: Tensor | None, hidden: Tensor, out: Tensor | None) -> None:
         """Into buffers."""
-        assert carried is not None and out is not None
+        assert carried is not None
+        assert out is not None
         enter, forget, new, leave = pre.chunk(4, -1)
         torch.mul(carried, forget.sigmoid_(), out=out)
         out.addcmul_(enter.sigmoid_(), new.tanh_())
@@ -116,7 +117,9 @@ class LstmCell(AbstractCell):
 
     def backward(self, t: int, by_hidden: Tensor, by_carried: Tensor | None, by_pre: Tensor) -> None:
         """Through the four gates."""
-        assert by_carried is not None and self.to_carried is not None and self.forget is not None
+        assert by_carried is not None
+        assert self.to_carried is not None
+        assert self.forget is not None
         size = by_hidden.shape[-1]
         by_carried.addcmul_(by_hidden, self.to_carried[t])
         by_pre[:, : 3 * size].unflatten(-1, (3, size)).mul_(by_carried.unsqueeze(1))

@@ -86,6 +86,7 @@ class _ScreenedMemory:
         self.store.write(t, unit.detach(), zeros)
         move = self.store.moves[-1]
         if move.samples is not None:
+            assert move.targets is not None
             target = torch.full((len(unit), 1), -1, device=unit.device)
             target[move.samples, 0] = move.targets
             moved = (self.places == target).unsqueeze(-1)

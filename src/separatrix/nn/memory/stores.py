@@ -127,7 +127,8 @@ class ScreenedStore(AbstractStore):
     """A ring and the kept states. On the way back each move is undone, so that gradients stay where states stand."""
 
     def __init__(self, setup: Setup, n_steps: int, like: Tensor, carried: Carried | None, key: Tensor) -> None:
-        assert setup.n_buffer is not None and setup.screening is not None
+        assert setup.n_buffer is not None
+        assert setup.screening is not None
         batch, size = like.shape[0], key.shape[0]
         self.setup, self.n_buffer = setup, setup.n_buffer
         self.slots = Slots(batch, setup.n_buffer, setup.n_relevant, setup.screening, like, n_steps)

@@ -150,7 +150,7 @@ class WindowedAttention(AbstractSequenceCore):
         newest = places.amax(1, keepdim=True) if places.shape[1] else places.new_zeros(len(places), 1)
         needed = (places >= 0) & ((newest - places < self.window - 1) | (places < self.n_global))
         count = min(places.shape[1], self.window - 1 + self.n_global)
-        order = (~needed).to(torch.int8).argsort(1, stable=True)[:, :count]
+        order = (~needed).to(torch.int8).argsort(dim=1, stable=True)[:, :count]
         kept = torch.where(needed, places, -1).gather(1, order)
         rows = order.unsqueeze(-1).expand(len(layers), -1, -1, layers.shape[-1])
         states = layers.gather(2, rows)

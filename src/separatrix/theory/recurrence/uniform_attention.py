@@ -1,7 +1,7 @@
 r"""Gradients of a linear recurrent network that attends evenly to its whole past: exact, and for long times.
 
-Conventions: :math:`h_{t+1} = V s_t` and :math:`s_t = a h_t + b\,\frac1t\sum_{i\le t} h_i`, with weights of attention that
-do not depend on the states, so that :math:`ds_{t+k}/dh_t` is a polynomial of V. For an eigenvalue lambda of V its
+Conventions: :math:`h_{t+1} = V s_t` and :math:`s_t = a h_t + b\,\frac1t\sum_{i\le t} h_i`, with weights of attention
+that do not depend on the states, so that :math:`ds_{t+k}/dh_t` is a polynomial of V. For an eigenvalue lambda of V its
 eigenvalue is :math:`p_k(\lambda)`. The document has mix (1, 1), its public code (1/2, 1/2).
 """
 
