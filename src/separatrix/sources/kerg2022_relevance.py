@@ -36,15 +36,15 @@ ERRATA: tuple[Erratum, ...] = (
         "of 1/T for every normal V with spectral radius below 1",
         correct="they go like A T^(mu - 1), mu = lambda/(1 - lambda), without a further term: at least T^(-3/2) where "
         "A is not zero, and of the order of 1/T or more exactly if an eigenvalue has |lambda - 1/2| <= 1/2",
-        evidence="eigenvalues -.5, -.3, -.8: T times the norm is 0.203, 0.146, 0.104 at T = 50, 200, 800; slopes of the "
-        "exact recursion up to 200,000 steps agree with mu - 1 to 1e-3, and its level with A",
+        evidence="eigenvalues -.5, -.3, -.8: T times the norm is 0.203, 0.146, 0.104 at T = 50, 200, 800; slopes of "
+        "the exact recursion up to 200,000 steps agree with mu - 1 to 1e-3, and its level with A",
     ),
     Erratum(
         key="kerg2022-sparse-bound",
         place="Theorem 4.4.3, Theorem B.1.39",
         printed="under sparse attention the gradient is at least of the order of kappa^(-d)",
-        correct="at least lambda^d kappa^(-(d + 1)) for an eigenvalue 0 < lambda <= 1 of V and d recurrent steps, which "
-        "take d + 1 hops of attention",
+        correct="at least lambda^d kappa^(-(d + 1)) for an eigenvalue 0 < lambda <= 1 of V and d recurrent steps, "
+        "which take d + 1 hops of attention",
         evidence="1000 random patterns: the corrected bound is never violated and reached; kappa^(-d) is violated in "
         "more than a quarter of the cases",
     ),

@@ -28,7 +28,7 @@ class AbstractAlignment(abc.ABC):
     def pull_back(
         self, by_logits: Tensor, query: Tensor, keys: Tensor, buffer: Tensor, by_keys: Tensor, by_vector: Tensor | None
     ) -> Tensor:
-        """Add to the gradients by the first of the keys and by the vector; give that by the query, before ``finish``."""
+        """Add to the gradients by the first of the keys and by the vector; give that by the query, to be finished."""
 
     @abc.abstractmethod
     def finish(self, gradient: Tensor, vector: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the attentive recurrent networks share: parameters, torch's calling convention, and a record of the last call."""
+"""What attentive recurrent networks share: parameters, torch's calling convention, and a record of the last call."""
 
 from __future__ import annotations
 
