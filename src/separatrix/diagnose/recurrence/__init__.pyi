@@ -6,3 +6,5 @@ from .layer_report import LayerReport as LayerReport
 from .linear import LinearRecurrence as LinearRecurrence
 from .memory import LinearisedMemory as LinearisedMemory
 from .report import RecurrentReport as RecurrentReport, recurrent as recurrent
+from .dependency import Dependency as Dependency
+from .paths import GradientPaths as GradientPaths, gradient_paths as gradient_paths

@@ -222,6 +222,10 @@ class AbstractAttentive(AbstractSequenceCore):
         with torch.autocast(x.device.type, enabled=False):  # the buffers have one dtype
             return run(setup, given, carried, record, plain=options.memory == "store")
 
+    def attentive_steps(self) -> Steps:
+        """The halves of a step, for following gradients through them."""
+        return Steps(self)
+
     def _cell(self, bias: Tensor | None) -> AbstractCell:
         return LstmCell() if self._is_gated else ElmanCell(find_nonlinearity(self.nonlinearity), bias)
 
@@ -294,6 +298,36 @@ class AbstractAttentive(AbstractSequenceCore):
         options = self._options
         places = "" if options.n_buffer is None else f", n_buffer={options.n_buffer}, n_relevant={options.n_relevant}"
         return f"{super().extra_repr()}{places}, mix={self.mix}, alignment={options.alignment!r}"
+
+
+@final
+class Steps:
+    """The two halves of a step of such a network."""
+
+    def __init__(self, network: AbstractAttentive) -> None:
+        self.network, self.mix = network, network.mix
+        self.alignment = ALIGNMENTS[network._options.alignment]
+        own = not network._is_gated and NONLINEARITIES[network.nonlinearity].has_bias
+        self.cell = network._cell(network.bias if own else None)
+        self.bias = None if own else network.bias
+
+    def unit(self, x: Tensor, state: Tensor, carried: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Hidden state, and what is carried on."""
+        drive = x @ self.network.input_weight.mT
+        drive = drive if self.bias is None else drive + self.bias
+        return self.cell.advance(drive + state @ self.network.matrix.mT, carried)
+
+    def attend(self, before: Tensor, unit: Tensor, seen: Tensor, present: Tensor) -> Tensor:
+        """Macro-state."""
+        network = self.network
+        query, keys = before @ network.query_weight.mT, seen @ network.key_weight.mT
+        logits = self.alignment.logits(query, keys, network.alignment_vector).masked_fill(~present, -torch.inf)
+        context = (torch.softmax(logits, -1).unsqueeze(-1) * seen).sum(1)
+        return torch.cat([unit, context], -1) if self.mix is None else self.mix[0] * unit + self.mix[1] * context
+
+    def carried(self, batch: int) -> Tensor | None:
+        """Zeros for gated cells."""
+        return self.network.matrix.new_zeros(batch, self.network.hidden_size) if self.cell.has_carry else None
 
 
 def _checked_mix(mix: Any, combine: str) -> tuple[float, float] | None:
