@@ -226,6 +226,33 @@ NOTATION: tuple[Term, ...] = (
     Term("source", "direction by which the signal enters", ARRAY, {"kerg2022": "v"}, ("matrices.memory",)),
     Term("feedforward", "strictly lower-triangular part of the Schur form", ARRAY, {"kerg2022": r"\Theta"}),
     Term("alpha", "squared weight of a delay line", ARRAY, {"kerg2022": r"\alpha"}, ("theory.recurrence",)),
+    Term("eigenvalue", "of a recurrent matrix", (*ARRAY, "complex", "Numbers"), {"kerg2022": r"\lambda"}),
+    Term("t", "when a state was made, from 1", ("int",), {"kerg2022": "t"}, ("theory.recurrence",)),
+    Term("k", "how many steps later", ("int",), {"kerg2022": "k"}, ("theory.recurrence",)),
+    Term("n_heads", "heads of an attention layer", ("int",)),
+    Term("mix", "a and b of s = a h + b c", ("tuple", "float", "int", "Literal")),
+    Term(
+        "weights",
+        "of attention",
+        (*ARRAY, "Num", "int"),
+        {"kerg2022": r"\alpha_{i,t}"},
+        ("nn.memory", "theory.recurrence"),
+    ),
+    Term(
+        "hidden", "hidden states that are attended to", ARRAY, {"kerg2022": "h_i"}, ("nn.memory", "theory.recurrence")
+    ),
+    Term("n_buffer", "how many of the newest states are in memory in any case", ("int",), {"kerg2022": r"\nu"}),
+    Term("n_relevant", "how many older states are kept", ("int",), {"kerg2022": r"\rho"}),
+    Term("normalise", "how scores of attention are made comparable", ("str", "Literal"), rooms=("nn.memory",)),
+    Term("memory", "whether the way back recomputes or stores", ("Literal",), rooms=("nn.memory",)),
+    Term("check", "whether inputs that are not finite are refused", ("bool",), rooms=("nn.memory",)),
+    Term("normalise", "whether tokens are put on the sphere first", ("bool",), rooms=("dynamics",)),
+    Term("memory", "how many earlier steps a solver uses", ("int",), rooms=("dynamics.solve",)),
+    Term(
+        "check", "a test of each instance, or of the solution", ("Check", "float"), rooms=("dynamics", "nn.equilibrium")
+    ),
+    Term("hidden", "width of the layer in between", ("int",), rooms=("matrices.ensembles", "nn.equilibrium")),
+    Term("readout", "what an answer is made of", (*ARRAY, "Literal")),
     Term("matrix", "any square matrix, batched", ARRAY),
     Term("batch_dims", "how many leading axes of a state are a batch", ("int",)),
     Term("n_steps", "number of steps", ("int",)),
