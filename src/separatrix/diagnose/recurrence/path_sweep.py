@@ -65,7 +65,8 @@ def degree_sweep(
 
 def _replay(steps: AttentiveSteps, x: Tensor, trace: Trace) -> list[_Step]:
     """The run once more with the memory it had, each step with a graph of its own."""
-    assert trace.hidden is not None and trace.indices is not None
+    assert trace.hidden is not None
+    assert trace.indices is not None
     stored = trace.hidden.transpose(0, 1)
     samples = torch.arange(x.shape[1], device=x.device).unsqueeze(1)
     carried = steps.carried(x.shape[1])

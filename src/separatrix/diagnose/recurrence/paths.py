@@ -89,7 +89,8 @@ def gradient_paths(
         swept = degree_sweep(steps, x, trace, by_state, by_hidden, degrees)
     parts, total = swept[:-1].detach(), swept[-1].detach()
     weights, indices = trace.weights, trace.indices
-    assert weights is not None and indices is not None
+    assert weights is not None
+    assert indices is not None
     mix = (1.0, 1.0) if steps.mix is None else steps.mix
     chains = tuple(
         dependency(row, index, first, mix, threshold=threshold, attention_only=attention_only)

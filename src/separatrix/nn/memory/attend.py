@@ -14,13 +14,13 @@ from torch import Tensor
 from ..recurrent.scan import needs_plain_loop
 from .cells import AbstractCell
 from .plain import plain_run
-from .setup import Carried, Given, Record, Setup
+from .setup import Carried, Given, RunRecord, Setup
 from .stores import AbstractStore, FullStore, ScreenedStore, make_store
 
 States = tuple[Tensor, Tensor, Tensor | None]
 
 
-def run(setup: Setup, given: Given, carried: Carried | None, record: Record, *, plain: bool) -> States:
+def run(setup: Setup, given: Given, carried: Carried | None, record: RunRecord, *, plain: bool) -> States:
     """Hidden states, macro-states and, for cells that have them, carried vectors of all steps, time first."""
     tensors = (
         given.drives,
@@ -41,7 +41,7 @@ class _Attend(torch.autograd.Function):
     """Forward and backward loops; see the head of this file."""
 
     @staticmethod
-    def forward(ctx: Any, setup: Setup, carried: Carried | None, record: Record, *tensors: Tensor | None) -> Any:
+    def forward(ctx: Any, setup: Setup, carried: Carried | None, record: RunRecord, *tensors: Tensor | None) -> Any:
         given = Given(*tensors)  # type: ignore[arg-type]
         walk = _Walk(setup, given, carried, record)
         walk.forward()
@@ -66,7 +66,7 @@ class _Attend(torch.autograd.Function):
 class _Walk:
     """The way forward."""
 
-    def __init__(self, setup: Setup, given: Given, carried: Carried | None, record: Record) -> None:
+    def __init__(self, setup: Setup, given: Given, carried: Carried | None, record: RunRecord) -> None:
         self.setup, self.given, self.record = setup, given, record
         n_steps, batch = given.drives.shape[:2]
         size = given.key.shape[0]
@@ -210,7 +210,7 @@ def _plain_gradients(
 ) -> tuple[Tensor | None, ...]:
     everything = tuple(vars(given).values())
     wanted = [value for value, need in zip(everything, needed, strict=True) if need]
-    outputs = plain_run(setup, given, carried, Record())
+    outputs = plain_run(setup, given, carried, RunRecord())
     pairs = [(out, by) for out, by in zip(outputs, gradients, strict=True) if out is not None and by is not None]
     found = iter(
         torch.autograd.grad(

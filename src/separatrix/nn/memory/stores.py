@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from .setup import Carried, Record, Setup
+from .setup import Carried, RunRecord, Setup
 from .slots import Move, Slots, sorted_index
 
 
@@ -35,7 +35,7 @@ class AbstractStore(abc.ABC):
         """Be told of the attention of step t."""
 
     @abc.abstractmethod
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         """Write down what remains after the last step."""
 
     @abc.abstractmethod
@@ -97,7 +97,7 @@ class FullStore(AbstractStore):
             own = torch.where(steps < self.lengths.unsqueeze(1), own, -1)
         return own if self.carried is None else torch.cat([self.carried.index, own], 1)
 
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         """All states."""
         index = self.index(len(hidden))
         scores = self.values.new_zeros(index.shape)
@@ -173,7 +173,7 @@ class ScreenedStore(AbstractStore):
                 now = self._snapshot()
                 self.kept = tuple(torch.where(over, new, old) for new, old in zip(now, self.kept, strict=True))  # type: ignore[assignment]
 
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         """The memory of each sample after its own last step."""
         self.end = (self.values, self.keys)
         rows, index, scores = self._snapshot() if self.setup.lengths is None else self.kept
