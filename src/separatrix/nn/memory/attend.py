@@ -132,6 +132,8 @@ class _WayBack:
         # pre-activations and queries of all steps; each is overwritten by its gradient
         self.product = self.states[:-1] @ given.projection.mT
         self.width = given.drives.shape[2]
+        self.products = self.product.unbind(0)
+        self.queries = self.product[..., self.width :].unbind(0)
         self.by_key = torch.empty_like(self.hidden)
         self.by_vector = None if given.vector is None else torch.zeros_like(given.vector)
 
@@ -145,6 +147,7 @@ class _WayBack:
         space = torch.empty_like(store.values)
         now = torch.zeros_like(given.state)
         by_cell = None if given.carried_cell is None else torch.zeros_like(given.carried_cell)
+        pres = pre.unbind(0)
         for t in range(len(self.hidden) - 1, -1, -1):
             if from_states is not None:
                 now = now + from_states[t]
@@ -153,15 +156,15 @@ class _WayBack:
             by_hidden = self._through_attention(t, now, space)
             if from_hidden is not None:
                 by_hidden.add_(from_hidden[t])
-            self.cell.backward(t, by_hidden, by_cell, self.product[t, :, : self.width])
-            now = self.product[t] @ given.projection
+            self.cell.backward(t, by_hidden, by_cell, pres[t])
+            now = self.products[t] @ given.projection
         return self._collect(now, by_cell)
 
     def _through_attention(self, t: int, by_state: Tensor, space: Tensor) -> Tensor:
         setup, given, store = self.setup, self.given, self.store
         direct, by_context = _split(setup, by_state)
         values, keys, bias = store.seen(t)
-        query, inner = self.product[t, :, self.width :], _like(space, keys)
+        query, inner = self.queries[t], _like(space, keys)
         logits = setup.alignment.logits_into(query, keys, given.vector, inner)
         if self.weights is None:
             weights = torch.softmax(logits if bias is None else logits.add_(bias), -1)
