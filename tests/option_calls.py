@@ -237,7 +237,7 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
         for kind in ("RelRNN", "RelLSTM", "MemRNN", "MemLSTM")
         for option in ATTENTIVE_OPTIONS[kind[:3]] + ELMAN_OPTIONS[kind[3:]]
     },
-    ("Attention", "normalise"): lambda bad: layers.Attention(bad),
+    ("AttentionSum", "normalise"): lambda bad: layers.AttentionSum(bad),
     ("replay", "normalise"): lambda bad: layers.replay([1.0, 2.0], 1, 1, bad),
     ("replay", "screening"): lambda bad: layers.replay([1.0, 2.0], 1, 1, screening=bad),
     ("SequenceModel", "readout"): lambda bad: layers.SequenceModel(layers.ExpRNN(3, 4), 2, bad),

@@ -229,6 +229,8 @@ NOTATION: tuple[Term, ...] = (
     Term("eigenvalue", "of a recurrent matrix", (*ARRAY, "complex", "Numbers"), {"kerg2022": r"\lambda"}),
     Term("t", "when a state was made, from 1", ("int",), {"kerg2022": "t"}, ("theory.recurrence",)),
     Term("k", "how many steps later", ("int",), {"kerg2022": "k"}, ("theory.recurrence",)),
+    Term("batch", "inputs, batch first", ARRAY, rooms=("diagnose.recurrence",)),
+    Term("loss", "of hidden states, as a function", ("Callable", "Tensor"), rooms=("diagnose.recurrence.paths",)),
     Term("n_heads", "heads of an attention layer", ("int",)),
     Term("mix", "a and b of s = a h + b c", ("tuple", "float", "int", "Literal")),
     Term(

@@ -3,8 +3,8 @@ from .backtracking import SAB as SAB, HDetachLSTM as HDetachLSTM
 from .full import MemLSTM as MemLSTM, MemRNN as MemRNN
 from .policies import (
     SCREENINGS as SCREENINGS,
-    Attention as Attention,
     AttentionMax as AttentionMax,
+    AttentionSum as AttentionSum,
     Fifo as Fifo,
     GivenScores as GivenScores,
     HeavyHitter as HeavyHitter,

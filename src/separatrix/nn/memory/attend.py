@@ -14,13 +14,13 @@ from torch import Tensor
 from ..recurrent.scan import needs_plain_loop
 from .cells import AbstractCell
 from .plain import plain_run
-from .setup import Carried, Given, Record, Setup
+from .setup import Carried, Given, RunRecord, Setup
 from .stores import AbstractStore, FullStore, ScreenedStore, make_store
 
 States = tuple[Tensor, Tensor, Tensor | None]
 
 
-def run(setup: Setup, given: Given, carried: Carried | None, record: Record, *, plain: bool) -> States:
+def run(setup: Setup, given: Given, carried: Carried | None, record: RunRecord, *, plain: bool) -> States:
     """Hidden states, macro-states and, for cells that have them, carried vectors of all steps, time first."""
     tensors = (
         given.drives,
@@ -41,7 +41,7 @@ class _Attend(torch.autograd.Function):
     """Forward and backward loops; see the head of this file."""
 
     @staticmethod
-    def forward(ctx: Any, setup: Setup, carried: Carried | None, record: Record, *tensors: Tensor | None) -> Any:
+    def forward(ctx: Any, setup: Setup, carried: Carried | None, record: RunRecord, *tensors: Tensor | None) -> Any:
         given = Given(*tensors)  # type: ignore[arg-type]
         walk = _Walk(setup, given, carried, record)
         walk.forward()
@@ -66,7 +66,7 @@ class _Attend(torch.autograd.Function):
 class _Walk:
     """The way forward."""
 
-    def __init__(self, setup: Setup, given: Given, carried: Carried | None, record: Record) -> None:
+    def __init__(self, setup: Setup, given: Given, carried: Carried | None, record: RunRecord) -> None:
         self.setup, self.given, self.record = setup, given, record
         n_steps, batch = given.drives.shape[:2]
         size = given.key.shape[0]
@@ -132,6 +132,8 @@ class _WayBack:
         # pre-activations and queries of all steps; each is overwritten by its gradient
         self.product = self.states[:-1] @ given.projection.mT
         self.width = given.drives.shape[2]
+        self.products = self.product.unbind(0)
+        self.queries = self.product[..., self.width :].unbind(0)
         self.by_key = torch.empty_like(self.hidden)
         self.by_vector = None if given.vector is None else torch.zeros_like(given.vector)
 
@@ -145,6 +147,7 @@ class _WayBack:
         space = torch.empty_like(store.values)
         now = torch.zeros_like(given.state)
         by_cell = None if given.carried_cell is None else torch.zeros_like(given.carried_cell)
+        pres = pre.unbind(0)
         for t in range(len(self.hidden) - 1, -1, -1):
             if from_states is not None:
                 now = now + from_states[t]
@@ -153,15 +156,15 @@ class _WayBack:
             by_hidden = self._through_attention(t, now, space)
             if from_hidden is not None:
                 by_hidden.add_(from_hidden[t])
-            self.cell.backward(t, by_hidden, by_cell, self.product[t, :, : self.width])
-            now = self.product[t] @ given.projection
+            self.cell.backward(t, by_hidden, by_cell, pres[t])
+            now = self.products[t] @ given.projection
         return self._collect(now, by_cell)
 
     def _through_attention(self, t: int, by_state: Tensor, space: Tensor) -> Tensor:
         setup, given, store = self.setup, self.given, self.store
         direct, by_context = _split(setup, by_state)
         values, keys, bias = store.seen(t)
-        query, inner = self.product[t, :, self.width :], _like(space, keys)
+        query, inner = self.queries[t], _like(space, keys)
         logits = setup.alignment.logits_into(query, keys, given.vector, inner)
         if self.weights is None:
             weights = torch.softmax(logits if bias is None else logits.add_(bias), -1)
@@ -210,7 +213,7 @@ def _plain_gradients(
 ) -> tuple[Tensor | None, ...]:
     everything = tuple(vars(given).values())
     wanted = [value for value, need in zip(everything, needed, strict=True) if need]
-    outputs = plain_run(setup, given, carried, Record())
+    outputs = plain_run(setup, given, carried, RunRecord())
     pairs = [(out, by) for out, by in zip(outputs, gradients, strict=True) if out is not None and by is not None]
     found = iter(
         torch.autograd.grad(

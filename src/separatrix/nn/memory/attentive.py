@@ -27,7 +27,7 @@ from .alignment import ALIGNMENTS
 from .attend import run
 from .cells import AbstractCell, ElmanCell, LstmCell
 from .screening import AbstractScreening
-from .setup import Carried, Given, Record, Setup
+from .setup import Carried, Given, RunRecord, Setup
 
 PAPER_MIX = (1.0, 1.0)
 
@@ -178,7 +178,7 @@ class AbstractAttentive(AbstractSequenceCore):
             output = macro.new_zeros(0, inputs.shape[1], self.output_size)
             carried = self._empty_memory(macro) if self._options.carry_memory and carried is None else carried
             return self._shaped(output, is_single), self._packed_state(macro, cell, carried, is_single)
-        record = Record()
+        record = RunRecord()
         hidden, states, cells = self._walk(inputs, macro, cell, carried, record, lengths)
         self.last = self._recall(record, macro, hidden, states, inputs, lengths)
         output = masked_beyond(hidden if self._options.readout == "h" else states, lengths)
@@ -192,7 +192,7 @@ class AbstractAttentive(AbstractSequenceCore):
         macro: Tensor,
         cell: Tensor | None,
         carried: Carried | None,
-        record: Record,
+        record: RunRecord,
         lengths: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         options = self._options
@@ -230,7 +230,7 @@ class AbstractAttentive(AbstractSequenceCore):
         return LstmCell() if self._is_gated else ElmanCell(find_nonlinearity(self.nonlinearity), bias)
 
     def _recall(
-        self, record: Record, macro: Tensor, hidden: Tensor, states: Tensor, x: Tensor, lengths: Tensor | None
+        self, record: RunRecord, macro: Tensor, hidden: Tensor, states: Tensor, x: Tensor, lengths: Tensor | None
     ) -> Recall:
         everything = torch.cat([macro.detach().unsqueeze(0), states.detach()])
         trace = Trace(

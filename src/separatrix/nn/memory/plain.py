@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .setup import Carried, Given, Record, Setup
+from .setup import Carried, Given, RunRecord, Setup
 from .slots import Slots
 from .stores import FullStore, ScreenedStore
 
 
 def plain_run(
-    setup: Setup, given: Given, carried: Carried | None, record: Record
+    setup: Setup, given: Given, carried: Carried | None, record: RunRecord
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Hidden states, macro-states and carried vectors of all steps; every activation of every step is kept."""
     cell = setup.make_cell(given.bias)
@@ -62,7 +62,7 @@ class _FullMemory:
     def index(self, t: int) -> Tensor:
         return self.store.index(t + 1)
 
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         for t, unit in enumerate(hidden.unbind(0)):
             self.store.values[:, self.store.before + t] = unit
         self.store.leave(record, hidden)
@@ -105,5 +105,5 @@ class _ScreenedMemory:
     def index(self, t: int) -> Tensor:
         return self.slots.index.clone()
 
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         self.store.leave(record, hidden)

@@ -22,7 +22,7 @@ NORMALISATIONS = ("none", "share", "mean")
 @final
 @suggest_options
 @dataclasses.dataclass(frozen=True)
-class Attention(AbstractScreening):
+class AttentionSum(AbstractScreening):
     """Attention received while in the buffer, summed: the policy of the document.
 
     Args:
@@ -236,9 +236,9 @@ def Oracle(relevant: Bool[Tensor, "*batch t"]) -> GivenScores:
 
 
 SCREENINGS: Mapping[str, AbstractScreening] = {
-    "attention": Attention(),
-    "attention_share": Attention("share"),
-    "attention_mean": Attention("mean"),
+    "attention": AttentionSum(),
+    "attention_share": AttentionSum("share"),
+    "attention_mean": AttentionSum("mean"),
     "attention_max": AttentionMax(),
     "recency": Recency(),
     "fifo": Fifo(),
@@ -253,7 +253,7 @@ def find_screening(screening: object, normalise: str) -> AbstractScreening:
     """The policy that two arguments mean: attention under a normalisation, or another policy by name or as it is."""
     choose("normalise", normalise, NORMALISATIONS)
     if screening is None:
-        return Attention(normalise)
+        return AttentionSum(normalise)
     found = resolve("screening", screening, SCREENINGS, base=AbstractScreening)
     if normalise != "none":
         raise InvalidInput(

@@ -37,7 +37,7 @@ class RelRNN(AbstractAttentive):
         n_buffer: nu, how many of the newest states are in memory whatever happens.
         n_relevant: rho, how many more are kept; 0 for a plain window.
         mix: a and b of ``s = a h + b c``; ``"paper"`` for (1, 1), under which unbounded units explode.
-        normalise: of the scores, ``"none"``, ``"share"`` or ``"mean"``; see ``Attention``.
+        normalise: of the scores, ``"none"``, ``"share"`` or ``"mean"``; see ``AttentionSum``.
         screening: another policy than summed attention, by name (``SCREENINGS``) or as an object.
         alignment: ``"additive"``, ``v . tanh(W s + U h)``, or ``"dot"``, ``(W s) . (U h) / sqrt(n)``.
         combine: ``"sum"``, or ``"concat"`` for ``s = [h; c]``.
@@ -126,7 +126,7 @@ class RelLSTM(AbstractAttentive):
         n_buffer: nu, how many of the newest states are in memory whatever happens.
         n_relevant: rho, how many more are kept; 0 for a plain window.
         mix: a and b of ``s = a h + b c``; ``"paper"`` for (1, 1), under which unbounded units explode.
-        normalise: of the scores, ``"none"``, ``"share"`` or ``"mean"``; see ``Attention``.
+        normalise: of the scores, ``"none"``, ``"share"`` or ``"mean"``; see ``AttentionSum``.
         screening: another policy than summed attention, by name (``SCREENINGS``) or as an object.
         alignment: ``"additive"``, ``v . tanh(W s + U h)``, or ``"dot"``, ``(W s) . (U h) / sqrt(n)``.
         combine: ``"sum"``, or ``"concat"`` for ``s = [h; c]``.

@@ -47,7 +47,7 @@ def replay(
         weights: positive, one per state.
         n_buffer: size of the short buffer.
         n_relevant: how many states are kept beyond it; 0 for a plain window.
-        normalise: as in ``Attention``.
+        normalise: as in ``AttentionSum``.
         screening: another policy, by name or as an object.
 
     Source: kerg2022, section 4.5, Algorithm 1.

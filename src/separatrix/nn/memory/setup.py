@@ -46,7 +46,7 @@ class Carried:
 
 @final
 @dataclasses.dataclass
-class Record:
+class RunRecord:
     """What a run leaves behind besides its states."""
 
     weights: Tensor | None = None

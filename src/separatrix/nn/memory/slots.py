@@ -52,6 +52,7 @@ class Slots:
         self.final = like.new_zeros(n_steps, batch)
         """Scores with which the states of this sequence left the buffer."""
         self.is_carried = False
+        self._take_views()
         self.own = screening.begin(batch, like)
 
     def carry(self, index: Tensor, scores: Tensor) -> None:
@@ -63,25 +64,35 @@ class Slots:
         self.bias = torch.where(index >= 0, 0.0, -torch.inf).to(self.bias)
         self.offset = index.amax(1) + 1
         self.is_carried = True
+        self._take_views()
+
+    def _take_views(self) -> None:
+        """Columns of the tables, made once: slicing would cost as much as the work of a step."""
+        tables = (self.rows, self.index, self.scores, self.bias)
+        self._columns = tuple(zip(*(table.unbind(1) for table in tables), strict=True))
+        self._kept = self.scores[:, self.n_buffer :]
 
     def advance(self, t: int, row: int) -> Move:
         """Make room for the state of step t, which the caller keeps at ``row``."""
         place = t % self.n_buffer
         move = Move(place, None, None, None)
         if t >= self.n_buffer:
-            self.final[t - self.n_buffer] = self.scores[:, place]
+            self.final[t - self.n_buffer] = self._columns[place][2]
         if self.n_relevant and (t >= self.n_buffer or self.is_carried):
             move = self._screen(place)
-        self.rows[:, place] = row
-        self.index[:, place] = self.offset + t
-        self.scores[:, place] = 0
-        self.bias[:, place] = 0
+        rows, index, scores, bias = self._columns[place]
+        rows.fill_(row)
+        torch.add(self.offset, t, out=index)
+        scores.zero_()
+        bias.zero_()
         return move
 
     def _screen(self, place: int) -> Move:
-        kept = self.scores[:, self.n_buffer :]
+        kept, (rows, _, scores, _) = self._kept, self._columns[place]
         least = kept.amin(1)
-        accepted: Bool[Tensor, " batch"] = (self.scores[:, place] > least) & (self.rows[:, place] >= 0)
+        accepted: Bool[Tensor, " batch"] = scores > least
+        if self.is_carried:  # else nothing leaves before the ring is full
+            accepted = accepted & (rows >= 0)
         if not bool(accepted.any()):
             return Move(place, None, None, None)
         tied = kept == least.unsqueeze(1)

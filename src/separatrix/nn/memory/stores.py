@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from .setup import Carried, Record, Setup
+from .setup import Carried, RunRecord, Setup
 from .slots import Move, Slots, sorted_index
 
 
@@ -35,7 +35,7 @@ class AbstractStore(abc.ABC):
         """Be told of the attention of step t."""
 
     @abc.abstractmethod
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         """Write down what remains after the last step."""
 
     @abc.abstractmethod
@@ -97,7 +97,7 @@ class FullStore(AbstractStore):
             own = torch.where(steps < self.lengths.unsqueeze(1), own, -1)
         return own if self.carried is None else torch.cat([self.carried.index, own], 1)
 
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         """All states."""
         index = self.index(len(hidden))
         scores = self.values.new_zeros(index.shape)
@@ -145,6 +145,7 @@ class ScreenedStore(AbstractStore):
         self.first_keys = None if carried is None else self.keys.clone()
         self.kept = self._snapshot()
         self.end = self.rows = (self.values, self.keys)
+        self.places = (self.values.unbind(1), self.keys.unbind(1))
 
     def _snapshot(self) -> tuple[Tensor, Tensor, Tensor]:
         slots = self.slots
@@ -153,10 +154,11 @@ class ScreenedStore(AbstractStore):
     def write(self, t: int, hidden: Tensor, key: Tensor) -> None:
         """Into the ring; who stood there may be kept."""
         move = self.slots.advance(t, self.before + t)
-        for buffer, new in ((self.values, hidden), (self.keys, key)):
-            if move.samples is not None:
+        if move.samples is not None:
+            for buffer in (self.values, self.keys):
                 buffer[move.samples, move.targets] = buffer[move.samples, move.place]
-            buffer[:, move.place] = new
+        self.places[0][move.place].copy_(hidden)
+        self.places[1][move.place].copy_(key)
         self.moves.append(move)
 
     def seen(self, t: int) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -173,7 +175,7 @@ class ScreenedStore(AbstractStore):
                 now = self._snapshot()
                 self.kept = tuple(torch.where(over, new, old) for new, old in zip(now, self.kept, strict=True))  # type: ignore[assignment]
 
-    def leave(self, record: Record, hidden: Tensor) -> None:
+    def leave(self, record: RunRecord, hidden: Tensor) -> None:
         """The memory of each sample after its own last step."""
         self.end = (self.values, self.keys)
         rows, index, scores = self._snapshot() if self.setup.lengths is None else self.kept
@@ -206,6 +208,9 @@ class ScreenedStore(AbstractStore):
         self.rows = (self._rows_of(hidden, before), self._rows_of(keys, self.first_keys))
         self.by_values, self.by_keys = torch.zeros_like(self.values), torch.zeros_like(self.values)
         self.outer = self.values.new_zeros(self.values.shape[-1], self.values.shape[-1])
+        self.places = (self.values.unbind(1), self.keys.unbind(1))
+        self.gradient_places = (self.by_values.unbind(1), self.by_keys.unbind(1))
+        self.row_views = tuple(rows.unbind(0) for rows in self.rows)
 
     def collecting(self, t: int) -> tuple[Tensor, Tensor]:
         """Values of all places, or of the ring; keys of all, because their weight has a gradient in any case."""
@@ -216,23 +221,27 @@ class ScreenedStore(AbstractStore):
         """The newest goes; who stood there before comes back, with the gradient it got where it was kept."""
         move = self.moves[t]
         place, samples, targets = move.place, move.samples, move.targets
-        found = self.by_values[:, place].clone(), self.by_keys[:, place].clone()
+        found = self.gradient_places[0][place].clone(), self.gradient_places[1][place].clone()
         if samples is not None and self.setup.detach_memory:
             self.outer += _outer(self.values[samples, targets], self.by_keys[samples, targets])
             self.by_keys[samples, targets] = 0
         row = self.before + t - self.n_buffer if t >= self.n_buffer else place if self.before else None
-        for buffer, rows in zip((self.values, self.keys), self.rows, strict=True):
+        for which in (0, 1):
             if row is not None:
-                buffer[:, place] = rows[row]
-            if samples is not None:
-                assert move.replaced is not None
-                buffer[samples, targets] = rows[move.replaced.clamp_min(0), samples]
-        for gradient in (self.by_values, self.by_keys):
-            gradient[:, place] = 0
-            if samples is not None:
-                gradient[samples, place] = gradient[samples, targets]
-                gradient[samples, targets] = 0
+                self.places[which][place].copy_(self.row_views[which][row])
+            self.gradient_places[which][place].zero_()
+        if samples is not None:
+            self._undo_move(move)
         return found
+
+    def _undo_move(self, move: Move) -> None:
+        assert move.replaced is not None
+        samples, targets, place = move.samples, move.targets, move.place
+        for buffer, rows in zip((self.values, self.keys), self.rows, strict=True):
+            buffer[samples, targets] = rows[move.replaced.clamp_min(0), samples]
+        for gradient in (self.by_values, self.by_keys):
+            gradient[samples, place] = gradient[samples, targets]
+            gradient[samples, targets] = 0
 
     def end_backward(self) -> Tensor:
         """With what was carried, which stands in its places again."""
