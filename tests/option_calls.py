@@ -62,6 +62,10 @@ def theme(name: Any) -> None:
         pass
 
 
+ATTENTIVE = ("mix", "alignment", "combine", "memory", "readout")
+ATTENTIVE_OPTIONS = {"Rel": (*ATTENTIVE, "normalise", "screening"), "Mem": ATTENTIVE}
+ELMAN_OPTIONS = {"RNN": ("nonlinearity", "start"), "LSTM": ()}
+
 OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("deq", "phi"): lambda bad: advise.deq(bad, 64),
     ("deq", "ensemble"): lambda bad: advise.deq("tanh", 64, ensemble=bad),
@@ -228,6 +232,14 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("FreeRNN", "start"): lambda bad: layers.FreeRNN(3, 4, start=bad),
     ("FreeRNN", "nonlinearity"): lambda bad: layers.FreeRNN(3, 4, nonlinearity=bad),
     ("GORU", "map"): lambda bad: layers.GORU(3, 4, bad),
+    **{
+        (kind, option): lambda bad, kind=kind, option=option: getattr(layers, kind)(3, 4, **{option: bad})
+        for kind in ("RelRNN", "RelLSTM", "MemRNN", "MemLSTM")
+        for option in ATTENTIVE_OPTIONS[kind[:3]] + ELMAN_OPTIONS[kind[3:]]
+    },
+    ("AttentionSum", "normalise"): lambda bad: layers.AttentionSum(bad),
+    ("replay", "normalise"): lambda bad: layers.replay([1.0, 2.0], 1, 1, bad),
+    ("replay", "screening"): lambda bad: layers.replay([1.0, 2.0], 1, 1, screening=bad),
     ("SequenceModel", "readout"): lambda bad: layers.SequenceModel(layers.ExpRNN(3, 4), 2, bad),
     ("parameter_count", "kind"): lambda bad: layers.parameter_count(bad, 3, 4, 2),
     ("recurrent", "nonlinearity"): lambda bad: diagnose.recurrent(RNN_STATE, nonlinearity=bad),

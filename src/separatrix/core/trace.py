@@ -26,3 +26,5 @@ class Trace(Result):
     """How much each of them counted."""
     lengths: Int[Tensor, " batch"] | None = None
     """Steps of each sequence; a state stays as it is after its last."""
+    hidden: Num[Tensor, "batch t q"] | None = None
+    """What was stored at each step, where that is not the state itself."""

@@ -6,6 +6,7 @@ import dataclasses
 from typing import final
 
 from .document import Document, Erratum, Item
+from .kerg2022_relevance import ERRATA as RELEVANCE_ERRATA
 
 
 @final
@@ -856,6 +857,6 @@ DOCUMENT = Document(
     title="Inductive biases for efficient information transfer in artificial networks",
     year=2022,
     venue="PhD thesis, Université de Montréal",
-    errata=ERRATA,
+    errata=(*ERRATA, *RELEVANCE_ERRATA),
     items=ITEMS,
 )

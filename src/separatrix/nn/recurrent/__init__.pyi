@@ -1,3 +1,4 @@
+from .calling import AbstractSequenceCore as AbstractSequenceCore
 from .comparators import (
     LRU as LRU,
     AntisymmetricRNN as AntisymmetricRNN,

@@ -7,18 +7,18 @@ from typing import Any
 
 import torch
 from jaxtyping import Complex, Int, Num
-from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
-from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.trace import Trace
 
+from .calling import AbstractSequenceCore, checked_lengths, masked_beyond
 from .scan import scan
 from .step import AbstractStep, Weights
 
 
-class AbstractRecurrent(nn.Module, abc.ABC):
+class AbstractRecurrent(AbstractSequenceCore):
     """A recurrent network of one layer, called as torch's own: ``output, h_n = module(x, h_0)``.
 
     x is (batch, time, features), or (time, batch, features) with ``batch_first=False``, or (time, features) for a
@@ -35,10 +35,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
     """Numbers in a state."""
 
     def __init__(self, input_size: int, hidden_size: int, *, batch_first: bool = True) -> None:
-        super().__init__()
-        self.input_size = require_integer(input_size, "input_size", at_least=1)
-        self.hidden_size = require_integer(hidden_size, "hidden_size", at_least=1)
-        self.batch_first = batch_first
+        super().__init__(input_size, hidden_size, batch_first=batch_first)
         self.state_size = hidden_size
 
     @property
@@ -81,12 +78,9 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         if isinstance(x, PackedSequence):
             return self._forward_packed(x, h_0, lengths)
         inputs, is_single = self._time_first(x)
-        lengths = None if lengths is None else _checked_lengths(lengths, inputs)
+        lengths = None if lengths is None else checked_lengths(lengths, inputs)
         states = self._states(inputs, self._initial(h_0, inputs, is_single), lengths)
-        output, last = self.read(states), states[-1:]
-        if lengths is not None:
-            times = torch.arange(len(inputs), device=output.device).unsqueeze(1)
-            output = output * (times < lengths).unsqueeze(-1)
+        output, last = masked_beyond(self.read(states), lengths), states[-1:]
         if is_single:
             return output.squeeze(1), last.squeeze(1)
         return (output.transpose(0, 1) if self.batch_first else output), last
@@ -95,7 +89,7 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         """All states, the initial one first, and what the nonlinearity saw; batch first."""
         inputs, is_single = self._time_first(x)
         initial = self._initial(h_0, inputs, is_single)
-        lengths = None if lengths is None else _checked_lengths(lengths, inputs)
+        lengths = None if lengths is None else checked_lengths(lengths, inputs)
         states = torch.cat([initial.unsqueeze(0), self._states(inputs, initial, lengths)])
         seen = self.pre_activations(inputs, states)
         seen = None if seen is None else seen.transpose(0, 1)
@@ -113,16 +107,10 @@ class AbstractRecurrent(nn.Module, abc.ABC):
             return scan(self.step, self.drives(x.to(initial.abs().dtype)), initial, self.weights(), lengths)
 
     def _time_first(self, x: Tensor) -> tuple[Tensor, bool]:
-        if not isinstance(x, Tensor) or x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
-            found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            order = "(batch, time, features)" if self.batch_first else "(time, batch, features)"
-            raise ShapeError(f"x must be {order} or (time, features) with {self.input_size} features; got {found}.")
-        if x.is_complex():
-            raise InvalidInput(f"x must be real; got {x.dtype}.")
-        inputs = x.unsqueeze(1) if x.ndim == 2 else x.transpose(0, 1) if self.batch_first else x
+        inputs, is_single = super()._time_first(x)
         if inputs.shape[0] == 0:
             raise ShapeError("x must have at least one time step; got none.")
-        return inputs, x.ndim == 2
+        return inputs, is_single
 
     def _initial(self, h_0: Any, x: Tensor, is_single: bool) -> Tensor:
         reference = next(self.parameters())  # real also where the network is complex
@@ -140,34 +128,6 @@ class AbstractRecurrent(nn.Module, abc.ABC):
         if h_0.is_complex() and not self.is_complex:
             raise InvalidInput(f"h_0 must be real; got {h_0.dtype}.")
         return (h_0 if is_single else h_0.squeeze(0)).to(dtype)
-
-    def _forward_packed(self, x: PackedSequence, h_0: Tensor | None, lengths: Tensor | None) -> tuple[Any, Tensor]:
-        if lengths is not None:
-            raise InvalidInput("lengths must not be given with a packed sequence, which has its own.")
-        padded, own = pad_packed_sequence(x, batch_first=self.batch_first)
-        output, last = self(padded, h_0, own.to(padded.device))
-        sorts = x.sorted_indices is not None
-        packed = pack_padded_sequence(output, own, batch_first=self.batch_first, enforce_sorted=not sorts)
-        return packed, last
-
-    def extra_repr(self) -> str:
-        """Shown by ``print(module)``."""
-        return f"{self.input_size}, {self.hidden_size}, batch_first={self.batch_first}"
-
-
-def _checked_lengths(lengths: Any, x: Tensor) -> Tensor:
-    lengths = torch.as_tensor(lengths, device=x.device)
-    if lengths.shape != (x.shape[1],) or lengths.is_floating_point() or lengths.dtype == torch.bool:
-        raise ShapeError(
-            f"lengths must be one integer for each of {x.shape[1]} sequences; got {lengths.dtype} of shape "
-            f"{tuple(lengths.shape)}."
-        )
-    if int(lengths.min()) < 0 or int(lengths.max()) > x.shape[0]:
-        raise InvalidInput(
-            f"lengths must lie between 0 and the {x.shape[0]} steps of x; got {int(lengths.min())} to "
-            f"{int(lengths.max())}."
-        )
-    return lengths
 
 
 def default_generator(generator: torch.Generator | None) -> torch.Generator:

@@ -12,7 +12,8 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, suggest_options
 
-from .core import AbstractRecurrent, default_generator
+from .calling import AbstractSequenceCore
+from .core import default_generator
 
 
 @final
@@ -44,7 +45,7 @@ class SequenceModel(nn.Module):
         choose("readout", readout, ("steps", "last"))
         require_integer(n_outputs, "n_outputs", at_least=1)
         self.core, self.readout = core, readout
-        size = core.output_size if isinstance(core, AbstractRecurrent) else getattr(core, "hidden_size", None)
+        size = core.output_size if isinstance(core, AbstractSequenceCore) else getattr(core, "hidden_size", None)
         if not isinstance(size, int) or not getattr(core, "batch_first", False):
             raise InvalidInput("core must be a recurrent module with batch_first=True and a hidden_size.")
         dtype = next(core.parameters()).dtype
@@ -60,7 +61,7 @@ class SequenceModel(nn.Module):
         """Answers, and the state to go on with at the next window."""
         if lengths is None:
             output, state = self.core(x, state)
-        elif isinstance(self.core, AbstractRecurrent):
+        elif isinstance(self.core, AbstractSequenceCore):
             output, state = self.core(x, state, lengths)
         else:
             raise InvalidInput("lengths are for cores of this package; pack the sequence for those of torch.")

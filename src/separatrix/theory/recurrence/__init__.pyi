@@ -12,3 +12,18 @@ from .fisher_memory import (
     triangular_memory_bound as triangular_memory_bound,
 )
 from .powers import unit_triangular_power as unit_triangular_power
+from .sparse_attention import (
+    alignment_gradient as alignment_gradient,
+    single_attention_gradient as single_attention_gradient,
+    sparse_attention_bound as sparse_attention_bound,
+)
+from .uniform_attention import (
+    uniform_attention_asymptote as uniform_attention_asymptote,
+    uniform_attention_coefficients as uniform_attention_coefficients,
+    uniform_attention_constant as uniform_attention_constant,
+    uniform_attention_curve as uniform_attention_curve,
+    uniform_attention_exponent as uniform_attention_exponent,
+    uniform_attention_gradient as uniform_attention_gradient,
+    uniform_attention_jacobian as uniform_attention_jacobian,
+    uniform_attention_norm as uniform_attention_norm,
+)

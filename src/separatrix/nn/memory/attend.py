@@ -1,0 +1,223 @@
+"""A whole sequence of an attentive network as one node of the autograd graph, on buffers made once.
+
+Forwards nothing is kept of an attention but its weights; on the way back its inner values are computed again from the
+states. Memory grows like T (n + k) and not like T n k; without screening, where k = T, weights are computed again too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..recurrent.scan import needs_plain_loop
+from .cells import AbstractCell
+from .plain import plain_run
+from .setup import Carried, Given, RunRecord, Setup
+from .stores import AbstractStore, FullStore, ScreenedStore, make_store
+
+States = tuple[Tensor, Tensor, Tensor | None]
+
+
+def run(setup: Setup, given: Given, carried: Carried | None, record: RunRecord, *, plain: bool) -> States:
+    """Hidden states, macro-states and, for cells that have them, carried vectors of all steps, time first."""
+    tensors = (
+        given.drives,
+        given.state,
+        given.carried_cell,
+        given.projection,
+        given.key,
+        given.vector,
+        given.bias,
+    )
+    if plain or needs_plain_loop(*(tensor for tensor in tensors if tensor is not None)):
+        return plain_run(setup, given, carried, record)
+    hidden, states, cells = _Attend.apply(setup, carried, record, *tensors)
+    return hidden, states, cells if given.carried_cell is not None else None
+
+
+class _Attend(torch.autograd.Function):
+    """Forward and backward loops; see the head of this file."""
+
+    @staticmethod
+    def forward(ctx: Any, setup: Setup, carried: Carried | None, record: RunRecord, *tensors: Tensor | None) -> Any:
+        given = Given(*tensors)  # type: ignore[arg-type]
+        walk = _Walk(setup, given, carried, record)
+        walk.forward()
+        ctx.setup, ctx.carried, ctx.store, ctx.weights = setup, carried, walk.store, record.weights
+        ctx.save_for_backward(walk.hidden, walk.states, walk.cells, *tensors)
+        ctx.set_materialize_grads(False)
+        return walk.hidden, walk.states[1:], walk.cells[1:]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        hidden, states, cells, *tensors = ctx.saved_tensors
+        given = Given(*tensors)
+        if torch.is_grad_enabled():  # create_graph=True: the way back must itself be differentiable
+            found = _plain_gradients(ctx.setup, given, ctx.carried, gradients, ctx.needs_input_grad[3:])
+        else:
+            walk = _WayBack(ctx.setup, given, ctx.store, (hidden, states, cells), ctx.weights)
+            found = walk.run(gradients)
+        wanted = [value if need else None for value, need in zip(found, ctx.needs_input_grad[3:], strict=True)]
+        return None, None, None, *wanted
+
+
+class _Walk:
+    """The way forward."""
+
+    def __init__(self, setup: Setup, given: Given, carried: Carried | None, record: RunRecord) -> None:
+        self.setup, self.given, self.record = setup, given, record
+        n_steps, batch = given.drives.shape[:2]
+        size = given.key.shape[0]
+        self.cell: AbstractCell = setup.make_cell(given.bias)
+        self.store: AbstractStore = make_store(setup, n_steps, given.state, carried, given.key)
+        self.hidden = given.drives.new_empty(n_steps, batch, size)
+        self.states = given.drives.new_empty(n_steps + 1, batch, given.state.shape[1])
+        self.states[0] = given.state
+        self.cells = given.drives.new_empty(n_steps + 1 if self.cell.has_carry else 1, batch, size)
+        if given.carried_cell is not None:
+            self.cells[0] = given.carried_cell
+        if setup.logs:
+            count = self.store.values.shape[1]
+            record.weights = given.drives.new_zeros(n_steps, batch, count)
+            record.index = torch.full((n_steps, batch, count), -1, dtype=torch.int32, device=given.drives.device)
+
+    def forward(self) -> None:
+        """All steps."""
+        given, setup, store = self.given, self.setup, self.store
+        projection, key = given.projection.mT.contiguous(), given.key.mT.contiguous()
+        width = given.drives.shape[2]
+        rows, hidden, cells = self.states.unbind(0), self.hidden.unbind(0), self.cells.unbind(0)
+        space = torch.empty_like(store.values)
+        for t, drive in enumerate(given.drives.unbind(0)):
+            product = rows[t] @ projection
+            product[:, :width].add_(drive)
+            before, after = (cells[t], cells[t + 1]) if self.cell.has_carry else (None, None)
+            self.cell.forward(product[:, :width], before, hidden[t], after)
+            store.write(t, hidden[t], hidden[t] @ key)
+            values, keys, bias = store.seen(t)
+            logits = setup.alignment.logits_into(product[:, width:], keys, given.vector, _like(space, keys))
+            weights = torch.softmax(logits if bias is None else logits.add_(bias), -1)
+            _combine(setup, hidden[t], torch.bmm(weights.unsqueeze(1), values).squeeze(1), rows[t + 1])
+            self._log(t, weights)
+            store.observe(t, weights)
+        store.leave(self.record, self.hidden)
+
+    def _log(self, t: int, weights: Tensor) -> None:
+        record = self.record
+        if record.weights is None or record.index is None:
+            return
+        record.weights[t, :, : weights.shape[1]] = weights
+        if isinstance(self.store, ScreenedStore):
+            record.index[t] = self.store.slots.index
+        elif isinstance(self.store, FullStore):
+            record.index[t, :, : weights.shape[1]] = self.store.index(t + 1)
+
+
+class _WayBack:
+    """The way back."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        given: Given,
+        store: AbstractStore,
+        saved: tuple[Tensor, Tensor, Tensor],
+        weights: Tensor | None,
+    ) -> None:
+        self.setup, self.given, self.store, self.weights = setup, given, store, weights
+        self.hidden, self.states, self.cells = saved
+        self.cell = setup.make_cell(given.bias)
+        # pre-activations and queries of all steps; each is overwritten by its gradient
+        self.product = self.states[:-1] @ given.projection.mT
+        self.width = given.drives.shape[2]
+        self.products = self.product.unbind(0)
+        self.queries = self.product[..., self.width :].unbind(0)
+        self.by_key = torch.empty_like(self.hidden)
+        self.by_vector = None if given.vector is None else torch.zeros_like(given.vector)
+
+    def run(self, gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+        """Gradients by everything given."""
+        from_hidden, from_states, from_cells = gradients
+        given, store = self.given, self.store
+        pre = self.product[..., : self.width].add_(given.drives)
+        self.cell.prepare_backward(pre, self.hidden, self.cells if self.cell.has_carry else None)
+        store.begin_backward(self.hidden, self.hidden @ given.key.mT)
+        space = torch.empty_like(store.values)
+        now = torch.zeros_like(given.state)
+        by_cell = None if given.carried_cell is None else torch.zeros_like(given.carried_cell)
+        pres = pre.unbind(0)
+        for t in range(len(self.hidden) - 1, -1, -1):
+            if from_states is not None:
+                now = now + from_states[t]
+            if by_cell is not None and from_cells is not None:
+                by_cell.add_(from_cells[t])
+            by_hidden = self._through_attention(t, now, space)
+            if from_hidden is not None:
+                by_hidden.add_(from_hidden[t])
+            self.cell.backward(t, by_hidden, by_cell, pres[t])
+            now = self.products[t] @ given.projection
+        return self._collect(now, by_cell)
+
+    def _through_attention(self, t: int, by_state: Tensor, space: Tensor) -> Tensor:
+        setup, given, store = self.setup, self.given, self.store
+        direct, by_context = _split(setup, by_state)
+        values, keys, bias = store.seen(t)
+        query, inner = self.queries[t], _like(space, keys)
+        logits = setup.alignment.logits_into(query, keys, given.vector, inner)
+        if self.weights is None:
+            weights = torch.softmax(logits if bias is None else logits.add_(bias), -1)
+        else:
+            weights = self.weights[t, :, : keys.shape[1]]
+        by_weights = torch.bmm(values, by_context.unsqueeze(-1)).squeeze(-1)
+        by_logits = weights * (by_weights - (weights * by_weights).sum(-1, keepdim=True))
+        by_values, by_keys = store.collecting(t)
+        by_values.addcmul_(weights[:, : by_values.shape[1]].unsqueeze(-1), by_context.unsqueeze(1))
+        by_query = setup.alignment.pull_back(by_logits, query, keys, inner, by_keys, self.by_vector)
+        query.copy_(setup.alignment.finish(by_query, given.vector))
+        by_hidden, by_key = store.undo(t)
+        self.by_key[t] = setup.alignment.finish(by_key, given.vector)
+        return torch.addmm(direct + by_hidden, self.by_key[t], given.key)
+
+    def _collect(self, now: Tensor, by_cell: Tensor | None) -> tuple[Tensor | None, ...]:
+        by_pre = self.product[..., : self.width]
+        projection = self.product.flatten(0, 1).mT @ self.states[:-1].flatten(0, 1)
+        key = self.by_key.flatten(0, 1).mT @ self.hidden.flatten(0, 1)
+        key += self.setup.alignment.finish(self.store.end_backward(), self.given.vector).mT
+        by_bias = self.cell.by_bias(by_pre, self.hidden)
+        return by_pre, now, by_cell, projection, key, self.by_vector, by_bias
+
+
+def _like(space: Tensor, keys: Tensor) -> Tensor:
+    """Room for as many numbers as the keys have, in one piece."""
+    return space if space.shape == keys.shape else space.view(-1)[: keys.numel()].view(keys.shape)
+
+
+def _combine(setup: Setup, hidden: Tensor, context: Tensor, out: Tensor) -> None:
+    if setup.mix is None:
+        torch.cat([hidden, context], -1, out=out)
+    else:
+        torch.mul(hidden, setup.mix[0], out=out).add_(context, alpha=setup.mix[1])
+
+
+def _split(setup: Setup, by_state: Tensor) -> tuple[Tensor, Tensor]:
+    if setup.mix is None:
+        direct, by_context = by_state.chunk(2, -1)
+        return direct, by_context.contiguous()
+    return setup.mix[0] * by_state, setup.mix[1] * by_state
+
+
+def _plain_gradients(
+    setup: Setup, given: Given, carried: Carried | None, gradients: tuple[Tensor | None, ...], needed: tuple[bool, ...]
+) -> tuple[Tensor | None, ...]:
+    everything = tuple(vars(given).values())
+    wanted = [value for value, need in zip(everything, needed, strict=True) if need]
+    outputs = plain_run(setup, given, carried, RunRecord())
+    pairs = [(out, by) for out, by in zip(outputs, gradients, strict=True) if out is not None and by is not None]
+    found = iter(
+        torch.autograd.grad(
+            [out for out, _ in pairs], wanted, [by for _, by in pairs], create_graph=True, allow_unused=True
+        )
+    )
+    return tuple(next(found) if need else None for need in needed)
