@@ -75,7 +75,7 @@ EXPERIMENT = Experiment(
             judge=judge_order,
             counterfeit=_ordered(-0.2, -0.1),
             genuine=_ordered(0.1, 0.2),
-            scale="paper",  # T grows with every step: short trainings cannot be compared
+            scale="laptop",
         ),
         Claim(
             id="kerg2022-A-fig2-angles",
@@ -85,7 +85,7 @@ EXPERIMENT = Experiment(
             judge=judge_flat,
             counterfeit=moved(FORMS, 2.0, 3.0, task="pixels", quantity="angle_distance"),
             genuine=moved(FORMS, 0.5, 1.0, task="pixels", quantity="angle_distance"),
-            scale="paper",
+            scale="laptop",
         ),
     ),
     draw=draw,

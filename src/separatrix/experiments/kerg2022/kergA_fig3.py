@@ -255,7 +255,7 @@ EXPERIMENT = Experiment(
             judge=judge_unit,
             counterfeit=_moved(GAPS, 0.05, 0.1, "clamped at 1"),
             genuine=_moved(GAPS, -0.1, -0.05, "clamped at 1"),
-            scale="paper",  # of runs that have converged
+            scale="laptop",
         ),
         Claim(
             id="kerg2022-A-table6-same",
@@ -265,7 +265,7 @@ EXPERIMENT = Experiment(
             judge=judge_same,
             counterfeit=_moved(GAPS, 0.1, 0.2, "clamped at .958"),
             genuine=_moved(GAPS, -0.01, 0.01, "clamped at .958"),
-            scale="paper",  # of runs that have converged
+            scale="laptop",
         ),
     ),
     draw=draw,
