@@ -256,8 +256,6 @@ def check_motion(flow: AbstractFlow, x: Float[Tensor, "batch n d"], *, derivativ
             f"the {_failing(flow, x, time)} of {type(flow).__name__} fails at a state of shape {tuple(x.shape)} "
             f"({type(error).__name__}: {error})."
         ) from error
-    if derivative:
-        _check_directions(flow, x, time)
     for what, move in zip(("velocity", "jvp"), moves, strict=False):
         if not isinstance(move, Tensor):
             raise InvalidInput(f"{what} of {type(flow).__name__} must be a tensor; got {type(move).__name__}.")
@@ -270,6 +268,8 @@ def check_motion(flow: AbstractFlow, x: Float[Tensor, "batch n d"], *, derivativ
             raise InvalidInput(
                 f"{what} of {type(flow).__name__} must be in the precision of the state, {x.dtype}; got {move.dtype}."
             )
+    if derivative:
+        _check_directions(flow, x, time)
 
 
 def _failing(flow: AbstractFlow, x: Tensor, time: Tensor | None) -> str:
