@@ -356,6 +356,10 @@ def test_default_backward_solves_reach_their_tolerance_in_single_precision(gener
     for _ in range(20):
         x = torch.randn(32, 64, generator=generator)
         layer(x).square().mean().backward()
+        assert layer.last is not None
+        assert layer.last.ok
+        assert layer.last_backward is not None
+        assert layer.last_backward.ok
 
 
 def test_half_precision_stalls_no_layer_at_its_default(generator: torch.Generator) -> None:

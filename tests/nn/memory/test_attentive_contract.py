@@ -90,7 +90,7 @@ def gradients(value: Tensor, network: Any, x: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(value, [x, *network.parameters()]))
 
 
-def compare(network: Any, nu: int, rho: int, **options: Any) -> None:
+def assert_equals_reference(network: Any, nu: int, rho: int, **options: Any) -> None:
     x = inputs().requires_grad_()
     output, state = network(x)
     hidden, states, kept = reference(network, x, nu, rho, **options)
@@ -111,22 +111,26 @@ def compare(network: Any, nu: int, rho: int, **options: Any) -> None:
 @pytest.mark.parametrize("kind", ["tanh", "modrelu", "lstm"])
 def test_outputs_kept_states_and_gradients_are_those_of_the_reference(kind: str, mix: Any, nu: int, rho: int) -> None:
     options: dict[str, Any] = {"n_buffer": nu, "n_relevant": rho, "mix": mix}
-    compare(make(RelLSTM, **options) if kind == "lstm" else make(RelRNN, nonlinearity=kind, **options), nu, rho)
+    assert_equals_reference(
+        make(RelLSTM, **options) if kind == "lstm" else make(RelRNN, nonlinearity=kind, **options), nu, rho
+    )
 
 
 def test_all_other_forms_agree_with_the_reference_too() -> None:
     places: dict[str, Any] = {"n_buffer": 3, "n_relevant": 2}
-    compare(make(RelRNN, alignment="dot", **places), 3, 2, alignment="dot")
-    compare(make(RelLSTM, combine="concat", **places), 3, 2)
-    compare(make(RelRNN, combine="concat", detach_memory=True, **places), 3, 2, detach=True)
-    compare(
+    assert_equals_reference(make(RelRNN, alignment="dot", **places), 3, 2, alignment="dot")
+    assert_equals_reference(make(RelLSTM, combine="concat", **places), 3, 2)
+    assert_equals_reference(make(RelRNN, combine="concat", detach_memory=True, **places), 3, 2, detach=True)
+    assert_equals_reference(
         make(RelRNN, memory="store", detach_memory=True, alignment="dot", **places), 3, 2, alignment="dot", detach=True
     )
-    compare(make(RelLSTM, memory="store", **places), 3, 2)
-    compare(make(RelRNN, normalise="share", **places), 3, 2, share=True)
+    assert_equals_reference(make(RelLSTM, memory="store", **places), 3, 2)
+    assert_equals_reference(make(RelRNN, normalise="share", **places), 3, 2, share=True)
     for memory in ("recompute", "store"):
-        compare(make(MemRNN, memory=memory), TIME, 0)
-        compare(make(MemLSTM, memory=memory, alignment="dot", combine="concat"), TIME, 0, alignment="dot")
+        assert_equals_reference(make(MemRNN, memory=memory), TIME, 0)
+        assert_equals_reference(
+            make(MemLSTM, memory=memory, alignment="dot", combine="concat"), TIME, 0, alignment="dot"
+        )
 
 
 @pytest.mark.parametrize(("bounded", "full"), [(RelRNN, MemRNN), (RelLSTM, MemLSTM)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, final
 
 import torch
@@ -53,9 +54,9 @@ class _AbstractLstm(AbstractSequenceCore):
         shaped = output.squeeze(1) if is_single else output.transpose(0, 1) if self.batch_first else output
         return shaped, tuple(part if is_single else part.unsqueeze(0) for part in last)
 
+    @abc.abstractmethod
     def _run(self, drives: Tensor, state: Pair) -> tuple[list[Tensor], list[Pair]]:
         """Outputs of all steps, and all states with the first one before them."""
-        raise NotImplementedError
 
     def _advance(self, drive: Tensor, entering: Tensor, cell: Tensor) -> Pair:
         i, f, g, o = (drive + entering @ self.matrix.mT).chunk(4, -1)
