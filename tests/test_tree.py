@@ -20,7 +20,7 @@ ACROSS = {
     "experiments/altafini2025/test_motion.py": "one course of runs for several experiments",
     "experiments/altafini2025/test_theory.py": "one course of runs for several experiments",
     "experiments/anguita2024/test_anguita.py": "one course of runs for several experiments",
-    "experiments/kerg2022/test_kerg3.py": "one course of runs for several experiments",
+    "experiments/kerg2022/linear_memory/test_kerg3.py": "one course of runs for several experiments",
     "experiments/ours/test_linear_regime.py": "one course of runs for several experiments",
     "experiments/test_dialect.py": "form of every experiment",
     "experiments/test_power.py": "a counterfeit for every claim",

@@ -12,7 +12,11 @@ from separatrix.core import InvalidInput
 from separatrix.lab import Experiment, Params
 
 FOLDER = Path(experiments.__file__).parent
-FILES = {file.stem: f"separatrix.experiments.{file.parent.name}.{file.stem}" for file in FOLDER.glob("*/[a-z]*.py")}
+FILES = {
+    file.stem: ".".join(("separatrix.experiments", *file.relative_to(FOLDER).with_suffix("").parts))
+    for file in FOLDER.rglob("[a-z]*.py")
+    if file.parent != FOLDER
+}
 
 every = pytest.mark.parametrize("name", experiments.modules())
 

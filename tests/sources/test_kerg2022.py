@@ -5,7 +5,7 @@ import torch
 
 from separatrix.matrices import delay_line, henrici, schur_parts
 from separatrix.sources import find_document, find_erratum
-from separatrix.sources.kerg2022 import TABLE5
+from separatrix.sources.kerg2022.recurrence import TABLE5
 from separatrix.theory import delay_line_total
 
 

@@ -1,4 +1,4 @@
-"""One file per figure, table or theorem of the documents, and ours; a folder per document.
+"""One file per figure, table or theorem of the documents, and ours; a folder per document, in parts where it is large.
 
 A module is named as its experiment (``altafini_fig2`` holds ``altafini-fig2``) and binds it to ``EXPERIMENT``; modules
 without that line hold what several experiments share. The modules of experiments import rooms (``from separatrix import
@@ -21,10 +21,10 @@ def modules() -> dict[str, str]:
 
     Cost: reading the files; nothing is imported.
     """
-    files = Path(__file__).parent.glob("*/*.py")
+    here = Path(__file__).parent
     return {
-        file.stem.replace("_", "-"): f"{__name__}.{file.parent.name}.{file.stem}"
-        for file in sorted(files, key=lambda file: file.stem)
+        file.stem.replace("_", "-"): ".".join((__name__, *file.relative_to(here).with_suffix("").parts))
+        for file in sorted(here.rglob("*.py"), key=lambda file: file.stem)
         if "\nEXPERIMENT = " in file.read_text(encoding="utf-8")
     }
 

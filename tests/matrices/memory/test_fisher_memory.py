@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from helpers import seeded
 from separatrix.core import ConvergenceWarning, InvalidInput, ShapeError
 from separatrix.matrices import delay_line, feedback_line, fisher_memory_curve
-from separatrix.sources.kerg2022 import TABLE5
+from separatrix.sources.kerg2022.recurrence import TABLE5
 
 EXACT_TABLE5 = (
     3.03270, 5.18738, 12.08727, 3.17577, 5.30143, 12.08654,

@@ -18,7 +18,7 @@ from separatrix import nn as layers
 from separatrix.core import InvalidInput, ShapeError, spawn
 from separatrix.matrices import spectral_distance
 from separatrix.nn import AbstractRecurrent, AbstractStep
-from separatrix.nn.recurrent.scan import plain_scan
+from separatrix.nn.recurrent.steps.scan import plain_scan
 
 FEATURES, HIDDEN, BATCH, TIME = 3, 8, 4, 6
 LENGTHS = torch.tensor([3, 6, 1, 5])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.experiments.kerg2022.models import build_core, find_row, training_settings, with_penalty
+from separatrix.experiments.kerg2022.trained.models import build_core, find_row, training_settings, with_penalty
 from separatrix.lab import (
     Cell,
     Claim,

@@ -21,8 +21,8 @@ from separatrix.core.trace import Trace
 from ..orthogonal.starts import STARTS, rotation_start
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond
 from ..recurrent.core import default_generator
-from ..recurrent.elman import NONLINEARITIES, find_nonlinearity
 from ..recurrent.elman_core import BIAS_RANGE
+from ..recurrent.steps.elman import NONLINEARITIES, find_nonlinearity
 from .alignment import ALIGNMENTS
 from .attend import run
 from .cells import AbstractCell, ElmanCell, LstmCell

@@ -13,7 +13,6 @@ from .explicit import (
 )
 from .free_rnn import IRNN as IRNN, FreeRNN as FreeRNN
 from .goru import GORU as GORU
-from .modrelu import modrelu as modrelu
 from .nonnormal_rnn import NonNormalRNN as NonNormalRNN
 from .orthogonal_rnn import (
     EURNN as EURNN,
@@ -24,6 +23,5 @@ from .orthogonal_rnn import (
     OrthogonalRNN as OrthogonalRNN,
     ScoRNN as ScoRNN,
 )
-from .scan import scan as scan
 from .sequence_model import SequenceModel as SequenceModel, parameter_count as parameter_count
-from .step import AbstractKernel as AbstractKernel, AbstractStep as AbstractStep
+from .steps import *

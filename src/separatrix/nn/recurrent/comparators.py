@@ -15,10 +15,10 @@ from separatrix.core.names import suggest_options
 
 from ..orthogonal.algebra import skew
 from .core import AbstractRecurrent, default_generator
-from .diagonal import DiagonalStep, GatedDiagonalStep
-from .elman import ElmanStep, find_nonlinearity
-from .oscillator_step import OscillatorStep
-from .step import AbstractStep, Weights
+from .steps.diagonal import DiagonalStep, GatedDiagonalStep
+from .steps.elman import ElmanStep, find_nonlinearity
+from .steps.oscillator_step import OscillatorStep
+from .steps.step import AbstractStep, Weights
 
 
 def _normal(*shape: int, scale: float, generator: torch.Generator, dtype: torch.dtype) -> nn.Parameter:

@@ -14,8 +14,8 @@ from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.trace import Trace
 
 from .calling import AbstractSequenceCore, checked_lengths, masked_beyond
-from .scan import scan
-from .step import AbstractStep, Weights
+from .steps.scan import scan
+from .steps.step import AbstractStep, Weights
 
 
 class AbstractRecurrent(AbstractSequenceCore):

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from .core import AbstractRecurrent
-from .elman import ElmanStep, find_nonlinearity
-from .step import AbstractStep, Weights
+from .steps.elman import ElmanStep, find_nonlinearity
+from .steps.step import AbstractStep, Weights
 
 BIAS_RANGE = 0.01
 

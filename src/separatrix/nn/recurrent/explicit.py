@@ -15,9 +15,9 @@ from separatrix.core.names import choose, suggest_options
 
 from ..orthogonal.starts import STARTS, rotation_start
 from .core import AbstractRecurrent, default_generator
-from .elman import ElmanStep, find_nonlinearity
 from .sequence_model import SequenceModel
-from .step import AbstractStep, Weights
+from .steps.elman import ElmanStep, find_nonlinearity
+from .steps.step import AbstractStep, Weights
 
 N_SYMBOLS, N_ITEMS = 8, 10
 """Of the copy task."""

@@ -14,8 +14,8 @@ from ..orthogonal.attach import OrthogonalMatrix
 from ..orthogonal.catalogue import find_orthogonal_map
 from ..orthogonal.manifold import AbstractOrthogonalMap
 from .core import AbstractRecurrent, default_generator
-from .gated_step import GoruStep
-from .step import AbstractStep, Weights
+from .steps.gated_step import GoruStep
+from .steps.step import AbstractStep, Weights
 
 
 @final

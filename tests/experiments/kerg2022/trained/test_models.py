@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from separatrix.core import InvalidInput
-from separatrix.experiments.kerg2022.models import build_core, find_row, training_settings
+from separatrix.experiments.kerg2022.trained.models import build_core, find_row, training_settings
 from separatrix.nn import SequenceModel
-from separatrix.sources.kerg2022_models import TABLES, model_row
+from separatrix.sources.kerg2022.models import TABLES, model_row
 from separatrix.training import make_optimiser
 
 SIZES = {"copy": (10, 9), "psmnist": (1, 10), "ptb-150": (200, 50), "ptb-300": (200, 50)}

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from separatrix.core import ShapeError, spawn
-from separatrix.nn.recurrent.diagonal import DiagonalStep, GatedDiagonalStep
-from separatrix.nn.recurrent.elman import NONLINEARITIES, ElmanStep
-from separatrix.nn.recurrent.gated_step import GoruStep
-from separatrix.nn.recurrent.oscillator_step import OscillatorStep
-from separatrix.nn.recurrent.scan import plain_scan, scan
-from separatrix.nn.recurrent.step import AbstractStep
+from separatrix.nn.recurrent.steps.diagonal import DiagonalStep, GatedDiagonalStep
+from separatrix.nn.recurrent.steps.elman import NONLINEARITIES, ElmanStep
+from separatrix.nn.recurrent.steps.gated_step import GoruStep
+from separatrix.nn.recurrent.steps.oscillator_step import OscillatorStep
+from separatrix.nn.recurrent.steps.scan import plain_scan, scan
+from separatrix.nn.recurrent.steps.step import AbstractStep
 
 N, BATCH, TIME = 4, 3, 5
 LENGTHS = torch.tensor([5, 2, 0])

@@ -18,7 +18,7 @@ from separatrix.lab import (
     judge,
     with_column,
 )
-from separatrix.sources.kerg2022 import TABLE5, TABLE5_UNITS
+from separatrix.sources.kerg2022.recurrence import TABLE5, TABLE5_UNITS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

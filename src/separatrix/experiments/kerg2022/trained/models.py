@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import InvalidInput
-from separatrix.sources.kerg2022_models import TABLES, ModelRow, model_row
+from separatrix.sources.kerg2022.models import TABLES, ModelRow, model_row
 
 if TYPE_CHECKING:
     from torch import nn

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from separatrix.core import InvalidInput
 from separatrix.experiments import find
-from separatrix.experiments.kerg2022 import comparison, kerg3_fig2, schur_forms
+from separatrix.experiments.kerg2022.trained import comparison, kerg3_fig2, schur_forms
 from separatrix.lab import Cell, Summary, Verdict
 from separatrix.lab.experiment.scratch import scratch_below
 

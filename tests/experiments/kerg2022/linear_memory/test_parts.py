@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from separatrix.experiments import find
-from separatrix.experiments.kerg2022 import kerg3_prop3_4_2
+from separatrix.experiments.kerg2022.linear_memory import kerg3_prop3_4_2
 from separatrix.lab import Summary, Verdict
 
 EXPECTED = {

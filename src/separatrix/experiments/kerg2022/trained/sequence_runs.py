@@ -18,7 +18,7 @@ from .models import build_core, find_row, training_settings, with_penalty
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from separatrix.sources.kerg2022_models import ModelRow
+    from separatrix.sources.kerg2022.models import ModelRow
     from separatrix.tasks import PixelSequences, Text
     from separatrix.training import TrainingRun
 

@@ -1,0 +1,1 @@
+"""Linear recurrences: lemmas, Fisher memory, propositions, explicit solutions, Schur forms."""

@@ -1,0 +1,1 @@
+"""Recurrent networks trained on sequences: comparisons, learned forms, gradients during training."""
