@@ -90,7 +90,8 @@ def _about(home: Room, name: str) -> str:
 
 
 def _file(room: Room, module: str) -> Path:
-    return room.folder / (module.replace(".", "/") + ".py")
+    path = room.folder / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def linked(text: str, page: str) -> str:
