@@ -63,7 +63,10 @@ def explain_failure(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def counted_interrupts() -> Iterator[list[int]]:
-    """Count interrupts instead of raising ``KeyboardInterrupt`` in the middle of a transaction."""
+    """Count interrupts instead of raising ``KeyboardInterrupt`` or ending in the middle of a transaction.
+
+    An interrupt is Ctrl-C, SIGTERM (a system or batch queue that wants to stop) or SIGHUP (a terminal that was closed).
+    """
     seen: list[int] = []
 
     def count(number: int, frame: FrameType | None) -> None:
@@ -72,8 +75,10 @@ def counted_interrupts() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield seen
         return
-    before = signal.signal(signal.SIGINT, count)
+    kinds = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {kind: signal.signal(kind, count) for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN}
     try:
         yield seen
     finally:
-        signal.signal(signal.SIGINT, before)
+        for kind, handler in before.items():
+            signal.signal(kind, handler)

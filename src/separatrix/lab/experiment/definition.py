@@ -23,6 +23,7 @@ from separatrix.core.result import brief
 
 from .cell import Cell
 from .claim import Claim
+from .limits import Limits
 from .frozen_model import FrozenModel, first_problem
 from .scales import SCALES, Scale
 from .summary import Summary
@@ -64,6 +65,8 @@ class Experiment:
         claims: statements judged from the summary; each takes over document and place unless it names its own.
         draw: the summary to named figures, or ``None``.
         data: names of the data sets it reads, whose digests go into each record.
+        limits: time and memory of one cell, above which it is stopped and set aside; open where the scale's usual ones
+            (``usual_limits``) will do.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     draw: Callable[[Any], Mapping[str, Figure]] | None = None
     data: tuple[str, ...] = ()
+    limits: Limits = Limits()
 
     def __post_init__(self) -> None:
         if set(self.scales) != set(SCALES):

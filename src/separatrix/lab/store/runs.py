@@ -9,11 +9,14 @@ import dataclasses
 import hashlib
 import json
 import shlex
+import sqlite3
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, final
 
-from separatrix.core.errors import InvalidInput
+from separatrix.core.disk import read_regular, why_not, write_text_whole
+from separatrix.core.errors import CorruptData, InvalidInput, StoreError
 from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell, canonical_json
@@ -49,14 +52,58 @@ class StoredRun:
 def remember_run(
     store: Store, experiment: Experiment, scale: str, params: Params, cells: Sequence[Cell], command: str
 ) -> None:
-    """Keep a run; the same experiment, version, scale and parameters are one run, whenever asked for."""
-    settings = canonical_json(params.model_dump(mode="json"))
-    identity = canonical_json([experiment.name, experiment.version, scale, settings])
+    """Keep a run; the same experiment, version, scale and parameters are one run, whenever asked for.
+
+    It stands in the index and, for the day the index is lost, in a file beside the records.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    settings = params.model_dump(mode="json")
+    identity = canonical_json([experiment.name, experiment.version, scale, canonical_json(settings)])
     name = hashlib.sha256(identity.encode()).hexdigest()
-    keys = json.dumps([cell.key for cell in cells])
-    row = (name, experiment.name, experiment.version, scale, settings, keys, command, time.time())
+    keys = [cell.key for cell in cells]
+    run = StoredRun(experiment.name, experiment.version, scale, settings, tuple(keys), command, time.time())
+    path = store.folder / "runs" / f"{name}.json"
+    try:
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            write_text_whole(path, json.dumps(dataclasses.asdict(run), indent=1) + "\n")
+    except OSError as error:
+        raise StoreError(f"the run cannot be noted in the store {store.folder}: {why_not(error)}.") from error
     with store.database.transaction() as connection:
-        connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        insert_run(connection, name, run)
+
+
+def insert_run(connection: sqlite3.Connection, name: str, run: StoredRun, *, newer_only: bool = False) -> None:
+    """Take a run into the index, inside a transaction."""
+    connection.execute(
+        f"""INSERT OR {"IGNORE" if newer_only else "REPLACE"} INTO runs
+            (id, experiment, version, scale, params, keys, command, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            name,
+            run.experiment,
+            run.version,
+            run.scale,
+            canonical_json(run.params),
+            json.dumps(run.keys),
+            run.command,
+            run.time,
+        ),
+    )
+
+
+def read_run(path: Path) -> StoredRun:
+    """A run from the file beside the records.
+
+    Raises:
+        CorruptData: it is not such a file.
+    """
+    try:
+        body = json.loads(read_regular(path))
+        return StoredRun(**{**body, "keys": tuple(body["keys"])})
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CorruptData(f"{path} does not tell of a run ({type(error).__name__}: {error}).") from None
 
 
 def stored_runs(store: Store, experiment: Experiment) -> list[StoredRun]:
