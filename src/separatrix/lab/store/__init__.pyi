@@ -1,4 +1,5 @@
 from .database import StoreWarning as StoreWarning
+from .rebuilding import rebuild as rebuild
 from .records import Store as Store, default_folder as default_folder
 from .runs import (
     StoredRun as StoredRun,

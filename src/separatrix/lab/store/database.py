@@ -21,6 +21,8 @@ from separatrix.core.errors import StoreError
 
 STORE_FORMAT = 2
 BUSY_SECONDS = 10.0
+IN_MEMORY = Path(":memory:")
+"""The path of an index that is made for looking alone and left nowhere."""
 
 _WANTS = (
     """CREATE TABLE wants (session TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL,
@@ -72,8 +74,6 @@ class Database:
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path = path
-        self.is_new = False
-        """Whether there was no index before."""
         self._lock = threading.RLock()
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         try:
@@ -121,7 +121,7 @@ class Database:
     def _prepare(self) -> None:
         with self._explained():
             self._refuse_newer_format()
-            if self._write_ahead() != "wal":
+            if self._write_ahead() != "wal" and self.path != IN_MEMORY:
                 warnings.warn(
                     f"the file system of {self.path.parent} refuses SQLite's write-ahead log (a network folder?); "
                     "the store uses a rollback journal instead, which is slower.",
@@ -135,7 +135,6 @@ class Database:
 
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
         found = self._format()
-        self.is_new = found == 0
         if found < STORE_FORMAT:
             for statement in _SCHEMA if found == 0 else _FROM_1_TO_2:
                 connection.execute(statement)
@@ -175,6 +174,15 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @property
+    def covers_files(self) -> bool:
+        """Whether everything that lay in the folder was taken in once; not so in a new index, or a very old one."""
+        return bool(self.query("PRAGMA application_id")[0][0])
+
+    def note_files_covered(self, connection: sqlite3.Connection) -> None:
+        """Everything that lies in the folder is in the index now; said inside the transaction that did it."""
+        connection.execute("PRAGMA application_id = 1")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a reading statement."""

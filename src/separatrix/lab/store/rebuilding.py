@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 import warnings
 from pathlib import Path
 
@@ -12,33 +13,42 @@ from separatrix.core.errors import CorruptData, StoreError
 
 from .database import StoreWarning
 from .records import Store, verified
-from .runs import insert_run, read_run
+from .runs import insert_run, read_run, write_runs
 
 
-def take_into_index(store: Store) -> int:
-    """Index every whole record and every run that lies in the folder of a store; says how many records.
+def cover_files(store: Store) -> None:
+    """Index every whole record and every run that lies in the folder, once; a warning says so if there are any.
 
     Files that are not whole records are named in a warning and left where they are.
 
     Cost: reading every record once, one at a time.
     """
-    count = 0
     with store.database.transaction() as connection:
-        for path in sorted((store.folder / "records").glob("*/*.json")):
-            try:
-                content = read_regular(path)
-                record = verified(content, path, path.stem, None)
-            except (CorruptData, OSError) as error:
-                reason = str(error) if isinstance(error, CorruptData) else f"{path}: {why_not(error)}."
-                warnings.warn(f"{reason} It is not taken into the index.", StoreWarning, stacklevel=3)
-                continue
-            store.index(connection, record, content)
-            count += 1
+        count = _take_records(store, connection)
         for path in sorted((store.folder / "runs").glob("*.json")):
             try:
                 insert_run(connection, path.stem, read_run(path), newer_only=True)
             except CorruptData as error:
                 warnings.warn(str(error), StoreWarning, stacklevel=3)
+        if not store.read_only:
+            write_runs(store, connection)
+        store.database.note_files_covered(connection)
+    if count:
+        warnings.warn(f"the index of {store.folder} was made from {count} records.", StoreWarning, stacklevel=3)
+
+
+def _take_records(store: Store, connection: sqlite3.Connection) -> int:
+    count = 0
+    for path in sorted((store.folder / "records").glob("*/*.json")):
+        try:
+            content = read_regular(path)
+            record = verified(content, path, path.stem, None)
+        except (CorruptData, OSError) as error:
+            reason = str(error) if isinstance(error, CorruptData) else f"{path}: {why_not(error)}."
+            warnings.warn(f"{reason} It is not taken into the index.", StoreWarning, stacklevel=4)
+            continue
+        store.index(connection, record, content)
+        count += 1
     return count
 
 
@@ -62,6 +72,6 @@ def rebuild(folder: Path) -> int:
         raise StoreError(f"the index of {folder} cannot be replaced: {why_not(error)}.") from error
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", message="the index of .* was lost", category=StoreWarning)
+        warnings.filterwarnings("ignore", message="the index of .* was made from", category=StoreWarning)
         with Store(folder) as store:
             return len(store.keys())

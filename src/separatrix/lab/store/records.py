@@ -33,7 +33,7 @@ from separatrix.core.names import suggest_options
 
 from ..experiment.cell import canonical_json
 from ..experiment.record import Record
-from .database import Database, StoreWarning, no_space
+from .database import IN_MEMORY, Database, StoreWarning, no_space
 
 
 def default_folder() -> Path:
@@ -67,16 +67,11 @@ class Store:
         except OSError as error:
             raise _problem(self.folder, error) from error
         index = self.folder / "index.sqlite"
-        self.database = Database(index, read_only) if index.exists() or not read_only else Database(Path(":memory:"))
-        if self.database.is_new and next((self.folder / "records").glob("*/*.json"), None) is not None:
-            from .rebuilding import take_into_index
+        self.database = Database(index, read_only) if index.exists() or not read_only else Database(IN_MEMORY)
+        if not self.database.covers_files and (not read_only or not index.exists()):
+            from .rebuilding import cover_files
 
-            count = take_into_index(self)
-            warnings.warn(
-                f"the index of {self.folder} was lost; it was made again from {count} records.",
-                StoreWarning,
-                stacklevel=2,
-            )
+            cover_files(self)
 
     @staticmethod
     def exists(folder: str | Path | None = None) -> bool:

@@ -64,6 +64,12 @@ def remember_run(
     name = hashlib.sha256(identity.encode()).hexdigest()
     keys = [cell.key for cell in cells]
     run = StoredRun(experiment.name, experiment.version, scale, settings, tuple(keys), command, time.time())
+    _write_run(store, name, run)
+    with store.database.transaction() as connection:
+        insert_run(connection, name, run)
+
+
+def _write_run(store: Store, name: str, run: StoredRun) -> None:
     path = store.folder / "runs" / f"{name}.json"
     try:
         if not path.exists():
@@ -71,8 +77,12 @@ def remember_run(
             write_text_whole(path, json.dumps(dataclasses.asdict(run), indent=1) + "\n")
     except OSError as error:
         raise StoreError(f"the run cannot be noted in the store {store.folder}: {why_not(error)}.") from error
-    with store.database.transaction() as connection:
-        insert_run(connection, name, run)
+
+
+def write_runs(store: Store, connection: sqlite3.Connection) -> None:
+    """Write the files of runs that stand in the index alone, as older versions of the package left them."""
+    for name, *row in connection.execute(f"SELECT id, {_COLUMNS} FROM runs").fetchall():
+        _write_run(store, name, _stored(row))
 
 
 def insert_run(connection: sqlite3.Connection, name: str, run: StoredRun, *, newer_only: bool = False) -> None:
@@ -109,14 +119,18 @@ def read_run(path: Path) -> StoredRun:
 def stored_runs(store: Store, experiment: Experiment) -> list[StoredRun]:
     """Remembered runs of an experiment at its present version, oldest first."""
     rows = store.database.query(
-        """SELECT experiment, version, scale, params, keys, command, time FROM runs
-           WHERE experiment = ? AND version = ? ORDER BY time""",
+        f"SELECT {_COLUMNS} FROM runs WHERE experiment = ? AND version = ? ORDER BY time",
         (experiment.name, experiment.version),
     )
-    return [
-        StoredRun(name, version, scale, json.loads(params), tuple(json.loads(keys)), command, when)
-        for name, version, scale, params, keys, command, when in rows
-    ]
+    return [_stored(row) for row in rows]
+
+
+_COLUMNS = "experiment, version, scale, params, keys, command, time"
+
+
+def _stored(row: Sequence[Any]) -> StoredRun:
+    name, version, scale, params, keys, command, when = row
+    return StoredRun(name, version, scale, json.loads(params), tuple(json.loads(keys)), command, when)
 
 
 def best_run(experiment: Experiment, store: Store, scale: str | None = None) -> StoredRun | None:
