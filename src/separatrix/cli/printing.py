@@ -187,6 +187,8 @@ def counted(verdicts: Mapping[str, int]) -> str:
 
 def say_failures(report: RunReport) -> None:
     """What went wrong in a run, each different reason once."""
+    if not report.failures:
+        return
     keys = {cell.key for cell in report.cells}
     cells = [text.splitlines()[0] for key, text in report.failures.items() if key in keys]
     for reason in dict.fromkeys(cells):

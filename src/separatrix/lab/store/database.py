@@ -189,6 +189,11 @@ class Database:
         with self._lock, self._explained():
             return self._connection.execute(sql, values).fetchall()
 
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a reading statement one by one, however many they are."""
+        with self._lock, self._explained():
+            yield from self._connection.execute(sql, values)
+
     def close(self) -> None:
         """Give the file back."""
         with self._lock:

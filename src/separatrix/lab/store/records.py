@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import sqlite3
 import warnings
@@ -125,6 +126,11 @@ class Store:
         """Keys of all records in the index."""
         return {key for (key,) in self.database.query("SELECT key FROM records")}
 
+    def has_all(self, keys: Sequence[str]) -> bool:
+        """Whether every key has a record in the index."""
+        sql = "SELECT count(*) FROM json_each(?) WHERE value IN (SELECT key FROM records)"
+        return int(self.database.query(sql, (json.dumps(list(keys)),))[0][0]) == len(keys)
+
     def read(self, key: str) -> Record | None:
         """The verified record of a key, or ``None`` if there is none or it had to be set aside (with a warning)."""
         row = self.database.query("SELECT sha256, size FROM records WHERE key = ?", (key,))
@@ -144,20 +150,20 @@ class Store:
                 self.index(connection, record, content)
         return record
 
-    def unchanged(self, keys: Sequence[str]) -> set[str]:
-        """Those of the keys whose record is in the index and whose file has the size and time it was indexed with.
+    def unchanged(self, keys: Sequence[str]) -> dict[str, str]:
+        """Digests of those records that are in the index and whose file has the size and time it was indexed with.
 
         Cost: one look at each file; none is read.
         """
-        wanted, found = set(keys), set()
-        for key, size, changed in self.database.query("SELECT key, size, changed FROM records"):
+        wanted, found, folder = set(keys), {}, f"{self.folder}/records"
+        for key, digest, size, changed in self.database.each("SELECT key, digest, size, changed FROM records"):
             if key in wanted and size is not None:
                 try:
-                    state = os.stat(self.path(key))
-                except OSError:
+                    state = os.stat(f"{folder}/{key[:2]}/{key}.json")
+                except (OSError, ValueError):
                     continue
                 if (state.st_size, state.st_mtime_ns) == (size, changed):
-                    found.add(key)
+                    found[key] = digest
         return found
 
     def stage(self, record: Record) -> tuple[Path, bytes]:

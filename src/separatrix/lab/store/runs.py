@@ -21,6 +21,7 @@ from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell, canonical_json
 from ..experiment.definition import Experiment, Params
+from ..experiment.provenance import code_fingerprint
 from ..experiment.scales import SCALES, require_scale
 from .records import Store
 
@@ -59,14 +60,37 @@ def remember_run(
     Raises:
         StoreError: it cannot be written.
     """
+    name, keys = run_name(experiment, scale, params), tuple(cell.key for cell in cells)
     settings = params.model_dump(mode="json")
-    identity = canonical_json([experiment.name, experiment.version, scale, canonical_json(settings)])
-    name = hashlib.sha256(identity.encode()).hexdigest()
-    keys = [cell.key for cell in cells]
-    run = StoredRun(experiment.name, experiment.version, scale, settings, tuple(keys), command, time.time())
+    run = StoredRun(experiment.name, experiment.version, scale, settings, keys, command, time.time())
     _write_run(store, name, run)
     with store.database.transaction() as connection:
         insert_run(connection, name, run)
+        connection.execute("UPDATE runs SET code = ? WHERE id = ?", (code_fingerprint(experiment.module), name))
+
+
+def run_name(experiment: Experiment, scale: str, params: Params) -> str:
+    """By what a run is known: a digest of experiment, version, scale and parameters."""
+    settings = canonical_json(params.model_dump(mode="json"))
+    identity = canonical_json([experiment.name, experiment.version, scale, settings])
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def touch_run(store: Store, experiment: Experiment, scale: str, params: Params) -> None:
+    """Note that a remembered run was asked for again."""
+    with store.database.transaction() as connection:
+        connection.execute(
+            "UPDATE runs SET time = ? WHERE id = ?", (time.time(), run_name(experiment, scale, params))
+        )
+
+
+def known_keys(store: Store, experiment: Experiment, scale: str, params: Params) -> tuple[str, ...] | None:
+    """The keys of a run that was asked for before with the very same code, without expanding it again."""
+    rows = store.database.query(
+        "SELECT keys FROM runs WHERE id = ? AND code = ?",
+        (run_name(experiment, scale, params), code_fingerprint(experiment.module)),
+    )
+    return tuple(json.loads(rows[0][0])) if rows else None
 
 
 def _write_run(store: Store, name: str, run: StoredRun) -> None:
@@ -141,11 +165,10 @@ def best_run(experiment: Experiment, store: Store, scale: str | None = None) -> 
     """
     if scale is not None:
         require_scale(scale)
-    stored = store.keys()
     candidates = [
         run
         for run in stored_runs(store, experiment)
-        if scale in (None, run.scale) and stored.issuperset(run.keys) and _is_usual(experiment, run)
+        if scale in (None, run.scale) and _is_usual(experiment, run) and store.has_all(run.keys)
     ]
     scales = list[str](SCALES)
     return max(candidates, key=lambda run: (scales.index(run.scale), len(run.params["seeds"]), run.time), default=None)
@@ -158,12 +181,11 @@ def _is_usual(experiment: Experiment, run: StoredRun) -> bool:
 
 def unfinished_runs(experiments: Iterable[Experiment], store: Store) -> list[tuple[Experiment, Params, str]]:
     """Remembered runs that lack records, as requests for ``run_experiments``."""
-    stored = store.keys()
     requests = []
     for experiment in experiments:
         for run in stored_runs(store, experiment):
             params = run.params_of(experiment)
-            if params is not None and not stored.issuperset(run.keys):
+            if params is not None and not store.has_all(run.keys):
                 requests.append((experiment, params, run.scale))
     return requests
 
