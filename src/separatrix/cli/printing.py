@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -31,7 +32,14 @@ VERDICT_STYLES = {
 
 def say(line: str) -> None:
     """One sentence for the person at the terminal, on standard error."""
-    print(fitted(f"separatrix: {line}", sys.stderr), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, ValueError):  # a terminal that was closed
+        print(fitted(f"separatrix: {line}", sys.stderr), file=sys.stderr, flush=True)
+
+
+def program() -> list[str]:
+    """What was typed to start this program: its own name, or Python with the module."""
+    name = os.path.basename(sys.argv[0])
+    return [name] if name == "separatrix" else [sys.executable, "-m", "separatrix"]
 
 
 def tell(text: str) -> None:

@@ -54,6 +54,15 @@ def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = N
     return record
 
 
+def require_importable(cell: Cell) -> None:
+    """Refuse a cell whose experiment no other process can import."""
+    if cell.entry.startswith("__main__:"):
+        raise InvalidInput(
+            f"experiment {cell.experiment!r} is defined in the main program, where worker processes cannot find it; "
+            "put it into a module of its own and import it."
+        )
+
+
 def explain_failure(error: BaseException) -> str:
     """The error in one line, then how it came about."""
     trace = "".join(traceback.format_exception(error)).rstrip()

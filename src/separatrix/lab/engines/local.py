@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 from separatrix.core.scalars import require_integer, require_positive
 
@@ -20,7 +19,7 @@ from ..experiment.cell import Cell
 from ..experiment.limits import Limits, usual_limits
 from ..store.records import Store
 from .base import AbstractEngine, Finished, RunInterrupted
-from .computation import counted_interrupts
+from .computation import counted_interrupts, require_importable
 from .jobs import LEASE_SECONDS, JobTable
 from .process_names import process_name
 from .worker_pool import WorkerPool
@@ -66,7 +65,7 @@ class LocalEngine(AbstractEngine):
         table = JobTable(store, self._lease_seconds)
         session = process_name(os.getpid())
         for cell in cells:
-            _require_importable(cell)
+            require_importable(cell)
         with counted_interrupts() as interrupts:
             table.enqueue(session, cells)
             workers = self._workers = WorkerPool(
@@ -98,14 +97,6 @@ def _collect(
             raise RunInterrupted(n_done, n_cells, interrupts[0])
         if not finished:
             time.sleep(POLL_SECONDS)
-
-
-def _require_importable(cell: Cell) -> None:
-    if cell.entry.startswith("__main__:"):
-        raise InvalidInput(
-            f"experiment {cell.experiment!r} is defined in the main program, where worker processes cannot find it; "
-            "put it into a module of its own and import it."
-        )
 
 
 def physical_cores() -> int:
