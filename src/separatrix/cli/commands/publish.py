@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from separatrix.core.disk import require_place_for_folder
 from separatrix.core.errors import MissingData
 from separatrix.lab.experiment.scales import require_scale
 
@@ -32,6 +33,7 @@ def publish(
     from separatrix.lab.results import publishing
 
     require_scale(scale)
+    require_place_for_folder(output, "--output")
     left_out: list[str] = []
     if judge_again:
         written = publishing.judge_again(find_experiments(names), output, because)
