@@ -58,7 +58,11 @@ class EngineOptions:
     def words(self) -> list[str]:
         """The options as they are typed, those that are usual left out."""
         words = ["--engine", self.name] if self.name != "local" else []
-        for option, value in (("--address", self.address), ("--jobs", self.jobs), ("--cell-timeout", self.cell_timeout)):
+        for option, value in (
+            ("--address", self.address),
+            ("--jobs", self.jobs),
+            ("--cell-timeout", self.cell_timeout),
+        ):
             if value is not None:
                 words += [option, str(value)]
         return words

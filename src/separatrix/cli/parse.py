@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from separatrix.lab.sweeping import Axis
 
 
 MOST_SEEDS = 1_000_000
@@ -69,6 +72,44 @@ def parse_duration(text: str | None, option: str) -> float | None:
     if not 0 < seconds < math.inf:
         raise InvalidInput(f"{option} takes a time such as 90s, 20m or 2h; got {text!r}.")
     return seconds
+
+
+def parse_axis(text: str) -> tuple[str, Axis]:
+    """One axis of a sweep: ``width=8,16`` has two values; ``lr=0.001..0.1:log`` and ``n=2..64`` are spans.
+
+    Example:
+        >>> parse_axis("family=goe,gaussian")
+        ('family', ('goe', 'gaussian'))
+    """
+    from separatrix.lab.sweeping import Span
+
+    name, equals, values = text.partition("=")
+    if not equals or not name or not values.strip():
+        raise InvalidInput(f"--grid takes key=value,value,... or key=low..high; got {text!r}.")
+    if ".." in values:
+        bare, _, kind = values.partition(":")
+        low, _, high = bare.partition("..")
+        try:
+            if kind not in ("", "log"):
+                raise ValueError
+            whole = low.strip().lstrip("-").isdecimal() and high.strip().lstrip("-").isdecimal()
+            return name, Span(float(low), float(high), kind == "log", whole)
+        except InvalidInput:
+            raise
+        except ValueError:
+            raise InvalidInput(f"--grid: a span is low..high or low..high:log; got {values!r}.") from None
+    try:
+        listed = json.loads(f"[{values}]")
+    except (ValueError, RecursionError):
+        listed = [_value(part.strip()) for part in values.split(",")]
+    return name, tuple(listed)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def parse_settings(settings: Sequence[str] | None) -> dict[str, Any]:

@@ -188,6 +188,14 @@ def print_verdict(claim: Claim, judgement: Judgement, notes: Sequence[str] = ())
         _print_indented(console, note, "dim")
 
 
+def shown_duration(seconds: float) -> str:
+    """A time as people say it: ``"0.4 s"``, ``"12 min"``, ``"3.2 h"``, ``"5.1 days"``."""
+    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
 def counted(verdicts: Mapping[str, int]) -> str:
     """How many of each verdict, in the order of the ledger."""
     return "; ".join(f"{verdicts[label]} {label}" for label in VERDICT_STYLES if verdicts.get(label)) or "no claims"

@@ -19,6 +19,7 @@ from .experiment.definition import Experiment, Params, Payload
 from .experiment.provenance import combined
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
+from .store.costs import longest_first
 from .store.condensed import find_condensed, keep_condensed, state_of
 from .store.records import Store
 from .store.runs import best_run, known_keys, remember_run, run_command, run_name, touch_run
@@ -105,11 +106,11 @@ def run_experiments(
     Raises:
         RunInterrupted, StoreError, EngineError: see ``AbstractEngine.run``; finished cells are kept.
     """
-    plans = [Plan(experiment, params, scale, store) for experiment, params, scale in requests]
+    plans = [PlannedRun(experiment, params, scale, store) for experiment, params, scale in requests]
     for plan in plans:
         plan.remember()
     n_cells = len({key for plan in plans for key in plan.keys})
-    missing = {cell.key: cell for plan in plans for cell in plan.missing()}
+    missing = {cell.key: cell for cell in longest_first([c for plan in plans for c in plan.missing()], store)}
     failures: dict[str, str] = {}
     progress.begin(n_cells, n_cells - len(missing))
     if missing:
@@ -127,7 +128,7 @@ def report_from_store(experiment: Experiment, params: Params, scale: str, store:
         ExperimentError: the experiment's ``summarise`` failed; a claim whose ``judge`` did stands in ``failures``.
     """
     require_scale(scale)
-    report = _report(Plan(experiment, params, scale, store), {})
+    report = _report(PlannedRun(experiment, params, scale, store), {})
     if "summarise" in report.failures:
         raise ExperimentError(report.failures["summarise"])
     return report
@@ -143,7 +144,7 @@ def best_report(experiment: Experiment, store: Store, scale: str | None = None) 
 
 
 @final
-class Plan:
+class PlannedRun:
     """What one run needs: its keys, and its cells as far as they are asked for.
 
     Args:
@@ -177,7 +178,7 @@ class Plan:
         return [cell for cell in self.cells if cell.key in absent] if absent else []
 
 
-def _report(plan: Plan, failures: Mapping[str, str]) -> RunReport:
+def _report(plan: PlannedRun, failures: Mapping[str, str]) -> RunReport:
     experiment, store, keys = plan.experiment, plan.store, plan.keys
     own_failures = {key: failures[key] for key in keys if key in failures}
     run = run_name(experiment, plan.scale, plan.params)

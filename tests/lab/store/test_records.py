@@ -168,7 +168,9 @@ def test_a_failed_transaction_leaves_no_trace(tmp_path: Path) -> None:
 
     def fail_halfway() -> None:
         with store.database.transaction() as connection:
-            connection.execute("INSERT INTO records (key, experiment, version, digest, sha256) VALUES ('k', 'e', 1, 'd', 's')")
+            connection.execute(
+                "INSERT INTO records (key, experiment, version, digest, sha256) VALUES ('k', 'e', 1, 'd', 's')"
+            )
             raise KeyError
 
     with pytest.raises(KeyError):

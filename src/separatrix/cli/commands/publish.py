@@ -33,12 +33,12 @@ def publish(
     from separatrix.lab.results import publishing
 
     require_scale(scale)
-    require_place_for_folder(output, "--output")
     left_out: list[str] = []
     if judge_again:
         written = publishing.judge_again(find_experiments(names), output, because)
     else:
         with reading(store) as opened:
+            require_place_for_folder(output, "--output")
             if opened is not None:
                 written, left_out = publishing.publish(find_experiments(names), opened, output, scale, because)
             else:

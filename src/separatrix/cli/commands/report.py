@@ -37,8 +37,8 @@ def report(
     from separatrix.lab.ledger import ledger
 
     experiments = find_experiments(names)
-    require_place_for_folder(output, "--output")
     with reading(store) as opened:
+        require_place_for_folder(output, "--output")
         found = {}
         if opened is not None:
             found = {experiment.name: best_report(experiment, opened, scale) for experiment in experiments}

@@ -20,6 +20,7 @@ from ..experiment.definition import load
 from ..experiment.provenance import provenance
 from ..experiment.record import Record
 from ..experiment.scratch import scratch_below
+from .process_names import PeakMemory
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
@@ -43,15 +44,27 @@ def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = N
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
+    peak = PeakMemory()
     begun = time.perf_counter()
     with scratch_below(scratch):
         payload = experiment.run(cell)
     seconds = time.perf_counter() - begun
     if not isinstance(payload, Mapping):
         raise InvalidInput(f"run of experiment {cell.experiment!r} must return a dictionary; got {brief(payload)}.")
-    record = Record(cell, payload, provenance(experiment, cell, seconds, data))
+    origin = provenance(experiment, cell, seconds, data)
+    record = Record(cell, payload, {**origin, "memory": peak.bytes(), "warm": _is_warm()})
     record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
     return record
+
+
+_computed_before: list[bool] = []
+
+
+def _is_warm() -> bool:
+    """Whether this process has computed a cell before: the first one's time holds that of imports."""
+    _computed_before.append(True)
+    del _computed_before[2:]
+    return len(_computed_before) > 1
 
 
 def require_importable(cell: Cell) -> None:

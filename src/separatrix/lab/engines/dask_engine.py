@@ -103,7 +103,9 @@ class DaskEngine(AbstractEngine):
     def _client(self, stack: contextlib.ExitStack, address: str) -> Any:
         distributed = _distributed()
         try:
-            client = distributed.Client(address, security=self._security, timeout=f"{CONNECT_SECONDS}s", set_as_default=False)
+            client = distributed.Client(
+                address, security=self._security, timeout=f"{CONNECT_SECONDS}s", set_as_default=False
+            )
         except (OSError, TimeoutError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise EngineError(f"the Dask scheduler at {address} does not answer: {reason}") from error
@@ -310,5 +312,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise MissingExtra("the Dask engine needs distributed; install it with: pip install separatrix[cluster]") from None
+        raise MissingExtra(
+            "the Dask engine needs distributed; install it with: pip install separatrix[cluster]"
+        ) from None
     return distributed

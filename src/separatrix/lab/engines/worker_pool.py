@@ -96,7 +96,10 @@ class WorkerPool:
         now = time.monotonic()
         if now - self._watched < WATCH_SECONDS:
             return
-        passed, self._watched = min(now - self._watched, 5 * WATCH_SECONDS), now  # time we slept ourselves is not theirs
+        passed, self._watched = (
+            min(now - self._watched, 5 * WATCH_SECONDS),
+            now,
+        )  # time we slept ourselves is not theirs
         beats = now - self._beaten > self._lease_seconds / LOOKS
         since: dict[tuple[str, int], float] = {}
         for process in list(self._running):

@@ -45,9 +45,7 @@ def keep_condensed(
             connection.execute("INSERT OR REPLACE INTO reports VALUES (?, ?, ?)", (run, state, body))
 
 
-def find_condensed(
-    store: Store, run: str, experiment: Experiment, state: str
-) -> tuple[Summary, dict[str, Any]] | None:
+def find_condensed(store: Store, run: str, experiment: Experiment, state: str) -> tuple[Summary, dict[str, Any]] | None:
     """Summary and provenance of a run in this state, if they were kept."""
     rows = store.database.query("SELECT body FROM reports WHERE run = ? AND digest = ?", (run, state))
     if not rows:

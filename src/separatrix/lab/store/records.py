@@ -58,7 +58,7 @@ class Store:
     """
 
     def __init__(self, folder: str | Path | None = None, *, read_only: bool = False) -> None:
-        self.folder = _place(folder)
+        self.folder = store_folder(folder)
         self.read_only = read_only
         if read_only and not Store.exists(self.folder):
             raise StoreError(f"there is no store in {self.folder}.")
@@ -81,7 +81,7 @@ class Store:
         Raises:
             StoreError: none can be there, because what the path leads through is no folder or is closed to us.
         """
-        place = _place(folder)
+        place = store_folder(folder)
         try:
             if (place / "index.sqlite").is_file() or (place / "records").is_dir():
                 return True
@@ -210,7 +210,7 @@ class Store:
                     _sha256(content),
                     state.st_size,
                     state.st_mtime_ns,
-                    origin.get("seconds"),
+                    origin.get("seconds") if origin.get("warm", True) else None,  # the first holds imports
                     origin.get("memory"),
                     canonical_json({**cell.args, "seed": cell.seed}),
                 ),
@@ -245,7 +245,7 @@ class Store:
         return None
 
 
-def _place(folder: str | Path | None) -> Path:
+def store_folder(folder: str | Path | None) -> Path:
     """The folder of a store; an empty name is a mistake, not the present folder."""
     if folder is None:
         return default_folder().absolute()

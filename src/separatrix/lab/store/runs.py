@@ -79,9 +79,7 @@ def run_name(experiment: Experiment, scale: str, params: Params) -> str:
 def touch_run(store: Store, experiment: Experiment, scale: str, params: Params) -> None:
     """Note that a remembered run was asked for again."""
     with store.database.transaction() as connection:
-        connection.execute(
-            "UPDATE runs SET time = ? WHERE id = ?", (time.time(), run_name(experiment, scale, params))
-        )
+        connection.execute("UPDATE runs SET time = ? WHERE id = ?", (time.time(), run_name(experiment, scale, params)))
 
 
 def known_keys(store: Store, experiment: Experiment, scale: str, params: Params) -> tuple[str, ...] | None:
@@ -134,10 +132,22 @@ def read_run(path: Path) -> StoredRun:
         CorruptData: it is not such a file.
     """
     try:
-        body = json.loads(read_regular(path))
+        return run_from_body(read_regular(path), str(path))
+    except OSError as error:
+        raise CorruptData(f"{path} does not tell of a run: {why_not(error)}.") from None
+
+
+def run_from_body(content: bytes, name: str) -> StoredRun:
+    """A run from the content of such a file.
+
+    Raises:
+        CorruptData: it is not such a file.
+    """
+    try:
+        body = json.loads(content)
         return StoredRun(**{**body, "keys": tuple(body["keys"])})
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CorruptData(f"{path} does not tell of a run ({type(error).__name__}: {error}).") from None
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CorruptData(f"{name} does not tell of a run ({type(error).__name__}: {error}).") from None
 
 
 def stored_runs(store: Store, experiment: Experiment) -> list[StoredRun]:

@@ -8,6 +8,7 @@ from .memory import (
 )
 from .plots import drawable as drawable, plot as plot, plots as plots
 from .regime import draw_balance_profile as draw_balance_profile, draw_rich_lazy as draw_rich_lazy
+from .sweep import draw_sweep as draw_sweep
 from .style import (
     DIVERGING as DIVERGING,
     PALETTE as PALETTE,
