@@ -1,4 +1,4 @@
-"""Cells as strangers write them: they print, read, leave children behind, hold the interpreter, hang, leak and crash."""
+"""Cells as strangers write them: they print, read, leave children behind, hold the interpreter, hang, leak, crash."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ def _hold(amount: float) -> None:
     ctypes.PyDLL(None).usleep(int(amount * 1e6))
 
 
+def _spin(amount: float) -> None:
+    """Busy in Python, where an exception can reach it."""
+    end = time.monotonic() + amount
+    while time.monotonic() < end:
+        pass
+
+
 def _leak(amount: float) -> None:
     kept = []
     while True:
@@ -63,12 +70,13 @@ def _die(amount: float) -> None:
 DEEDS = {
     "calm": lambda amount: None,
     "print": _write,
-    "stdin": lambda amount: {"read": sys.stdin.read(), "more": os.read(0, 10)} and None,
+    "stdin": lambda amount: (sys.stdin.read(), os.read(0, 10)),
     "child": _leave_a_child,
     "fork": _fork,
     "gil": _hold,
     "sleep": time.sleep,
     "leak": _leak,
+    "spin": _spin,
     "die": _die,
     "fail": lambda amount: (print("a word before"), 1 / 0),
 }

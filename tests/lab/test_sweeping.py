@@ -16,7 +16,7 @@ def test_a_grid_is_every_combination_in_order() -> None:
 
 
 def test_random_points_are_distinct_within_their_spans_and_repeatable() -> None:
-    axes: dict[str, Any] = {"a": Span(1e-4, 1.0, logarithmic=True), "n": Span(2, 9, whole=True), "w": ("x", "y")}
+    axes: dict[str, Any] = {"a": Span(1e-4, 1.0, logarithmic=True), "n": Span(2.0, 9.0, whole=True), "w": ("x", "y")}
     points = sweep_points(axes, 40, seed=3)
     assert points == sweep_points(axes, 40, seed=3) != sweep_points(axes, 40, seed=4)
     assert len({repr(point) for point in points}) == 40
@@ -30,7 +30,7 @@ def test_random_points_are_distinct_within_their_spans_and_repeatable() -> None:
     [
         ({}, None, "at least one parameter"),
         ({"a": ()}, None, "a has no values"),
-        ({"a": Span(0, 1)}, None, "only random points"),
+        ({"a": Span(0.0, 1.0)}, None, "only random points"),
         ({"a": tuple(range(1000)), "b": tuple(range(1000))}, None, "1000000 points"),
         ({"a": (1,)}, 0, "n_random must be"),
     ],
@@ -39,7 +39,7 @@ def test_wrong_axes_are_one_sentence(axes: dict[str, Any], n_random: int | None,
     with pytest.raises(InvalidInput, match=sentence):
         sweep_points(axes, n_random)
     with pytest.raises(InvalidInput, match="logarithmic span must begin above 0"):
-        Span(0, 1, logarithmic=True)
+        Span(0.0, 1.0, logarithmic=True)
 
 
 def test_a_sweep_is_a_table_and_computes_nothing_twice(tmp_path: Path) -> None:

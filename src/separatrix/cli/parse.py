@@ -64,7 +64,7 @@ def parse_duration(text: str | None, option: str) -> float | None:
     """
     if text is None:
         return None
-    unit = _UNITS.get(text[-1:], None)
+    unit = _UNITS.get(text[-1:])
     try:
         seconds = float(text[:-1]) * unit if unit is not None else float(text)
     except ValueError:

@@ -19,8 +19,8 @@ from .experiment.definition import Experiment, Params, Payload
 from .experiment.provenance import combined
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
-from .store.costs import longest_first
 from .store.condensed import find_condensed, keep_condensed, state_of
+from .store.costs import longest_first
 from .store.records import Store
 from .store.runs import best_run, known_keys, remember_run, run_command, run_name, touch_run
 

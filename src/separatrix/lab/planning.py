@@ -127,7 +127,8 @@ def _seconds_model(experiment: Experiment, store: Store | None, published: Publi
         model = CostModel(rows, [each] * len(rows), SECONDS_OF_SIZES, PUBLISHED_SPREAD)
         return model, f"the published run at scale {published.scale}"
     raise MissingData(
-        f"no cell of {experiment.name} was ever measured; begin with: separatrix run {experiment.typed_name} --scale smoke"
+        f"no cell of {experiment.name} was ever measured; begin with: separatrix run {experiment.typed_name} "
+        "--scale smoke"
     )
 
 

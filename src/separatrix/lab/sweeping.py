@@ -173,10 +173,9 @@ class WithinBudget(AbstractEngine):
         Raises:
             RunInterrupted: the time is over.
         """
-        begun, n_done = time.monotonic(), 0
+        begun = time.monotonic()
         inner = self._engine.run(cells, store, data)
-        for finished in inner:
-            n_done += 1
+        for n_done, finished in enumerate(inner, 1):
             yield finished
             if time.monotonic() - begun > self._seconds and n_done < len(cells):
                 inner.close()  # type: ignore[attr-defined]

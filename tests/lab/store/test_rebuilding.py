@@ -31,7 +31,9 @@ def test_a_lost_index_forgets_no_run(folder: Path) -> None:
     with Store(folder) as store:
         before = stored_runs(store, SHORT), store.keys(), best_report(SHORT, store)
     lose_index(folder)
-    with pytest.warns(StoreWarning, match="made from 4 records"), Store(folder) as store:
+    with pytest.warns(StoreWarning, match="made from 4 records"):
+        Store(folder).close()
+    with Store(folder) as store:
         assert (stored_runs(store, SHORT), store.keys()) == before[:2]
         assert best_report(SHORT, store) == before[2]
 
@@ -64,7 +66,9 @@ def test_a_store_of_the_first_format_is_brought_up_to_date(folder: Path) -> None
     make_first_format(folder)
     with Store(folder, read_only=True) as store:
         assert best_report(SHORT, store) is not None
-    with pytest.warns(StoreWarning, match="made from 4 records"), Store(folder) as store:
+    with pytest.warns(StoreWarning, match="made from 4 records"):
+        Store(folder).close()
+    with Store(folder) as store:
         assert best_report(SHORT, store) is not None
         assert len(store.unchanged(sorted(store.keys()))) == 4
     assert len(list((folder / "runs").glob("*.json"))) == 1

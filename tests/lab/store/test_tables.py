@@ -15,9 +15,9 @@ def test_records_become_a_table_that_other_programs_read(tmp_path: Path) -> None
         run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
         assert export_table(store, tmp_path / "a.csv") == 4
         assert export_table(store, tmp_path / "b.csv", {"other"}) == 0
-        with pytest.raises(InvalidInput, match="FILE.csv or FILE.parquet"):
+        with pytest.raises(InvalidInput, match=r"FILE\.csv or FILE\.parquet"):
             export_table(store, tmp_path / "a.xls")
-        expected = {key: store.read(key) for key in store.keys()}
+        expected = {key: store.read(key) for key in sorted(store.keys())}
     with (tmp_path / "a.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["key"] for row in rows} == set(expected)

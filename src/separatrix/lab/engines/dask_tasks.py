@@ -1,6 +1,6 @@
 """What the Dask engine does on a worker: compute the record of one cell and hand it to the client as text.
 
-Records are text on the way too, verified by their digest where they arrive; nothing that came from a store is unpickled.
+Records are text on the way too, verified by their digest where they arrive; nothing from a store is unpickled.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def held_memory(pid: int) -> int:
 
 
 class PeakMemory:
-    """The most memory this process holds from now on (Linux: resident bytes); ``None`` where the system does not tell."""
+    """The most memory this process holds from now on, in resident bytes; ``None`` where the system does not tell."""
 
     def __init__(self) -> None:
         with contextlib.suppress(OSError):

@@ -24,8 +24,8 @@ from separatrix.core.result import brief
 
 from .cell import Cell
 from .claim import Claim
-from .limits import Limits
 from .frozen_model import FrozenModel, first_problem
+from .limits import OPEN, Limits
 from .scales import SCALES, Scale
 from .summary import Summary
 
@@ -83,13 +83,13 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     draw: Callable[[Any], Mapping[str, Figure]] | None = None
     data: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = OPEN
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", self.name):
             raise InvalidInput(
-                "name of an experiment must be letters, digits, hyphens, dots and underscores, at most 100, since files "
-                f"are named by it; got {brief(self.name)}."
+                "name of an experiment must be letters, digits, hyphens, dots and underscores, at most 100, since "
+                f"files are named by it; got {brief(self.name)}."
             )
         if set(self.scales) != set(SCALES):
             raise InvalidInput(f"scales of experiment {self.name!r} must be {SCALES}; got {tuple(self.scales)}.")

@@ -43,6 +43,10 @@ class Limits:
         )
 
 
+OPEN = Limits()
+"""No limit of its own."""
+
+
 def usual_limits(scale: str) -> Limits:
     """Limits that stop only what hangs, or takes the whole machine."""
     return Limits(USUAL_SECONDS.get(scale), USUAL_SHARE * machine_memory() or None)

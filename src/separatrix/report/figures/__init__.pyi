@@ -8,7 +8,6 @@ from .memory import (
 )
 from .plots import drawable as drawable, plot as plot, plots as plots
 from .regime import draw_balance_profile as draw_balance_profile, draw_rich_lazy as draw_rich_lazy
-from .sweep import draw_sweep as draw_sweep
 from .style import (
     DIVERGING as DIVERGING,
     PALETTE as PALETTE,
@@ -24,3 +23,4 @@ from .style import (
     to_page_svg as to_page_svg,
     to_svg as to_svg,
 )
+from .sweep import draw_sweep as draw_sweep
