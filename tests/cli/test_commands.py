@@ -40,11 +40,32 @@ def test_claims_shows_each_verdict(cli: Cli, folder: Path) -> None:
     assert json.loads(cli("claims", OWN, "--document", "kerg2022", "--store", folder, "--json").out) == []
 
 
-def test_claims_of_a_store_that_is_not_there_makes_none(cli: Cli, tmp_path: Path) -> None:
-    answer = cli("claims", OWN, "--store", tmp_path / "none")
-    assert "3 not run at this scale" in answer.out
-    assert answer.err == f"separatrix: there is no store in {tmp_path / 'none'} yet.\n"
-    assert not (tmp_path / "none").exists()
+@pytest.mark.parametrize("command", ["claims", "show", "report", "publish", "resume"])
+def test_a_store_with_a_typo_is_an_error_and_none_is_made(command: str, cli: Cli, tmp_path: Path) -> None:
+    answer = cli(command, OWN, "--store", tmp_path / "typo")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"separatrix: there is no store in {tmp_path / 'typo'}; ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["run", "claims", "show", "report", "publish", "resume"])
+def test_a_store_without_a_name_is_refused(
+    command: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = cli(command, OWN, "--store", "")
+    assert (answer.code, answer.out) == (2, "")
+    assert "a store needs the name of a folder of its own" in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_store_claims_are_those_published_and_nothing_is_to_be_resumed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert "3 not run at this scale" in cli("claims", OWN).out
+    assert "nothing to resume" in cli("resume", OWN).out
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["claims", "show", "report", "publish"])
@@ -133,6 +154,8 @@ def test_report_hands_runs_and_ledger_to_the_writer(
     assert answer.out.strip() == str(tmp_path / "html" / "index.html")
     assert [run.experiment.name for run in given["runs"]] == ["short"]
     assert len(given["ledger"]) == 3
+    with Store(tmp_path / "none"):
+        pass
     missing = cli("report", OWN, "--store", tmp_path / "none")
     assert (missing.code, "begin with: separatrix run" in missing.err) == (2, True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from pathlib import Path
 
@@ -61,3 +62,16 @@ def test_what_experiments_share_is_no_experiment() -> None:
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(InvalidInput, match="Did you mean 'altafini-fig2'"):
         experiments.find("altafini-fig22")
+
+
+@every
+def test_settings_that_leave_nothing_to_do_are_refused_by_name(name: str) -> None:
+    experiment = experiments.find(name)
+    usual = experiment.params("smoke")
+    for field, value in usual:
+        if isinstance(value, tuple) and value:
+            with pytest.raises(InvalidInput, match=rf"\b{field}\b"):
+                experiment.cells(experiment.params("smoke", **{field: ()}))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            with contextlib.suppress(InvalidInput):
+                assert experiment.cells(experiment.params("smoke", **{field: 0}))

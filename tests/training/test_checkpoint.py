@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import errno
+import os
 import pickle
+import random
 from pathlib import Path
 
 import pytest
 import torch
 
 from separatrix.core import CorruptData, InvalidInput, spawn
-from separatrix.training import TrainingSettings, load_checkpoint, save_checkpoint, train
+from separatrix.training import CheckpointWarning, TrainingSettings, load_checkpoint, save_checkpoint, train
 from separatrix.training.checkpoint import restore_streams, stream_states
 from short_training import run, small_model
 
@@ -46,8 +49,14 @@ def test_a_file_that_would_run_code_is_refused_unexecuted(tmp_path: Path, writer
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    torch.save({"format": 99}, tmp_path / "run.pt")
-    with pytest.raises(CorruptData, match="checkpoint format 99; this version reads 2"):
+    save_checkpoint(tmp_path / "run.pt", {"format": 99})
+    with pytest.raises(CorruptData, match="checkpoint format 99; this version reads 3"):
+        load_checkpoint(tmp_path / "run.pt")
+
+
+def test_a_checkpoint_without_a_digest_is_refused(tmp_path: Path) -> None:
+    torch.save({"format": 2}, tmp_path / "run.pt")
+    with pytest.raises(CorruptData, match=r"not a whole checkpoint \(it ends without a digest"):
         load_checkpoint(tmp_path / "run.pt")
 
 
@@ -114,3 +123,76 @@ class StopAfter:
             raise KeyboardInterrupt
         self.left -= 1
         return self.loss(model, batch)  # type: ignore[operator, no-any-return]
+
+
+def test_no_flipped_bit_loads(tmp_path: Path) -> None:
+    path = tmp_path / "run.pt"
+    run(path, n_steps=6)
+    whole, chooser = path.read_bytes(), random.Random(0)
+    for place in [*chooser.sample(range(8 * len(whole)), 300), *range(8 * len(whole) - 800, 8 * len(whole), 8)]:
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.raises(CorruptData, match=r"run\.pt is not a whole checkpoint .*Move it away to start anew"):
+            load_checkpoint(path)
+    path.write_bytes(whole)
+    assert load_checkpoint(path)["n_done"] == 6
+    assert torch.load(path, weights_only=True)["n_done"] == 6  # still a file that torch reads
+
+
+def test_the_checkpoint_of_another_model_is_refused_and_the_model_left_alone(tmp_path: Path) -> None:
+    run(tmp_path / "run.pt", n_steps=6)
+    settings = TrainingSettings(**{**load_checkpoint(tmp_path / "run.pt")["settings"], "groups": ()})
+    wider, other = torch.nn.Linear(5, 9), small_model()
+    other[0] = wider
+    before = wider.weight.clone()
+    for model, sentence in (
+        (other, r"belongs to another model: 0\.bias has shape \(8,\) there and \(9,\) here"),
+        (torch.nn.Linear(5, 1), r"belongs to another model: .* has no '0\.bias'"),
+        (small_model().double(), r"another model: 0\.bias is float32 there and float64 here"),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            train(model, int, never, settings, streams={"noise": spawn(0)}, checkpoint=tmp_path / "run.pt")
+    assert torch.equal(wider.weight, before)
+
+
+def test_a_checkpoint_that_is_none_of_a_run_is_refused_by_name(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "run.pt", {"settings": {}, "numbers": torch.arange(3)})
+    with pytest.raises(CorruptData, match=r"run\.pt is not the checkpoint of a training run: it has no 'model'"):
+        run(tmp_path / "run.pt", n_steps=6)
+    save_checkpoint(tmp_path / "run.pt", dict.fromkeys(load_keys(tmp_path), 3))
+    with pytest.raises(CorruptData, match=r"run\.pt is not the checkpoint of a training run: "):
+        run(tmp_path / "run.pt", n_steps=6)
+
+
+def load_keys(tmp_path: Path) -> list[str]:
+    run(tmp_path / "other.pt", n_steps=6)
+    return [name for name in load_checkpoint(tmp_path / "other.pt") if name != "format"]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_known_before_the_first_step(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "run.pt", tmp_path / ("x" * 300) / "run.pt", "/proc/run.pt"):
+        with pytest.raises(InvalidInput, match=r"^checkpoint "):
+            train(small_model(), int, never, TrainingSettings(n_steps=3, lr=0.1), checkpoint=place)
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calm = run(None, n_steps=6)
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(CheckpointWarning, match=r"run\.pt could not be written: No space left on device") as warned:
+        hindered = run(tmp_path / "run.pt", n_steps=6)
+    assert len(warned) == 1  # once, not at every step
+    assert hindered.history.records == calm.history.records
+    assert hindered.unsaved == "No space left on device"
+    assert "its checkpoint could not be written: No space left on device" in hindered.message()
+    assert list(tmp_path.iterdir()) == []
+    assert calm.unsaved is None
+
+
+def never(model: torch.nn.Module, batch: int) -> torch.Tensor:
+    raise AssertionError("a step was made")

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from separatrix.core.errors import MissingData
 from separatrix.lab.experiment.scales import SCALES
-
-from .printing import say
 
 if TYPE_CHECKING:
     from separatrix.lab.experiment.definition import Experiment
@@ -33,15 +32,19 @@ def find_experiments(names: Sequence[str] | None) -> list[Experiment]:
 
 @contextmanager
 def reading(folder: Path | None) -> Iterator[Store | None]:
-    """The store of a command that only reads: none is made where none is."""
+    """The store of a command that only reads, which changes nothing in it; none if nothing was ever run.
+
+    Raises:
+        MissingData: a folder was named and there is no store: it was misspelt.
+    """
     from separatrix.lab.store.records import Store
 
     if not Store.exists(folder):
         if folder is not None:
-            say(f"there is no store in {folder} yet.")
+            raise MissingData(f"there is no store in {folder}; name a folder that separatrix run has made.")
         yield None
         return
-    with Store(folder) as store:
+    with Store(folder, read_only=True) as store:
         yield store
 
 

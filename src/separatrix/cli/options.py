@@ -33,6 +33,27 @@ Jobs: TypeAlias = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Worker processes; default: physical cores.", show_default=False),
 ]
+CellTimeout: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--cell-timeout",
+        metavar="TIME",
+        help="Stop a cell after this long (90s, 20m, 2h) and set it aside; default: the experiment's or the scale's.",
+        show_default=False,
+    ),
+]
+EngineName: TypeAlias = Annotated[
+    str, typer.Option("--engine", help="local (processes of this machine) or dask (extra: cluster).")
+]
+Address: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS",
+        help="Scheduler of a running Dask cluster, tcp://... or tls://...; default: a cluster of this machine.",
+        show_default=False,
+    ),
+]
 DocumentKey: TypeAlias = Annotated[
     str | None,
     typer.Option("--document", help="Only this document.", autocompletion=complete_document, show_default=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -31,7 +32,14 @@ VERDICT_STYLES = {
 
 def say(line: str) -> None:
     """One sentence for the person at the terminal, on standard error."""
-    print(fitted(f"separatrix: {line}", sys.stderr), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, ValueError):  # a terminal that was closed
+        print(fitted(f"separatrix: {line}", sys.stderr), file=sys.stderr, flush=True)
+
+
+def program() -> list[str]:
+    """What was typed to start this program: its own name, or Python with the module."""
+    name = os.path.basename(sys.argv[0])
+    return [name] if name == "separatrix" else [sys.executable, "-m", "separatrix"]
 
 
 def tell(text: str) -> None:
@@ -180,6 +188,14 @@ def print_verdict(claim: Claim, judgement: Judgement, notes: Sequence[str] = ())
         _print_indented(console, note, "dim")
 
 
+def shown_duration(seconds: float) -> str:
+    """A time as people say it: ``"0.4 s"``, ``"12 min"``, ``"3.2 h"``, ``"5.1 days"``."""
+    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
 def counted(verdicts: Mapping[str, int]) -> str:
     """How many of each verdict, in the order of the ledger."""
     return "; ".join(f"{verdicts[label]} {label}" for label in VERDICT_STYLES if verdicts.get(label)) or "no claims"
@@ -187,6 +203,8 @@ def counted(verdicts: Mapping[str, int]) -> str:
 
 def say_failures(report: RunReport) -> None:
     """What went wrong in a run, each different reason once."""
+    if not report.failures:
+        return
     keys = {cell.key for cell in report.cells}
     cells = [text.splitlines()[0] for key, text in report.failures.items() if key in keys]
     for reason in dict.fromkeys(cells):

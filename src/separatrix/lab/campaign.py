@@ -13,14 +13,16 @@ from separatrix.core.scalars import in_words
 
 from .engines.base import AbstractEngine
 from .engines.progress import RunProgress
-from .experiment.cell import Cell
+from .experiment.cell import Cell, Cells
 from .experiment.claim import Claim, Judgement, Verdict
 from .experiment.definition import Experiment, Params, Payload
 from .experiment.provenance import combined
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
+from .store.condensed import find_condensed, keep_condensed, state_of
+from .store.costs import longest_first
 from .store.records import Store
-from .store.runs import best_run, remember_run, run_command
+from .store.runs import best_run, known_keys, remember_run, run_command, run_name, touch_run
 
 
 class ExperimentError(SeparatrixError, RuntimeError):
@@ -36,7 +38,7 @@ class RunReport:
     experiment: Experiment
     scale: str
     params: Params
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
     n_done: int
     summary: Summary | None
     judgements: Mapping[str, Judgement]
@@ -104,19 +106,19 @@ def run_experiments(
     Raises:
         RunInterrupted, StoreError, EngineError: see ``AbstractEngine.run``; finished cells are kept.
     """
-    plans = [(experiment, params, scale, experiment.cells(params)) for experiment, params, scale in requests]
-    for experiment, params, scale, cells in plans:
-        remember_run(store, experiment, scale, params, cells, run_command(experiment, params, scale))
-    wanted = {cell.key: cell for *_, cells in plans for cell in cells}
-    missing = [cell for cell in wanted.values() if store.read(cell.key) is None]
+    plans = [PlannedRun(experiment, params, scale, store) for experiment, params, scale in requests]
+    for plan in plans:
+        plan.remember()
+    n_cells = len({key for plan in plans for key in plan.keys})
+    missing = {cell.key: cell for cell in longest_first([c for plan in plans for c in plan.missing()], store)}
     failures: dict[str, str] = {}
-    progress.begin(len(wanted), len(wanted) - len(missing))
+    progress.begin(n_cells, n_cells - len(missing))
     if missing:
-        for finished in engine.run(missing, store, data or {}):
+        for finished in engine.run(list(missing.values()), store, data or {}):
             if finished.error is not None:
                 failures[finished.key] = finished.error
-            progress.advance(wanted[finished.key].experiment, finished.error)
-    return [_report(experiment, params, scale, cells, store, failures) for experiment, params, scale, cells in plans]
+            progress.advance(missing[finished.key].experiment, finished.error)
+    return [_report(plan, failures) for plan in plans]
 
 
 def report_from_store(experiment: Experiment, params: Params, scale: str, store: Store) -> RunReport:
@@ -126,7 +128,7 @@ def report_from_store(experiment: Experiment, params: Params, scale: str, store:
         ExperimentError: the experiment's ``summarise`` failed; a claim whose ``judge`` did stands in ``failures``.
     """
     require_scale(scale)
-    report = _report(experiment, params, scale, experiment.cells(params), store, {})
+    report = _report(PlannedRun(experiment, params, scale, store), {})
     if "summarise" in report.failures:
         raise ExperimentError(report.failures["summarise"])
     return report
@@ -141,36 +143,74 @@ def best_report(experiment: Experiment, store: Store, scale: str | None = None) 
     return report_from_store(experiment, params, run.scale, store)
 
 
-def _report(
-    experiment: Experiment,
-    params: Params,
-    scale: str,
-    cells: Sequence[Cell],
-    store: Store,
-    failures: Mapping[str, str],
-) -> RunReport:
-    records = [record for record in (store.read(cell.key) for cell in cells) if record is not None]
-    own_failures = {cell.key: failures[cell.key] for cell in cells if cell.key in failures}
+@final
+class PlannedRun:
+    """What one run needs: its keys, and its cells as far as they are asked for.
+
+    Args:
+        experiment: of the run.
+        params: its parameters.
+        scale: from which they were taken.
+        store: where its records are.
+    """
+
+    def __init__(self, experiment: Experiment, params: Params, scale: str, store: Store) -> None:
+        self.experiment, self.params, self.scale, self.store = experiment, params, scale, store
+        known = known_keys(store, experiment, scale, params)
+        self.cells: Cells = Cells(lambda: experiment.cells(params), None if known is None else len(known))
+        self.keys = known if known is not None else tuple(cell.key for cell in self.cells)
+
+    def remember(self) -> None:
+        """Keep the run in the store."""
+        command = run_command(self.experiment, self.params, self.scale)
+        if known_keys(self.store, self.experiment, self.scale, self.params) is None:
+            remember_run(self.store, self.experiment, self.scale, self.params, self.cells, command)
+        else:
+            touch_run(self.store, self.experiment, self.scale, self.params)
+
+    def missing(self) -> list[Cell]:
+        """Cells without a record; a file that was touched is read and verified."""
+        there = self.store.unchanged(self.keys)
+        doubtful = [key for key in self.keys if key not in there]
+        if not doubtful:
+            return []
+        absent = {key for key in doubtful if self.store.read(key) is None}
+        return [cell for cell in self.cells if cell.key in absent] if absent else []
+
+
+def _report(plan: PlannedRun, failures: Mapping[str, str]) -> RunReport:
+    experiment, store, keys = plan.experiment, plan.store, plan.keys
+    own_failures = {key: failures[key] for key in keys if key in failures}
+    run = run_name(experiment, plan.scale, plan.params)
+    state = state_of(store, experiment, keys)
+    kept = find_condensed(store, run, experiment, state) if state is not None else None
     summary, judgements = None, dict[str, Judgement]()
-    if len(records) == len(cells):
+    if kept is not None:
+        (summary, origin), n_done = kept, len(keys)
+    else:
+        records = [record for record in map(store.read, keys) if record is not None]
+        origin, n_done = combined([record.provenance for record in records]), len(records)
         try:
-            summary = _summary(experiment, [(record.cell, record.payload) for record in records])
-            judgements, unjudged = _judged(experiment, scale, summary)
-            own_failures |= unjudged
+            if n_done == len(keys):
+                summary = _summary(experiment, [(record.cell, record.payload) for record in records])
+                if state is not None and not store.read_only:
+                    keep_condensed(store, run, experiment, state, summary, origin)
         except ExperimentError as error:
             own_failures["summarise"] = str(error)
-    origin = combined([record.provenance for record in records])
+    if summary is not None:
+        judgements, unjudged = _judged(experiment, plan.scale, summary)
+        own_failures |= unjudged
     return RunReport(
         experiment=experiment,
-        scale=scale,
-        params=params,
-        cells=tuple(cells),
-        n_done=len(records),
+        scale=plan.scale,
+        params=plan.params,
+        cells=plan.cells,
+        n_done=n_done,
         summary=summary,
         judgements=judgements,
         seconds=origin["seconds"],
         provenance=origin,
-        command=run_command(experiment, params, scale),
+        command=run_command(experiment, plan.params, plan.scale),
         failures=own_failures,
     )
 

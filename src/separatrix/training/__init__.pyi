@@ -1,5 +1,9 @@
 from .best import BestState as BestState
-from .checkpoint import load_checkpoint as load_checkpoint, save_checkpoint as save_checkpoint
+from .checkpoint import (
+    CheckpointWarning as CheckpointWarning,
+    load_checkpoint as load_checkpoint,
+    save_checkpoint as save_checkpoint,
+)
 from .interrupt import FinishStep as FinishStep
 from .log import History as History
 from .loop import TrainingRun as TrainingRun, train as train

@@ -1,67 +1,115 @@
 """Checkpoints: all that decides the rest of a run, in one file that is there whole or not at all.
 
-Reading one executes nothing (``torch.load(weights_only=True)``). A run continued from a checkpoint gives the same
-numbers, bit for bit, as one that was never stopped, on the same build and number of threads.
+The file is what ``torch.save`` writes, and its last bytes (the comment of the archive) are the SHA-256 of all before
+them: what was changed on the disk is noticed before it is read. Reading executes nothing
+(``torch.load(weights_only=True)``). A run continued from a checkpoint gives the same numbers, bit for bit, as one that
+was never stopped, on the same build and number of threads.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
-import zipfile
+import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
+from separatrix.core.disk import written_whole
 from separatrix.core.errors import CorruptData, InvalidInput, MissingData
 
-FORMAT = 2
+FORMAT = 3
+_MARK = b"separatrix sha256 "
+_TRAILER = len(_MARK) + 64
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; the run goes on without."""
 
 
 def save_checkpoint(path: str | Path, content: Mapping[str, Any]) -> None:
     """Write tensors and plain values so that a kill at any moment leaves the old file or the new one.
 
-    The content goes to a file beside the target, onto the disk, and only then takes the target's name.
+    Raises:
+        OSError: it cannot be written; what stood under the name stands there still.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as stream:
+    with written_whole(path) as stream:
         torch.save({"format": FORMAT, **content}, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, path)
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        stream.seek(-2, os.SEEK_END)  # the archive ends with the length of its comment
+        stream.write(struct.pack("<H", _TRAILER))
+        length = stream.tell()
+        stream.write(_MARK + _digest(stream, length))
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint.
+    """Read a checkpoint; its tensors come to the processor's memory, wherever they were.
 
     Raises:
-        MissingData: there is no such file.
-        CorruptData: the file is not a whole checkpoint of this package.
+        MissingData: there is no such file, or it may not be read.
+        CorruptData: the file is not a whole checkpoint of this package: it has not the digest it ends with.
     """
     path = Path(path)
     if not path.is_file():
         raise MissingData(f"there is no checkpoint at {path}.")
     try:
-        if not zipfile.is_zipfile(path):  # its directory stands at the end: a truncated file has none
-            raise EOFError("its end is missing")
-        content = torch.load(path, weights_only=True)
-        version = content["format"]
+        with path.open("rb") as stream:
+            _verify(stream)
+            stream.seek(0)
+            content = torch.load(stream, weights_only=True, map_location="cpu")
+            version = content["format"]
+    except OSError as error:
+        raise MissingData(f"the checkpoint {path} cannot be read: {error.strerror or error}.") from None
     except (pickle.UnpicklingError, EOFError, RuntimeError, LookupError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CorruptData(f"{path} is not a whole checkpoint ({reason}). Move it away to start anew.") from None
     if version != FORMAT:
         raise CorruptData(f"{path} has checkpoint format {version}; this version reads {FORMAT}.")
     return dict(content)
+
+
+def _verify(stream: BinaryIO) -> None:
+    length = stream.seek(0, os.SEEK_END) - _TRAILER
+    stream.seek(max(length, 0))
+    mark, _, written = stream.read().rpartition(b" ")
+    if length < 0 or mark + b" " != _MARK:
+        raise EOFError("it ends without a digest")
+    if _digest(stream, length) != written:
+        raise ValueError("its content has another digest than when it was written")
+
+
+def _digest(stream: BinaryIO, length: int) -> bytes:
+    """SHA-256 of the first bytes of a file, without holding them all; the stream is at their end after."""
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while length > 0:
+        part = stream.read(min(length, 1 << 20))
+        digest.update(part)
+        length -= len(part)
+    return digest.hexdigest().encode()
+
+
+def require_same_model(saved: Mapping[str, Any], model: torch.nn.Module, path: str | Path) -> None:
+    """Refuse the state of another model before anything is changed, naming the first tensor that differs."""
+    own = model.state_dict()
+    problem = f"the checkpoint {path} belongs to another model:"
+    for name in sorted({*saved, *own}):
+        if name not in saved or name not in own:
+            holder = "it" if name not in saved else "this model"
+            raise InvalidInput(f"{problem} {holder} has no {name!r}. Give another path to start anew.")
+        there, here = saved[name], own[name]
+        if not (isinstance(there, torch.Tensor) and isinstance(here, torch.Tensor)):
+            continue  # what a module keeps beside its tensors is for the module to judge
+        for what, a, b in (
+            ("has shape", tuple(there.shape), tuple(here.shape)),
+            ("is", str(there.dtype).removeprefix("torch."), str(here.dtype).removeprefix("torch.")),
+        ):
+            if a != b:
+                raise InvalidInput(f"{problem} {name} {what} {a} there and {b} here. Give another path to start anew.")
 
 
 def require_equal_settings(saved: Mapping[str, Any], wanted: Mapping[str, Any], path: str | Path) -> None:

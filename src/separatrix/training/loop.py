@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
@@ -11,12 +12,21 @@ from typing import Any, Literal, TypeAlias, final
 import torch
 from torch import Tensor, nn
 
-from separatrix.core.errors import ShapeError
+from separatrix.core.disk import require_place_for_file, why_not
+from separatrix.core.errors import CorruptData, SeparatrixError, ShapeError
 from separatrix.core.result import Result
 
 from .best import BestState, Watch
 from .carried import detached
-from .checkpoint import load_checkpoint, require_equal_settings, restore_streams, save_checkpoint, stream_states
+from .checkpoint import (
+    CheckpointWarning,
+    load_checkpoint,
+    require_equal_settings,
+    require_same_model,
+    restore_streams,
+    save_checkpoint,
+    stream_states,
+)
 from .interrupt import FinishStep
 from .log import History
 from .members import Members
@@ -30,6 +40,7 @@ Loss: TypeAlias = Callable[..., Any]
 state to the loss and the next state."""
 Measure: TypeAlias = Callable[[Any], Mapping[str, Any]]
 """Model to numbers by name, computed without gradients and in evaluation mode."""
+_CONTENT = ("settings", "model", "optimiser", "members", "streams", "watch", "carried", "n_done", "measured", "history")
 Ending: TypeAlias = Literal["finished", "diverged", "interrupted"]
 
 
@@ -50,6 +61,8 @@ class TrainingRun(Result):
     """The state at the best value of the watched measurement."""
     resumed_at: int | None
     seconds: float
+    unsaved: str | None = None
+    """Why the last checkpoint could not be written, if it could not."""
 
     @property
     def ok(self) -> bool:
@@ -65,6 +78,8 @@ class TrainingRun(Result):
                 f"; {len(lost)} of {len(self.diverged_at)} runs met a loss or gradient that is not finite (first at "
                 f"step {min(lost)}) and rest at their last good parameters: lower lr or the weights, or clip"
             )
+        if self.unsaved is not None:
+            sentence += f"; its checkpoint could not be written: {self.unsaved}"
         return sentence + "."
 
 
@@ -98,15 +113,17 @@ def train(
         streams: generators that ``loss`` or the model draw from and that a checkpoint must keep. Modules that keep the
             state of their stream in ``state_dict`` (``VariationalDropout``) need no mention; for modules that draw from
             torch's global stream, pass ``{"torch": torch.default_generator}``.
-        checkpoint: a file to save to, and to continue from if it exists.
+        checkpoint: a file to save to, and to continue from if it exists. When it cannot be written any more (a full
+            disk), the run goes on with a ``CheckpointWarning``, and ``TrainingRun.unsaved`` says why.
 
     Returns:
         The history and how it ended. A loss or gradient that is not finite ends the run of that member at its last good
         parameters. The first Ctrl-C finishes the step and saves.
 
     Raises:
-        InvalidInput: the checkpoint belongs to another model, other settings or other streams.
-        CorruptData: the checkpoint cannot be read.
+        InvalidInput: the checkpoint belongs to another model, other settings or other streams, or its place cannot be
+            written; nothing was done then.
+        CorruptData: the checkpoint cannot be read, or is not what was written.
 
     Cost: beside the model's own, one copy of the parameters in memory and one pass over them a step.
     """
@@ -134,7 +151,9 @@ def train(
     run.save()
     diverged_at = tuple(run.members.diverged_at)
     seconds = time.monotonic() - begun
-    return TrainingRun(settings, run.history, ending, run.n_done, diverged_at, run.watch.best, resumed_at, seconds)
+    return TrainingRun(
+        settings, run.history, ending, run.n_done, diverged_at, run.watch.best, resumed_at, seconds, run.unsaved
+    )
 
 
 @final
@@ -151,7 +170,8 @@ class _Run:
         carries: bool,
     ) -> None:
         self.model, self.settings, self.optimiser, self.streams = model, settings, optimiser, streams
-        self.path = Path(checkpoint) if checkpoint is not None else None
+        self.path = require_place_for_file(checkpoint, "checkpoint") if checkpoint is not None else None
+        self.unsaved: str | None = None
         self.members = Members(model)
         self.watch = Watch(settings)
         self.carries, self.carried, self._next_carried = carries, None, None
@@ -259,21 +279,48 @@ class _Run:
             "measured": self._measured,
             "history": self.history.records,
         }
-        save_checkpoint(self.path, content)
+        try:
+            save_checkpoint(self.path, content)
+            self.unsaved = None
+        except (OSError, RuntimeError) as error:  # torch turns some errors of the system into RuntimeError
+            self._note_unsaved(error)
         self._saved = time.monotonic()
+
+    def _note_unsaved(self, error: OSError | RuntimeError) -> None:
+        first = self.unsaved is None
+        self.unsaved = why_not(error) if isinstance(error, OSError) else str(error).splitlines()[0]
+        if first:
+            warnings.warn(
+                f"the checkpoint {self.path} could not be written: {self.unsaved}; the run goes on without.",
+                CheckpointWarning,
+                stacklevel=4,
+            )
 
     def resume(self) -> int | None:
         """Continue from the checkpoint if there is one; says at which step."""
         if self.path is None or not self.path.exists():
             return None
         content = load_checkpoint(self.path)
-        require_equal_settings(content["settings"], self.settings.to_dict(), self.path)
+        missing = [name for name in _CONTENT if name not in content]
+        if missing:
+            raise CorruptData(f"{self.path} is not the checkpoint of a training run: it has no {missing[0]!r}.")
+        try:
+            self._restore(content, self.path)
+        except SeparatrixError:
+            raise
+        except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise CorruptData(f"{self.path} is not the checkpoint of a training run: {reason}.") from error
+        return self.n_done
+
+    def _restore(self, content: Mapping[str, Any], path: Path) -> None:
+        require_equal_settings(content["settings"], self.settings.to_dict(), path)
+        require_same_model(content["model"], self.model, path)
         restore_streams(self.streams, content["streams"])
         self.model.load_state_dict(content["model"])
         self.optimiser.load_state_dict(content["optimiser"])
         self.members.load_state(content["members"])
         self.watch.load_state(content["watch"])
-        self.carried = content["carried"]
+        self.carried = detached(content["carried"], next(self.model.parameters()).device)
         self.history = History(content["history"])
         self.n_done, self._measured = content["n_done"], content["measured"]
-        return self.n_done

@@ -23,7 +23,7 @@ import errno, os, pathlib, stat
 full, store, real = pathlib.Path({full!r}), pathlib.Path({store!r}), os.fsync
 def fsync(handle):
     is_file = stat.S_ISREG(os.fstat(handle).st_mode)
-    if is_file and full.exists() and len(list(store.rglob("*.json"))) >= 2:
+    if is_file and full.exists() and len(list(store.glob("records/*/*.json"))) >= 2:
         raise OSError(errno.ENOSPC, "No space left on device")
     real(handle)
 os.fsync = fsync
@@ -187,19 +187,25 @@ def assert_ends(pid: int) -> None:
             time.sleep(0.05)
 
 
-def test_an_interrupt_prints_the_command_that_continues(tmp_path: Path, uninterrupted: dict[str, str]) -> None:
-    folder = tmp_path / "stopped"
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_prints_the_command_that_continues(
+    kind: signal.Signals, tmp_path: Path, uninterrupted: dict[str, str]
+) -> None:
+    folder = tmp_path / "stopped here"
     run = start_long_run(folder)
     wait_for_records(folder, 1)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(kind)
     _, err = run.communicate(timeout=60)
-    assert run.returncode == 130
+    assert run.returncode == 128 + kind
     assert err.count("\n") == 1
-    assert "finished cells are kept. Continue with: separatrix resume" in err
+    assert "finished cells are kept. Continue with: " in err
     with Store(folder) as store:
         assert JobTable(store).states().keys() == {"done", "cancelled"}
-    words = shlex.split(err.partition("Continue with: ")[2])
-    assert run_apart(*words[1:]).code == 0
+    words = shlex.split(err.partition("Continue with: ")[2])  # as it must be typed
+    assert words == [*command("resume", OWN, "--jobs", "2", "--store", str(folder))]
+    if kind != signal.SIGINT:
+        return
+    assert subprocess.run(words, env=environment(), capture_output=True, check=False).returncode == 0
     assert digests(folder) == uninterrupted
 
 
@@ -218,3 +224,34 @@ def test_the_printed_command_gives_the_same_cells(cli: Cli, tmp_path: Path) -> N
     words = shlex.split(shown["command"])[1:]
     (again,) = json.loads(cli(*words, "--json", "--store", tmp_path).out)
     assert again == shown
+
+
+def test_a_hung_cell_is_set_aside_and_told(cli: Cli, tmp_path: Path) -> None:
+    own = "trouble_experiments:trouble"
+    changes = ("--set", 'kinds=["sleep", "calm"]', "--set", "amount=600")
+    answer = cli("run", own, "-j", 1, *changes, "--cell-timeout", "0.4s", "--store", tmp_path)
+    assert answer.code == 1
+    assert "trouble (smoke): 1 of 2 cells" in answer.out
+    assert answer.err == "separatrix: trouble: 1 cell failed: time limit: stopped because it ran longer than 0.4 s\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--cell-timeout", "soon"), "--cell-timeout takes a time such as 90s, 20m or 2h; got 'soon'"),
+        (("--cell-timeout", "-3"), "--cell-timeout takes a time"),
+        (("--engine", "dsk"), "Did you mean 'dask'"),
+        (("--address", "tcp://127.0.0.1:1"), "--address is for --engine dask"),
+        (("--engine", "dask", "--address", "here"), "address must be like tcp://host:8786"),
+        (("--jobs", "0"), "--jobs must be an integer of at least 1"),
+        (("--jobs", "999999999"), "at most 10000"),
+        (("--seeds", "1000000000000"), "at most 1000000 seeds"),
+        (("--seeds", "0-99999999999999999999"), "--seeds takes a number of seeds"),
+        (("--set", "n_cells=" + "[" * 100_000), "nested too deeply"),
+    ],
+)
+def test_wrong_options_are_one_sentence_before_the_work(
+    words: tuple[str, ...], sentence: str, cli: Cli, tmp_path: Path
+) -> None:
+    assert sentence in one_sentence(cli("run", OWN, *words, "--store", tmp_path / "store"))
+    assert not (tmp_path / "store").exists()

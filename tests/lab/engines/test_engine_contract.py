@@ -12,9 +12,11 @@ import pytest
 from rich.console import Console
 
 from coin_experiment import COINS
+from dask_clusters import shared_cluster
 from separatrix.lab import (
     AbstractEngine,
     Cell,
+    DaskEngine,
     Finished,
     JobTable,
     LocalEngine,
@@ -56,6 +58,7 @@ class BackwardsEngine(AbstractEngine):
 
 ENGINES: dict[str, Callable[[], AbstractEngine]] = {
     "local": lambda: LocalEngine(2),
+    "dask": lambda: DaskEngine(shared_cluster()),
     "a stranger's": BackwardsEngine,
 }
 

@@ -3,13 +3,11 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from separatrix.lab import Cell, JobTable, Lease, Record, Store
-from separatrix.lab.engines import jobs
-from separatrix.lab.engines.jobs import process_name
+from separatrix.lab.engines.process_names import process_name
 from short_experiments import SHORT
 
 CELLS = SHORT.cells(SHORT.params("smoke"))
@@ -79,40 +77,76 @@ def test_a_job_with_a_record_is_not_queued_again(store: Store) -> None:
     assert table.states() == {"done": 1}
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A clock that stands still unless a test moves ``now``."""
-    hand = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(jobs, "time", SimpleNamespace(time=lambda: hand.now))
-    return hand
+AWAY = "another machine|0|1|0-a"
+"""A worker of whose process nothing can be known here."""
 
 
-def test_an_expired_lease_returns_to_the_queue_and_is_void(store: Store, clock: SimpleNamespace) -> None:
-    table = JobTable(store, lease_seconds=30.0)
+class Clock:
+    """A clock that stands still unless a test moves it."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def watched(table: JobTable, clock: Clock, seconds: float) -> None:
+    """Let time pass under the eyes of an observer that looks every five seconds."""
+    for _ in range(round(seconds / 5)):
+        clock.now += 5
+        table.expire()
+
+
+def test_a_lease_without_a_sign_of_life_returns_to_the_queue_and_is_void(store: Store) -> None:
+    clock = Clock()
+    table = JobTable(store, 30.0, clock)
     table.enqueue(ME, CELLS[:1])
-    first = taken(table)
-    clock.now += 31
-    second = taken(table)
+    first = taken(table, AWAY)
+    watched(table, clock, 30)
+    assert table.holds(first)
+    watched(table, clock, 10)
+    second = taken(table, AWAY)
     assert second.start == 2
-    assert not table.renew(first)
-    assert table.renew(second)
+    assert not table.holds(first)
+    assert table.holds(second)
 
 
-def test_a_renewed_lease_does_not_expire(store: Store, clock: SimpleNamespace) -> None:
-    table = JobTable(store, lease_seconds=30.0)
+def test_signs_of_life_keep_a_lease(store: Store) -> None:
+    clock = Clock()
+    table = JobTable(store, 30.0, clock)
+    table.enqueue(ME, CELLS[:1])
+    lease = taken(table, AWAY)
+    for _ in range(4):
+        watched(table, clock, 20)
+        table.renew(AWAY)
+    assert table.holds(lease)
+
+
+def test_an_observer_that_slept_takes_nothing_away(store: Store) -> None:
+    clock = Clock()
+    table = JobTable(store, 30.0, clock)
+    table.enqueue(ME, CELLS[:1])
+    lease = taken(table, AWAY)
+    watched(table, clock, 10)
+    clock.now += 100_000  # the lid was closed, or the process stopped
+    table.expire()
+    assert table.holds(lease)
+
+
+def test_a_worker_that_lives_on_this_machine_is_never_silent(store: Store) -> None:
+    clock = Clock()
+    table = JobTable(store, 30.0, clock)
     table.enqueue(ME, CELLS[:1])
     lease = taken(table)
-    for _ in range(4):
-        clock.now += 20
-        assert table.renew(lease)
-    assert table.take(ME, ME) is None
+    watched(table, clock, 500)
+    assert table.holds(lease)
 
 
 def test_a_worker_whose_lease_was_taken_away_publishes_nothing(store: Store) -> None:
     table = JobTable(store)
     table.enqueue(ME, CELLS[:1])
     slow = taken(table)
-    table.release(ME)
+    table.release(ME, "killed")
     quick = taken(table)
     assert table.finish(quick, record(CELLS[0], 1.0))
     assert not table.finish(slow, record(CELLS[0], 2.0))
@@ -127,9 +161,9 @@ def test_the_fourth_lost_worker_fails_the_job(store: Store) -> None:
     table.enqueue(ME, CELLS[:1])
     for _ in range(4):
         taken(table)
-        table.release(ME)
+        table.release(ME, "killed")
     assert table.take(ME, ME) is None
-    assert table.collect(ME) == [(CELLS[0].key, "worker lost")]
+    assert table.collect(ME) == [(CELLS[0].key, "worker lost: killed, in each of 4 starts")]
     assert table.starts() == {CELLS[0].key: 4}
 
 

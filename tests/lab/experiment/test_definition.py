@@ -90,7 +90,7 @@ def test_cell_arguments_are_plain_finite_values(value: object) -> None:
 @pytest.mark.parametrize(
     ("expanded", "words"),
     [
-        ([], r"expand of experiment 'short' yields no cell for these parameters"),
+        ([], r"expand of experiment 'short' yields no cell"),
         ([{"a": 1}, {"a": 1}], r"yields one cell twice \(\{'a': 1\}, seed 0\)"),
         ([{"a": (1,)}, {"a": [1], "seed": 0}], "yields one cell twice"),
         ([3], "must yield dictionaries; got 3"),
@@ -124,3 +124,16 @@ def test_the_class_of_the_summary_is_the_one_that_summarise_is_annotated_to_retu
     )
     with pytest.raises(InvalidInput, match="'short' must return a Summary; its annotation is 'int'"):
         dataclasses.replace(SHORT, summarise=no_summary, summary=None)
+
+
+def test_an_empty_list_is_refused_by_name_where_no_scale_has_one() -> None:
+    with pytest.raises(InvalidInput, match="seeds of short must hold at least one value"):
+        SHORT.cells(SHORT.params("smoke", seeds=()))
+    with pytest.raises(InvalidInput, match="yields no cell with n_cells=0"):
+        SHORT.cells(SHORT.params("smoke", n_cells=0))
+
+
+@pytest.mark.parametrize("name", ["../../outside", "a/b", "", "a b", ".hidden", "x" * 101, "a\0b", "--set"])
+def test_the_name_of_an_experiment_can_be_the_name_of_a_file(name: str) -> None:
+    with pytest.raises(InvalidInput, match="name of an experiment must be letters"):
+        make(name)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 
@@ -7,10 +8,11 @@ import hypothesis.extra.numpy as arrays
 import numpy
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from separatrix.core.errors import CorruptData, InvalidInput, StoreError
 from separatrix.lab import Cell, Record
+from separatrix.lab.experiment.cell import canonical_json
 
 CELL = Cell("short", 1, {"width": 3, "name": "a"}, 7, "short_experiments:short")
 
@@ -76,3 +78,65 @@ def test_a_record_of_a_newer_version_is_not_called_corrupt() -> None:
 def test_a_payload_holds_only_data(value: object) -> None:
     with pytest.raises(InvalidInput, match="payload"):
         Record(CELL, {"x": value}, {}).to_text()
+
+
+KEYS = st.one_of(st.text(max_size=4), st.sampled_from(["__array__", "__float__", "__items__", "shape", "base64"]))
+PAYLOADS = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(KEYS, PAYLOADS, max_size=4))
+def test_what_is_read_back_is_what_was_written(payload: dict[str, object]) -> None:
+    text = Record(CELL, payload, {}).to_text()
+    assert Record.from_text(text).payload == payload
+    assert Record.from_text(text).digest == Record(CELL, payload, {}).digest
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [{"__float__": "3.5"}, {"__array__": "x"}, {"a": [{"__items__": 3}]}, {"big": 10**3999}, {"tie": {"": ""}}],
+)
+def test_names_of_our_own_are_no_trap(payload: dict[str, object]) -> None:
+    assert Record.from_text(Record(CELL, payload, {}).to_text()).payload == payload
+
+
+LOOP: dict[str, object] = {}
+LOOP["loop"] = LOOP
+
+
+@pytest.mark.parametrize(
+    ("payload", "sentence"),
+    [
+        ({"a": {1: "a", "1": "b"}}, "strings as keys; got 1"),
+        ({"a": {None: 1}}, "strings as keys; got None"),
+        ({"a": "\ud800"}, "text that can be written"),
+        ({"\ud800": 1}, "text that can be written"),
+        ({"a": 10**5000}, "at most 4000 digits"),
+        (LOOP, "nor contain itself"),
+        ({"a": 1j}, "got complex"),
+        ({"a": torch.zeros(2, dtype=torch.bfloat16)}, "of a type that NumPy has"),
+        ({"a": torch.zeros(2).to_sparse()}, "dense"),
+        ({"a": numpy.array([object()])}, "dtype object"),
+    ],
+)
+def test_what_would_not_come_back_is_refused_at_writing(payload: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        Record(CELL, payload, {}).to_text()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [{"__array__": "x"}, {"__array__": "<f8", "shape": [10**15], "base64": ""}, {"__float__": []}, {"__items__": [1]}],
+)
+def test_a_planted_payload_is_corrupt_and_nothing_worse(planted: dict[str, object]) -> None:
+    body = json.loads(Record(CELL, {"x": 1.0}, {}).to_text())
+    body["payload"] = {"x": planted}
+    body["digest"] = hashlib.sha256(canonical_json([CELL.identity(), body["payload"]]).encode()).hexdigest()
+    with pytest.raises(CorruptData, match="not a whole record"):
+        Record.from_text(json.dumps(body))
+    with pytest.raises(CorruptData, match="not a whole record"):
+        Record.from_text("[" * 200_000)

@@ -106,3 +106,15 @@ def test_a_styled_function_draws_legends_and_titles_in_the_house_style_without_b
     assert matplotlib.rcParams == before
     (axes,) = draw("a line", title="a title").axes
     assert axes.title.get_fontsize() == 10  # outside of any theme too
+
+
+def test_a_figure_brings_no_address_that_runs_code_into_a_page() -> None:
+    figure, ax = single_axes()
+    for number, address in enumerate(
+        ("javascript:alert(1)", "JaVaScript:alert(2)", "data:text/html,x", "https://a.b/c")
+    ):
+        ax.text(0.5, number / 4, "x").set_url(address)
+    element = to_svg(figure, "f")
+    assert "alert" not in element
+    assert "text/html" not in element
+    assert "https://a.b/c" in element

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from separatrix.core.disk import require_place_for_folder
 from separatrix.core.errors import MissingData
 from separatrix.lab.experiment.scales import require_scale
 
@@ -37,6 +38,7 @@ def publish(
         written = publishing.judge_again(find_experiments(names), output, because)
     else:
         with reading(store) as opened:
+            require_place_for_folder(output, "--output")
             if opened is not None:
                 written, left_out = publishing.publish(find_experiments(names), opened, output, scale, because)
             else:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from separatrix.core.disk import require_place_for_folder
 from separatrix.core.errors import MissingData
 
 from ..lookup import find_experiments, reading
 from ..options import AnyScale, AsJson, Names, StoreFolder
 from ..printing import print_json, say_failures
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from separatrix.lab.campaign import RunReport
+    from separatrix.lab.ledger import LedgerEntry
 
 
 def report(
@@ -26,10 +35,10 @@ def report(
     """Write figures, tables and the claim ledger of the stored runs as HTML."""
     from separatrix.lab.campaign import best_report
     from separatrix.lab.ledger import ledger
-    from separatrix.report.pages.html import write_report
 
     experiments = find_experiments(names)
     with reading(store) as opened:
+        require_place_for_folder(output, "--output")
         found = {}
         if opened is not None:
             found = {experiment.name: best_report(experiment, opened, scale) for experiment in experiments}
@@ -38,7 +47,7 @@ def report(
             raise MissingData("no experiment has a complete run yet; begin with: separatrix run --all --scale smoke")
         # the ledger judges by the largest runs, which are these unless a scale was asked for
         entries = ledger(experiments, opened, found if scale is None else None)
-        index = write_report(output, runs, entries, title="Separatrix")
+        index = _write_if_changed(output, runs, entries)
     if as_json:
         print_json({"index": str(index), "experiments": [run.experiment.name for run in runs]})
     else:
@@ -47,3 +56,25 @@ def report(
         say_failures(run)
     if any(run.failures for run in runs):
         raise typer.Exit(1)
+
+
+def _write_if_changed(output: Path, runs: Sequence[RunReport], entries: Sequence[LedgerEntry]) -> Path:
+    """Write the pages, unless those that stand there were made from the same results by the same code."""
+    from separatrix.lab.experiment.provenance import code_fingerprint
+    from separatrix.report.pages.html import write_report
+
+    facts = [code_fingerprint("separatrix"), [run.to_dict() for run in runs], [entry.to_dict() for entry in entries]]
+    facts.append(sorted({code_fingerprint(run.experiment.module) for run in runs}))
+    wanted = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+    index, state = output / "index.html", output / ".state"
+    try:
+        kept = json.loads(state.read_text(encoding="utf-8"))
+        if kept["made from"] == wanted and all((output / name).stat().st_size == size for name, size in kept["pages"]):
+            return index
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    state.unlink(missing_ok=True)
+    index = write_report(output, runs, entries, title="Separatrix")
+    pages = [(page.relative_to(output).as_posix(), page.stat().st_size) for page in sorted(output.rglob("*.html"))]
+    state.write_text(json.dumps({"made from": wanted, "pages": pages}), encoding="utf-8")
+    return index

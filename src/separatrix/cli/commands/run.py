@@ -12,10 +12,21 @@ import typer
 
 from separatrix.core.errors import InvalidInput
 
-from ..lookup import find_experiments
-from ..options import AsJson, Jobs, Names, Quiet, ScaleName, StoreFolder
+from ..engine_options import EngineOptions
+from ..lookup import find_experiments, reading
+from ..options import (
+    Address,
+    AsJson,
+    CellTimeout,
+    EngineName,
+    Jobs,
+    Names,
+    Quiet,
+    ScaleName,
+    StoreFolder,
+)
 from ..parse import parse_seeds, parse_settings
-from ..printing import print_json, print_run, print_runs, say, say_failures, tell
+from ..printing import print_json, print_run, print_runs, program, say, say_failures, tell
 
 if TYPE_CHECKING:
     from separatrix.lab.experiment.definition import Experiment, Params
@@ -36,6 +47,9 @@ def run(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
     ] = None,
     jobs: Jobs = None,
+    cell_timeout: CellTimeout = None,
+    engine: EngineName = "local",
+    address: Address = None,
     store: StoreFolder = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -44,47 +58,54 @@ def run(
     if bool(names) == everything:
         raise InvalidInput("name the experiments to run, or give --all; separatrix list shows them.")
     chosen, changes = parse_seeds(seeds), parse_settings(settings)
+    where = EngineOptions(engine, address, jobs, cell_timeout, scale)
     experiments = find_experiments(names)
     requests = [(experiment, experiment.params(scale, chosen, **changes), scale) for experiment in experiments]
-    compute(requests, store, jobs, quiet, as_json)
+    compute(requests, store, where, quiet, as_json)
 
 
 def resume(
-    names: Names = None, jobs: Jobs = None, store: StoreFolder = None, quiet: Quiet = False, as_json: AsJson = False
+    names: Names = None,
+    jobs: Jobs = None,
+    cell_timeout: CellTimeout = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    store: StoreFolder = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Continue every run that was interrupted or had failures."""
-    from separatrix.lab.store.records import Store
     from separatrix.lab.store.runs import unfinished_runs
 
-    with Store(store) as opened:
-        requests = unfinished_runs(find_experiments(names), opened)
+    where = EngineOptions(engine, address, jobs, cell_timeout, "paper")
+    with reading(store) as opened:
+        requests = unfinished_runs(find_experiments(names), opened) if opened is not None else []
     if not requests and not as_json:
         tell("nothing to resume: every remembered run is complete.")
         return
-    compute(requests, store, jobs, quiet, as_json)
+    compute(requests, store, where, quiet, as_json)
 
 
 def compute(
     requests: Sequence[tuple[Experiment, Params, str]],
     folder: Path | None,
-    jobs: int | None,
+    where: EngineOptions,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Run, print, and leave with 0 (all well), 1 (a cell or a summary failed) or 130 (stopped by a person)."""
+    """Run, print, and leave with 0 (all well), 1 (a cell or a summary failed) or 130, 143, 129 (stopped)."""
     from separatrix.lab.campaign import run_experiments
     from separatrix.lab.engines.base import RunInterrupted
-    from separatrix.lab.engines.local import LocalEngine
     from separatrix.lab.engines.progress import RunProgress
     from separatrix.lab.store.records import Store
 
-    engine = LocalEngine(jobs)
     try:
-        with Store(folder) as store, RunProgress(quiet) as progress:
+        with where.engine() as engine, Store(folder) as store, RunProgress(quiet) as progress:
             reports = run_experiments(requests, store, engine, progress, _data_digests(requests))
     except RunInterrupted as interruption:
-        say(f"{interruption} Continue with: {_resume_command([request[0] for request in requests], folder)}")
-        raise typer.Exit(130) from None
+        command = _resume_command([request[0] for request in requests], folder, where)
+        say(f"{interruption} Continue with: {command}")
+        raise typer.Exit(interruption.exit_code) from None
     if as_json:
         print_json([report.to_dict() for report in reports])
     elif len(reports) > MANY:
@@ -98,9 +119,10 @@ def compute(
         raise typer.Exit(1)
 
 
-def _resume_command(experiments: Sequence[Experiment], folder: Path | None) -> str:
+def _resume_command(experiments: Sequence[Experiment], folder: Path | None, where: EngineOptions) -> str:
     own = [experiment.entry for experiment in experiments if experiment.typed_name == experiment.entry]
-    return shlex.join(["separatrix", "resume", *own, *(["--store", str(folder)] if folder is not None else [])])
+    store = ["--store", str(folder)] if folder is not None else []
+    return shlex.join([*program(), "resume", *own, *where.words(), *store])
 
 
 def _data_digests(requests: Sequence[tuple[Experiment, Params, str]]) -> dict[str, str]:

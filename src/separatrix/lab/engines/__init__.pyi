@@ -10,6 +10,7 @@ from .computation import (
     counted_interrupts as counted_interrupts,
     explain_failure as explain_failure,
 )
+from .dask_engine import DaskEngine as DaskEngine
 from .jobs import JobTable as JobTable, Lease as Lease
 from .local import LocalEngine as LocalEngine, physical_cores as physical_cores
 from .progress import RunProgress as RunProgress

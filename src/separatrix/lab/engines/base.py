@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from typing import final
 
@@ -19,12 +20,14 @@ class EngineError(SeparatrixError, RuntimeError):
 
 
 class RunInterrupted(SeparatrixError):
-    """A person stopped the run; finished cells are in the store."""
+    """A person, or the system, stopped the run; finished cells are in the store."""
 
-    def __init__(self, n_done: int, n_cells: int) -> None:
+    def __init__(self, n_done: int, n_cells: int, signal_number: int = signal.SIGINT) -> None:
         super().__init__(f"stopped after {n_done} of {n_cells} cells; finished cells are kept.")
         self.n_done = n_done
         self.n_cells = n_cells
+        self.exit_code = 128 + signal_number
+        """What a program that was stopped so leaves with, by custom: 130 for Ctrl-C."""
 
 
 @final

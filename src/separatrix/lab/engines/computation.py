@@ -20,6 +20,7 @@ from ..experiment.definition import load
 from ..experiment.provenance import provenance
 from ..experiment.record import Record
 from ..experiment.scratch import scratch_below
+from .process_names import PeakMemory
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
@@ -43,15 +44,36 @@ def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = N
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
+    peak = PeakMemory()
     begun = time.perf_counter()
     with scratch_below(scratch):
         payload = experiment.run(cell)
     seconds = time.perf_counter() - begun
     if not isinstance(payload, Mapping):
         raise InvalidInput(f"run of experiment {cell.experiment!r} must return a dictionary; got {brief(payload)}.")
-    record = Record(cell, payload, provenance(experiment, cell, seconds, data))
+    origin = provenance(experiment, cell, seconds, data)
+    record = Record(cell, payload, {**origin, "memory": peak.bytes(), "warm": _is_warm()})
     record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
     return record
+
+
+_computed_before: list[bool] = []
+
+
+def _is_warm() -> bool:
+    """Whether this process has computed a cell before: the first one's time holds that of imports."""
+    _computed_before.append(True)
+    del _computed_before[2:]
+    return len(_computed_before) > 1
+
+
+def require_importable(cell: Cell) -> None:
+    """Refuse a cell whose experiment no other process can import."""
+    if cell.entry.startswith("__main__:"):
+        raise InvalidInput(
+            f"experiment {cell.experiment!r} is defined in the main program, where worker processes cannot find it; "
+            "put it into a module of its own and import it."
+        )
 
 
 def explain_failure(error: BaseException) -> str:
@@ -63,7 +85,10 @@ def explain_failure(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def counted_interrupts() -> Iterator[list[int]]:
-    """Count interrupts instead of raising ``KeyboardInterrupt`` in the middle of a transaction."""
+    """Count interrupts instead of raising ``KeyboardInterrupt`` or ending in the middle of a transaction.
+
+    An interrupt is Ctrl-C, SIGTERM (a system or batch queue that wants to stop) or SIGHUP (a terminal that was closed).
+    """
     seen: list[int] = []
 
     def count(number: int, frame: FrameType | None) -> None:
@@ -72,8 +97,10 @@ def counted_interrupts() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield seen
         return
-    before = signal.signal(signal.SIGINT, count)
+    kinds = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {kind: signal.signal(kind, count) for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN}
     try:
         yield seen
     finally:
-        signal.signal(signal.SIGINT, before)
+        for kind, handler in before.items():
+            signal.signal(kind, handler)

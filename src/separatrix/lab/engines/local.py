@@ -12,15 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 from separatrix.core.scalars import require_integer, require_positive
 
 from ..experiment.cell import Cell
+from ..experiment.limits import Limits, usual_limits
 from ..store.records import Store
 from .base import AbstractEngine, Finished, RunInterrupted
-from .computation import counted_interrupts
-from .jobs import LEASE_SECONDS, JobTable, process_name
+from .computation import counted_interrupts, require_importable
+from .jobs import LEASE_SECONDS, JobTable
+from .process_names import process_name
 from .worker_pool import WorkerPool
 
 POLL_SECONDS = 0.05
@@ -33,15 +34,25 @@ class LocalEngine(AbstractEngine):
 
     Args:
         jobs: number of workers; the number of physical cores if not given.
-        lease_seconds: how long a worker keeps its cell without renewing its lease; workers renew six times as often.
+        lease_seconds: how long a worker keeps its cell without a sign of life; signs come six times as often.
+        limits: of every cell, whatever its experiment says.
+        usual: limits of cells whose experiment names none; if not given, those of the largest scale.
 
-    The first interrupt (Ctrl-C) lets the workers finish their cells, the second ends them at once; both raise
-    ``RunInterrupted``.
+    The first interrupt (Ctrl-C, SIGTERM, SIGHUP) lets the workers finish their cells, the second ends them at once;
+    both raise ``RunInterrupted``.
     """
 
-    def __init__(self, jobs: int | None = None, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        jobs: int | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        limits: Limits | None = None,
+        usual: Limits | None = None,
+    ) -> None:
         self.jobs = physical_cores() if jobs is None else require_integer(jobs, "jobs", at_least=1)
         self._lease_seconds = require_positive(lease_seconds, "lease_seconds")
+        self._limits = limits or Limits()
+        self._usual = usual or usual_limits("paper")
         self._workers: WorkerPool | None = None
 
     @property
@@ -54,10 +65,12 @@ class LocalEngine(AbstractEngine):
         table = JobTable(store, self._lease_seconds)
         session = process_name(os.getpid())
         for cell in cells:
-            _require_importable(cell)
+            require_importable(cell)
         with counted_interrupts() as interrupts:
             table.enqueue(session, cells)
-            workers = self._workers = WorkerPool(store, table, session, self.jobs, self._lease_seconds, data)
+            workers = self._workers = WorkerPool(
+                store, table, session, self.jobs, self._lease_seconds, self._limits, self._usual, data
+            )
             try:
                 yield from _collect(table, session, workers, len(cells), interrupts)
             finally:
@@ -81,17 +94,9 @@ def _collect(
             workers.ask_to_stop()
             asked = True
         if asked and not finished and (len(interrupts) > 1 or not workers.pids):
-            raise RunInterrupted(n_done, n_cells)
+            raise RunInterrupted(n_done, n_cells, interrupts[0])
         if not finished:
             time.sleep(POLL_SECONDS)
-
-
-def _require_importable(cell: Cell) -> None:
-    if cell.entry.startswith("__main__:"):
-        raise InvalidInput(
-            f"experiment {cell.experiment!r} is defined in the main program, where worker processes cannot find it; "
-            "put it into a module of its own and import it."
-        )
 
 
 def physical_cores() -> int:

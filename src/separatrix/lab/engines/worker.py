@@ -1,34 +1,44 @@
 """One worker process: takes jobs from the table of a store, computes their cells, publishes the records.
 
 Started by an engine as ``python -m separatrix.lab.engines.worker``, its settings one line of JSON on standard input.
-That pipe stays open: the line ``stop`` asks the worker to finish its cell and leave; the end of the pipe means that the
-engine has ended, and the worker gives its job back and leaves at once.
+That pipe stays open, but under another number, which children do not inherit; cells find standard input empty, and what
+they print goes to the log of the worker, which begins anew with every cell. The line ``stop`` (or SIGTERM, SIGHUP) asks
+the worker to finish its cell and leave; the end of the pipe means that the engine has ended, and the worker gives its
+job back and leaves at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import faulthandler
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Iterable
-from typing import TypedDict, final
+from pathlib import Path
+from typing import TextIO, TypedDict, final
 
 from separatrix.core.errors import StoreError
 
 from ..experiment.scratch import remove_scratch
+from ..store.database import no_space
 from ..store.records import Store
 from .computation import compute_record, explain_failure
 from .jobs import JobTable, Lease
 
-READY = "ready"
+MARK_READY = "worker ready"
+"""First line of the log of a worker that came so far."""
 STOP = "stop"
 STORE_FAILED = 3
-"""Exit code when the store cannot be written; the sentence stands on standard output."""
+"""Exit code when the store cannot be written; the sentence is the last line of the log."""
 
 IDLE_SECONDS = 0.1
+LOG_KEPT = 1 << 20
+"""Bytes of the log of a failed cell that are kept."""
 
 
 class WorkerSettings(TypedDict):
@@ -37,6 +47,7 @@ class WorkerSettings(TypedDict):
     store: str
     session: str
     worker: str
+    log: str
     lease_seconds: float
     data: dict[str, str]
 
@@ -59,28 +70,45 @@ class Worker:
             self._lease = self._jobs.take(self._settings["session"], self._settings["worker"])
             if self._lease is not None:
                 self._compute(self._lease)
-            elif self._jobs.open_jobs(self._settings["session"]) == 0:
+                self._lease = None
+            elif not self._jobs.has_open_jobs(self._settings["session"]):
                 return
             else:  # another run holds what is left; it may yet lose it
                 self._stopping.wait(IDLE_SECONDS)
 
     def _compute(self, lease: Lease) -> None:
-        if self._store.read(lease.cell.key) is not None:  # its first worker was killed just after publishing
+        cell, scratch = lease.cell, self._store.scratch
+        if self._store.read(cell.key) is not None:  # its first worker was killed just after publishing
             self._jobs.finish_with_stored(lease)
-            remove_scratch(self._store.scratch, lease.cell)
+            remove_scratch(scratch, cell)
             return
+        _begin_log(lease)
         try:
-            record = compute_record(lease.cell, self._settings["data"], self._store.scratch)
+            record = compute_record(cell, self._settings["data"], scratch)
         except (Exception, SystemExit) as error:
-            remove_scratch(self._store.scratch, lease.cell)  # it would only fail again where it failed
-            self._jobs.fail(lease, explain_failure(error))
+            self._note_failure(lease, error)
             return
         try:
-            self._jobs.finish(lease, record)
+            published = self._jobs.finish(lease, record)
         except StoreError:
             self.give_back()
             raise
-        remove_scratch(self._store.scratch, lease.cell)
+        if published:
+            remove_scratch(scratch, cell)
+            self._store.log_of(cell.key).unlink(missing_ok=True)
+
+    def _note_failure(self, lease: Lease, error: BaseException) -> None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            self.give_back()  # the cell may be in order; the disk is not
+            raise no_space(self._store.folder) from error
+        remove_scratch(self._store.scratch, lease.cell)  # it would only fail again where it failed
+        with contextlib.suppress(OSError):
+            _keep_log(Path(self._settings["log"]), self._store.log_of(lease.cell.key))
+        self._jobs.fail(lease, explain_failure(error))
+
+    def ask_to_stop(self) -> None:
+        """Finish the present cell and leave."""
+        self._stopping.set()
 
     def _renew(self) -> None:
         period = self._settings["lease_seconds"] / 6
@@ -88,13 +116,13 @@ class Worker:
             time.sleep(period)
             with contextlib.suppress(StoreError):  # the next round tries again, long before the lease runs out
                 if self._lease is not None:
-                    self._jobs.renew(self._lease)
+                    self._jobs.renew(self._lease.worker)
 
     def listen(self, control: Iterable[str]) -> None:
         """Wait for the line that asks to stop, or for the end of the engine."""
         for line in control:
             if line.strip() == STOP:
-                self._stopping.set()
+                self.ask_to_stop()
         self.give_back()
         os._exit(0)
 
@@ -105,18 +133,54 @@ class Worker:
                 self._jobs.give_back(self._lease)
 
 
+def _begin_log(lease: Lease) -> None:
+    """Empty the log, so that it is that of one cell."""
+    with contextlib.suppress(OSError, ValueError):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os.ftruncate(1, 0)
+        os.write(1, f"{MARK_READY}: {lease.cell.experiment}, cell {lease.cell.key}, start {lease.start}\n".encode())
+
+
+def _keep_log(log: Path, kept: Path) -> None:
+    """Copy what the cell printed, if it did, for people who look for its error."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_KEPT))
+        content = file.read()
+    if content.count(b"\n") > 1:
+        kept.write_bytes(content)
+
+
+def _own_descriptors() -> TextIO:
+    """The pipe from the engine, out of reach of cells and their children; standard input becomes empty."""
+    control = os.fdopen(os.dup(0), encoding="utf-8", errors="replace")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+    faulthandler.enable(all_threads=False)  # a crash leaves its place in the log
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1, all_threads=False)
+    return control
+
+
 def main() -> int:
     """Read settings, work, and leave with an exit code."""
-    to_engine = sys.stdout
-    sys.stdout = sys.stderr  # what a cell prints must not be taken for a message
-    settings: WorkerSettings = json.loads(sys.stdin.readline())
+    control = _own_descriptors()
+    settings: WorkerSettings = json.loads(control.readline())
     try:
         worker = Worker(settings)
-        print(READY, file=to_engine, flush=True)
-        threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
+        print(MARK_READY)
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), lambda number, frame: worker.ask_to_stop())
+        threading.Thread(target=worker.listen, args=(control,), daemon=True).start()
         worker.work()
     except StoreError as error:
-        print(error, file=to_engine, flush=True)
+        print(error, flush=True)
         return STORE_FAILED
     return 0
 
@@ -124,4 +188,4 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)  # a thread still waits for standard input; there is nothing left to clean up
+    os._exit(code)  # a thread still waits for the engine; there is nothing left to clean up

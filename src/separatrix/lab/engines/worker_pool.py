@@ -1,104 +1,73 @@
-"""Worker processes, kept at their number: when one ends, its job is freed and another is started."""
+"""Worker processes, kept at their number: when one ends, its job is freed and another is started.
+
+The pool sees its workers: it gives the sign of life for those that are at work, and stops a cell that is over its
+limits.
+"""
 
 from __future__ import annotations
 
-import collections
-import contextlib
-import json
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Mapping
 from typing import final
 
 from separatrix.core.errors import StoreError
 
+from ..experiment.definition import load
+from ..experiment.limits import Limits
 from ..store.records import Store
 from .base import EngineError
-from .computation import ONE_THREAD
-from .jobs import JobTable, process_name
-from .worker import READY, STOP, STORE_FAILED, WorkerSettings
+from .jobs import JobTable, Lease
+from .leases import LOOKS
+from .process_names import is_working
+from .worker import MARK_READY, STORE_FAILED, WorkerSettings
+from .worker_process import WorkerProcess, drop_logs_of_the_dead, ended_by
 
 MAX_FALSE_STARTS = 3
 MAX_KILLED_STARTS = 20
 """More are allowed when the process was killed from outside before it was ready: the next may not be."""
-
-
-@final
-class _Process:
-    """One worker process and its three pipes."""
-
-    def __init__(self, settings: WorkerSettings) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "separatrix.lab.engines.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            start_new_session=True,  # an interrupt typed at the terminal is the engine's to handle
-        )
-        self.pid = self._process.pid
-        self.name = settings["worker"] = process_name(self.pid)
-        self._last_lines: collections.deque[str] = collections.deque(maxlen=20)
-        self._reader = threading.Thread(target=self._drain, args=(self._process.stderr,), daemon=True)
-        self._reader.start()
-        self._send(json.dumps(settings))
-
-    def _drain(self, errors: Iterable[str]) -> None:
-        self._last_lines.extend(errors)
-
-    def _send(self, line: str) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended already, which poll() will tell
-            self._process.stdin.write(f"{line}\n")
-            self._process.stdin.flush()
-
-    def ask_to_stop(self) -> None:
-        self._send(STOP)
-
-    def exit_code(self) -> int | None:
-        return self._process.poll()
-
-    def remaining_output(self) -> tuple[list[str], str]:
-        """After its end: the lines it wrote to the engine, and the last line of its standard error."""
-        assert self._process.stdout is not None
-        written = self._process.stdout.read().splitlines()
-        self._close()
-        errors = [line.strip() for line in self._last_lines if line.strip()]
-        return written, errors[-1] if errors else "no message"
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._close()
-
-    def _close(self) -> None:
-        self._reader.join(timeout=1)
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            with contextlib.suppress(BrokenPipeError):
-                if pipe is not None:
-                    pipe.close()
+WATCH_SECONDS = 0.2
+"""Time between two looks at what the workers do."""
 
 
 @final
 class WorkerPool:
-    """Worker processes for one session of a job table."""
+    """Worker processes for one session of a job table.
+
+    Args:
+        store: where the records go.
+        jobs: its job table.
+        session: whose jobs are worked on.
+        size: number of workers.
+        lease_seconds: how long a worker keeps its cell without a sign of life.
+        limits: of every cell, whatever its experiment says.
+        usual: limits where neither ``limits`` nor the experiment names one.
+        data: SHA-256 of data sets by name, for the provenance.
+    """
 
     def __init__(
-        self, store: Store, jobs: JobTable, session: str, size: int, lease_seconds: float, data: Mapping[str, str]
+        self,
+        store: Store,
+        jobs: JobTable,
+        session: str,
+        size: int,
+        lease_seconds: float,
+        limits: Limits,
+        usual: Limits,
+        data: Mapping[str, str],
     ) -> None:
         self._store = store
         self._jobs = jobs
         self._session = session
         self._size = size
         self._lease_seconds = lease_seconds
+        self._limits, self._usual = limits, usual
         self._data = dict(data)
-        self._running: list[_Process] = []
+        self._running: list[WorkerProcess] = []
         self._stopping = False
         self._false_starts = 0
+        self._watched = self._beaten = time.monotonic()
+        self._since: dict[tuple[str, int], float] = {}
+        drop_logs_of_the_dead(store)
 
     @property
     def pids(self) -> list[int]:
@@ -106,7 +75,7 @@ class WorkerPool:
         return [process.pid for process in self._running]
 
     def refill(self) -> None:
-        """Note which workers have ended, and start as many as there is work for.
+        """Note which workers have ended, watch the others, and start as many as there is work for.
 
         Raises:
             StoreError: a worker could not write the store.
@@ -117,21 +86,62 @@ class WorkerPool:
             if code is not None:
                 self._running.remove(process)
                 self._note_exit(process, code)
-        if not self._stopping:
+        self._watch()
+        if not self._stopping and len(self._running) < self._size:
             wanted = min(self._size, self._jobs.open_jobs(self._session))
             while len(self._running) < wanted:
-                self._running.append(_Process(self._settings()))
+                self._running.append(WorkerProcess(self._store, self._settings()))
 
-    def _note_exit(self, process: _Process, code: int) -> None:
-        written, message = process.remaining_output()
-        self._jobs.release(process.name)
+    def _watch(self) -> None:
+        now = time.monotonic()
+        if now - self._watched < WATCH_SECONDS:
+            return
+        passed, self._watched = (
+            min(now - self._watched, 5 * WATCH_SECONDS),
+            now,
+        )  # time we slept ourselves is not theirs
+        beats = now - self._beaten > self._lease_seconds / LOOKS
+        since: dict[tuple[str, int], float] = {}
+        for process in list(self._running):
+            process.cut_log()
+            if beats and is_working(process.name):
+                self._jobs.renew(process.name)
+            for lease in self._jobs.held(process.name):
+                held = since[lease.cell.key, lease.start] = self._since.get((lease.cell.key, lease.start), 0.0) + passed
+                self._enforce(process, lease, held)
+        self._since = since
+        if beats:
+            self._beaten = now
+
+    def _enforce(self, process: WorkerProcess, lease: Lease, seconds: float) -> None:
+        """Stop a cell that is over its limits and set it aside, with the traceback of where it was."""
+        limits = self._limits.or_else(load(lease.cell.entry).limits).or_else(self._usual)
+        if limits.seconds is not None and seconds > limits.seconds:
+            reason = f"time limit: stopped because it ran longer than {limits.seconds:g} s"
+        elif limits.memory is not None and process.held_memory() > limits.memory:
+            reason = f"memory limit: stopped because it held more than {limits.memory / 1e9:.3g} GB"
+        else:
+            return
+        trace = process.trace()
+        process.kill()
+        self._running.remove(process)
+        self._jobs.fail(lease, f"{reason}\n{trace}")
+        process.keep_log(self._store.log_of(lease.cell.key))
+
+    def _note_exit(self, process: WorkerProcess, code: int) -> None:
+        words, held = process.last_words(), self._jobs.held(process.name)
+        self._jobs.release(process.name, ended_by(code), words)
+        if held:
+            process.keep_log(self._store.log_of(held[0].cell.key))
+        process.drop_log()
         if code == STORE_FAILED:
-            raise StoreError(written[-1] if written else message)
-        if READY in written:
+            raise StoreError(words.splitlines()[-1] if words else f"the store {self._store.folder} cannot be written.")
+        if held or code == 0 or MARK_READY in words:
             self._false_starts = 0
             return
         self._false_starts += 1
         if self._false_starts > (MAX_KILLED_STARTS if code < 0 else MAX_FALSE_STARTS):
+            message = words.splitlines()[-1] if words else "no message"
             raise EngineError(f"worker processes end as soon as they start (exit code {code}): {message}")
 
     def _settings(self) -> WorkerSettings:
@@ -139,6 +149,7 @@ class WorkerPool:
             "store": str(self._store.folder),
             "session": self._session,
             "worker": "",
+            "log": "",
             "lease_seconds": self._lease_seconds,
             "data": self._data,
         }
@@ -153,5 +164,7 @@ class WorkerPool:
         """End every worker at once and free its job."""
         for process in self._running:
             process.kill()
-            self._jobs.release(process.name)
+            for lease in self._jobs.held(process.name):
+                self._jobs.give_back(lease)
+            process.drop_log()
         self._running.clear()

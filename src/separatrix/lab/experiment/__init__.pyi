@@ -24,6 +24,7 @@ from .definition import (
     Payload as Payload,
     load as load,
 )
+from .limits import Limits as Limits, usual_limits as usual_limits
 from .provenance import code_fingerprint as code_fingerprint, machine as machine, provenance as provenance
 from .record import Record as Record
 from .rule import rule_digest as rule_digest

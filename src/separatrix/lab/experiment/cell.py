@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
@@ -25,7 +27,7 @@ class Cell:
     entry: str
     """``module:name`` of the experiment, so that a worker process can find it."""
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """SHA-256 of the canonical JSON of experiment, version, arguments and seed."""
         return hashlib.sha256(canonical_json(self.identity()).encode()).hexdigest()
@@ -42,6 +44,34 @@ class Cell:
     def from_json(cls, text: str) -> Cell:
         """The inverse of ``to_json``."""
         return cls(**json.loads(text))
+
+
+@final
+class Cells(Sequence[Cell]):
+    """The cells of a run, made when the first one is looked at; how many they are may be known before.
+
+    Args:
+        make: gives them.
+        count: how many, if known.
+    """
+
+    def __init__(self, make: Callable[[], Sequence[Cell]], count: int | None = None) -> None:
+        self._make, self._count = make, count
+
+    @functools.cached_property
+    def _made(self) -> tuple[Cell, ...]:
+        return tuple(self._make())
+
+    def __len__(self) -> int:
+        return len(self._made) if self._count is None else self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._made[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def canonical_json(value: Any) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -24,6 +25,7 @@ from separatrix.core.result import brief
 from .cell import Cell
 from .claim import Claim
 from .frozen_model import FrozenModel, first_problem
+from .limits import OPEN, Limits
 from .scales import SCALES, Scale
 from .summary import Summary
 
@@ -64,6 +66,8 @@ class Experiment:
         claims: statements judged from the summary; each takes over document and place unless it names its own.
         draw: the summary to named figures, or ``None``.
         data: names of the data sets it reads, whose digests go into each record.
+        limits: time and memory of one cell, above which it is stopped and set aside; open where the scale's usual ones
+            (``usual_limits``) will do.
     """
 
     name: str
@@ -79,8 +83,14 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     draw: Callable[[Any], Mapping[str, Figure]] | None = None
     data: tuple[str, ...] = ()
+    limits: Limits = OPEN
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", self.name):
+            raise InvalidInput(
+                "name of an experiment must be letters, digits, hyphens, dots and underscores, at most 100, since "
+                f"files are named by it; got {brief(self.name)}."
+            )
         if set(self.scales) != set(SCALES):
             raise InvalidInput(f"scales of experiment {self.name!r} must be {SCALES}; got {tuple(self.scales)}.")
         if self.summary is None:
@@ -128,8 +138,10 @@ class Experiment:
         """The cells of a run, in order.
 
         Raises:
-            InvalidInput: ``expand`` fails, or yields nothing, something else than dictionaries, or a cell twice.
+            InvalidInput: a parameter is an empty list where no scale has one; ``expand`` fails, or yields nothing,
+                something else than dictionaries, or a cell twice.
         """
+        self._refuse_empty(params)
         cells: dict[str, Cell] = {}
         for given in self._expanded(params):
             seed = given.pop("seed", 0)
@@ -143,10 +155,24 @@ class Experiment:
                 )
             cells[cell.key] = cell
         if not cells:
-            raise InvalidInput(
-                f"expand of experiment {self.name!r} yields no cell for these parameters: there is nothing to run."
-            )
+            changed = [f"{name}={brief(value)}" for name, value in self._unusual(params)]
+            blamed = f" with {', '.join(changed)}" if changed else ""
+            raise InvalidInput(f"expand of experiment {self.name!r} yields no cell{blamed}: there is nothing to run.")
         return list(cells.values())
+
+    def _refuse_empty(self, params: Params) -> None:
+        """A list of nothing asks for no work, or for a verdict on nothing."""
+        for name, value in self._unusual(params):
+            if isinstance(value, tuple | list) and not value:
+                raise InvalidInput(f"{name} of {self.name} must hold at least one value: there is nothing to run.")
+
+    def _unusual(self, params: Params) -> list[tuple[str, Any]]:
+        """Parameters with a value that none of the scales has."""
+        return [
+            (name, value)
+            for name, value in params
+            if all(getattr(scale, name, None) != value for scale in self.scales.values())
+        ]
 
     def _expanded(self, params: Params) -> list[dict[str, Any]]:
         """Cell arguments as plain dictionaries of JSON values (tuples become lists, so that keys survive a trip)."""
@@ -183,6 +209,11 @@ def load(entry: str) -> Experiment:
 
 
 def _listed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidInput(f"a cell's arguments must have strings as keys; got {brief(key)}.")
+        return {key: _listed(item) for key, item in value.items()}
     return [_listed(item) for item in value] if isinstance(value, tuple | list) else value
 
 

@@ -19,6 +19,7 @@ import numpy
 
 from separatrix.core.errors import CorruptData, InvalidInput, StoreError
 from separatrix.core.names import suggest_options
+from separatrix.core.result import brief
 
 from .cell import Cell, canonical_json
 
@@ -60,13 +61,13 @@ class Record:
             if body["format"] > FORMAT:
                 raise StoreError(f"{name} was written by a newer version of separatrix; upgrade to read it.")
             cell = Cell(**body["cell"])
-            expected, payload = body["digest"], body["payload"]
-            found, origin = _digest(cell, payload), decode(body["provenance"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptData(f"{name} is not a whole record ({type(error).__name__}: {error}).") from None
+            expected, found = body["digest"], _digest(cell, body["payload"])
+            payload, origin = decode(body["payload"]), decode(body["provenance"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
+            raise CorruptData(f"{name} is not a whole record ({type(error).__name__}: {brief(str(error))}).") from None
         if found != expected:
             raise CorruptData(f"{name} was changed: its digest is {found[:12]}, written was {str(expected)[:12]}.")
-        return cls(cell, decode(payload), origin)
+        return cls(cell, payload, origin)
 
 
 def _digest(cell: Cell, payload: Any) -> str:
@@ -74,26 +75,91 @@ def _digest(cell: Cell, payload: Any) -> str:
 
 
 def encode(value: Any) -> Any:
-    """A payload as JSON values; arrays become ``{"__array__": dtype, "shape": ..., "base64": ...}``."""
-    if value is None or isinstance(value, bool | str):
+    """A payload as JSON values, from which ``decode`` makes the same again.
+
+    Arrays become ``{"__array__": dtype, "shape": ..., "base64": ...}``, numbers that are not finite
+    ``{"__float__": "nan"}``, and a dictionary of the payload with keys of that kind ``{"__items__": [[key, value],
+    ...]}``. Tuples come back as lists, tensors and NumPy numbers as arrays and numbers of Python.
+
+    Raises:
+        InvalidInput: something that would not come back: other objects, keys that are no strings, dictionaries in
+            themselves, strings that are no text.
+    """
+    try:
+        return _encode(value)
+    except RecursionError:
+        raise InvalidInput("a payload must not be nested so deeply, nor contain itself.") from None
+
+
+def _encode(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)
+    if isinstance(value, str):
+        return _encode_text(value)
+    if isinstance(value, int):
+        return _encode_integer(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"__float__": repr(float(value))}
     if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
+        return _encode_mapping(value)
     if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
+        return [_encode(item) for item in value]
     if hasattr(value, "detach"):  # a torch tensor, without importing torch here
-        value = value.detach().cpu().numpy()
+        value = _as_array(value)
     if isinstance(value, numpy.generic):
-        return encode(value.item())
+        return _encode_scalar(value)
     if isinstance(value, numpy.ndarray):
         return _encode_array(value)
     raise InvalidInput(
         f"a payload may hold numbers, strings, lists, dictionaries and arrays; got {type(value).__name__}."
     )
+
+
+def _encode_text(value: str) -> str:
+    text = str.__str__(value)  # the characters, of a member of an enumeration too
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"a payload's strings must be text that can be written; got {text!a}.") from None
+    return text
+
+
+def _encode_integer(value: int) -> int:
+    number = int(value)
+    if abs(number) >= 10**4000:  # longer ones cannot be read back
+        raise InvalidInput("a payload's integers must have at most 4000 digits.")
+    return number
+
+
+def _encode_scalar(value: numpy.generic) -> Any:
+    plain = value.item()
+    if isinstance(plain, complex) or plain is value:  # long doubles are no numbers of Python
+        return _encode_array(numpy.asarray(value))
+    return _encode(plain)
+
+
+def _encode_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
+    for key in value:
+        if not isinstance(key, str):
+            raise InvalidInput(f"a payload's dictionaries must have strings as keys; got {brief(key)}.")
+    encoded = {_encode_text(key): _encode(item) for key, item in value.items()}
+    if len(encoded) != len(value):
+        raise InvalidInput("a payload's dictionary has two keys that are written alike.")
+    if any(key in _RESERVED for key in encoded):
+        return {"__items__": [[key, item] for key, item in encoded.items()]}
+    return encoded
+
+
+_RESERVED = ("__array__", "__float__", "__items__")
+
+
+def _as_array(tensor: Any) -> numpy.ndarray:
+    try:
+        array: numpy.ndarray = tensor.detach().cpu().numpy()
+    except (TypeError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidInput(f"a payload's tensors must be dense and of a type that NumPy has: {reason}.") from None
+    return array
 
 
 def _encode_array(array: numpy.ndarray) -> dict[str, Any]:
@@ -105,13 +171,19 @@ def _encode_array(array: numpy.ndarray) -> dict[str, Any]:
 
 
 def decode(value: Any) -> Any:
-    """The inverse of ``encode``; arrays come back as numpy arrays."""
+    """The inverse of ``encode``; arrays come back as numpy arrays.
+
+    Raises:
+        ValueError, KeyError, TypeError: it was not made by ``encode``.
+    """
     if isinstance(value, dict):
         if "__array__" in value:
             flat = numpy.frombuffer(base64.b64decode(value["base64"]), dtype=numpy.dtype(value["__array__"]))
             return flat.reshape(value["shape"]).copy()
         if "__float__" in value:
             return float(value["__float__"])
+        if "__items__" in value:
+            return {key: decode(item) for key, item in value["__items__"]}
         return {key: decode(item) for key, item in value.items()}
     if isinstance(value, list):
         return [decode(item) for item in value]

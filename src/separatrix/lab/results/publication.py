@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
+from separatrix.core.disk import read_regular
 from separatrix.core.errors import CorruptData, MissingData
 from separatrix.core.names import suggest_options
 
@@ -51,13 +52,13 @@ def read_publication(path: Path, experiment: Experiment | None) -> Publication:
         CorruptData: it is not a published result.
     """
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = json.loads(read_regular(path))
         return Publication(**body, stale=experiment is None or experiment.version != body["version"])
     except FileNotFoundError:
         raise MissingData(f"there is no published result {path}; make it with separatrix publish.") from None
     except OSError as error:
         raise MissingData(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CorruptData(f"{path} is not a published result ({type(error).__name__}: {error}).") from None
 
 

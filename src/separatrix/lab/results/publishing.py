@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import separatrix
+from separatrix.core.disk import why_not, write_text_whole
 from separatrix.core.errors import MissingData, StoreError
 from separatrix.core.result import plain
 
@@ -146,8 +147,6 @@ def _text(body: Mapping[str, Any]) -> str:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_text_whole(path, text)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}.") from error
+        raise StoreError(f"cannot write {path}: {why_not(error)}.") from error

@@ -6,7 +6,10 @@ Each process keeps one connection, guarded by a lock so that the thread which re
 from __future__ import annotations
 
 import contextlib
+import shlex
+import shutil
 import sqlite3
+import tempfile
 import threading
 import time
 import warnings
@@ -16,21 +19,43 @@ from typing import Any, final
 
 from separatrix.core.errors import StoreError
 
-STORE_FORMAT = 1
+STORE_FORMAT = 2
 BUSY_SECONDS = 10.0
+IN_MEMORY = Path(":memory:")
+"""The path of an index that is made for looking alone and left nowhere."""
 
+_WANTS = (
+    """CREATE TABLE wants (session TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL,
+       ended INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, position)) WITHOUT ROWID""",
+    "CREATE INDEX wants_by_key ON wants (key)",
+    "CREATE INDEX wants_ended ON wants (session, position) WHERE ended",
+)
+_REPORTS = "CREATE TABLE reports (run TEXT PRIMARY KEY, digest TEXT NOT NULL, body TEXT NOT NULL) WITHOUT ROWID"
 _SCHEMA = (
     """CREATE TABLE records (key TEXT PRIMARY KEY, experiment TEXT NOT NULL, version INTEGER NOT NULL,
-       digest TEXT NOT NULL, sha256 TEXT NOT NULL) WITHOUT ROWID""",
-    """CREATE TABLE jobs (key TEXT PRIMARY KEY, cell TEXT NOT NULL, state TEXT NOT NULL, worker TEXT, expires REAL,
-       attempts INTEGER NOT NULL DEFAULT 0, starts INTEGER NOT NULL DEFAULT 0, error TEXT) WITHOUT ROWID""",
+       digest TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER, changed INTEGER, seconds REAL, memory REAL,
+       args TEXT) WITHOUT ROWID""",
+    "CREATE INDEX records_by_experiment ON records (experiment)",
+    """CREATE TABLE jobs (key TEXT PRIMARY KEY, cell TEXT NOT NULL, state TEXT NOT NULL, worker TEXT,
+       beat INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, starts INTEGER NOT NULL DEFAULT 0,
+       error TEXT) WITHOUT ROWID""",
     "CREATE INDEX jobs_by_state ON jobs (state)",
-    """CREATE TABLE wants (session TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL,
-       PRIMARY KEY (session, position)) WITHOUT ROWID""",
-    "CREATE INDEX wants_by_key ON wants (key)",
+    *_WANTS,
     """CREATE TABLE runs (id TEXT PRIMARY KEY, experiment TEXT NOT NULL, version INTEGER NOT NULL, scale TEXT NOT NULL,
-       params TEXT NOT NULL, keys TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL) WITHOUT ROWID""",
+       params TEXT NOT NULL, keys TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, code TEXT) WITHOUT ROWID""",
+    _REPORTS,
 )
+_FROM_1_TO_2 = (
+    *(f"ALTER TABLE records ADD COLUMN {column}" for column in ("size INTEGER", "changed INTEGER")),
+    *(f"ALTER TABLE records ADD COLUMN {column}" for column in ("seconds REAL", "memory REAL", "args TEXT")),
+    "CREATE INDEX records_by_experiment ON records (experiment)",
+    "ALTER TABLE jobs ADD COLUMN beat INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN code TEXT",
+    "DROP TABLE wants",
+    *_WANTS,
+    _REPORTS,
+)
+"""What a store of an earlier version of the package lacks; which cells a run waits for matters to that run alone."""
 
 
 class StoreWarning(UserWarning):
@@ -39,15 +64,23 @@ class StoreWarning(UserWarning):
 
 @final
 class Database:
-    """The SQLite file of a store, made on first use."""
+    """The SQLite file of a store, made on first use.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        read_only: change nothing; where the folder does not even allow SQLite to read (a read-only disk), a copy is
+            read instead.
+    """
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
         self.path = path
         self._lock = threading.RLock()
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
         try:
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            if read_only:
+                self._connection = self._opened_for_reading()
+                return
+            self._connection = _connect(path)
         except sqlite3.Error as error:
             raise self._problem(error) from error
         try:
@@ -56,10 +89,39 @@ class Database:
             self._connection.close()
             raise
 
+    def _opened_for_reading(self) -> sqlite3.Connection:
+        try:
+            connection = self._checked(_connect(f"{self.path.as_uri()}?mode=ro", uri=True))
+        except sqlite3.OperationalError:
+            self._copy = tempfile.TemporaryDirectory(prefix="separatrix-index-")
+            for name in (self.path.name, f"{self.path.name}-wal"):
+                if (self.path.parent / name).exists():
+                    shutil.copyfile(self.path.parent / name, Path(self._copy.name) / name)
+            connection = self._checked(_connect(Path(self._copy.name) / self.path.name))
+        return connection
+
+    def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """A connection that can read; an index of an earlier version is brought up to date in memory."""
+        self._connection = connection
+        try:
+            self._refuse_newer_format()
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if self._format() == STORE_FORMAT:
+                return connection
+            memory = _connect(":memory:")
+            connection.backup(memory)
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        self._connection = memory
+        self._bring_up_to_date(memory)
+        return memory
+
     def _prepare(self) -> None:
         with self._explained():
             self._refuse_newer_format()
-            if self._write_ahead() != "wal":
+            if self._write_ahead() != "wal" and self.path != IN_MEMORY:
                 warnings.warn(
                     f"the file system of {self.path.parent} refuses SQLite's write-ahead log (a network folder?); "
                     "the store uses a rollback journal instead, which is slower.",
@@ -67,11 +129,16 @@ class Database:
                     stacklevel=5,
                 )
             self._connection.execute("PRAGMA synchronous = NORMAL")
-        with self.transaction() as connection:
-            if self._format() == 0:
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {STORE_FORMAT}")
+        if self._format() < STORE_FORMAT:
+            with self.transaction() as connection:
+                self._bring_up_to_date(connection)
+
+    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
+        found = self._format()
+        if found < STORE_FORMAT:
+            for statement in _SCHEMA if found == 0 else _FROM_1_TO_2:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {STORE_FORMAT}")
 
     def _write_ahead(self) -> str:
         """Ask for the write-ahead log; SQLite does not wait for a lock here, so two first users must."""
@@ -108,15 +175,31 @@ class Database:
                     self._connection.execute("ROLLBACK")
                 raise
 
+    @property
+    def covers_files(self) -> bool:
+        """Whether everything that lay in the folder was taken in once; not so in a new index, or a very old one."""
+        return bool(self.query("PRAGMA application_id")[0][0])
+
+    def note_files_covered(self, connection: sqlite3.Connection) -> None:
+        """Everything that lies in the folder is in the index now; said inside the transaction that did it."""
+        connection.execute("PRAGMA application_id = 1")
+
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a reading statement."""
         with self._lock, self._explained():
             return self._connection.execute(sql, values).fetchall()
 
+    def each(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a reading statement one by one, however many they are."""
+        with self._lock, self._explained():
+            yield from self._connection.execute(sql, values)
+
     def close(self) -> None:
         """Give the file back."""
         with self._lock:
             self._connection.close()
+            if self._copy is not None:
+                self._copy.cleanup()
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -131,10 +214,14 @@ class Database:
             return no_space(folder)
         if "not a database" in reason or "malformed" in reason:
             return StoreError(
-                f"{self.path} is damaged ({reason}); move it away and run again: the records beside it are kept and "
-                "taken into a new index."
+                f"{self.path} is damaged ({reason}); make a new one from the records beside it with: separatrix store "
+                f"rebuild --store {shlex.quote(str(folder))}"
             )
         return StoreError(f"the store {folder} cannot be used: {reason}; choose another folder with --store.")
+
+
+def _connect(path: Path | str, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
 
 
 def no_space(folder: Path) -> StoreError:

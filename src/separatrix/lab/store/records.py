@@ -6,28 +6,35 @@ index. Whatever is read is verified first: a truncated or edited record is named
 ```
 DIR/index.sqlite
 DIR/records/ab/abcdef….json
+DIR/runs/123456….json          what was asked for: experiment, scale, parameters
 DIR/scratch/abcdef…/           checkpoints of cells being computed
+DIR/logs/abcdef….log           what a cell that failed had printed
 ```
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
+import json
 import os
 import sqlite3
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import final
 
 import platformdirs
 
+from separatrix.core.disk import flush_folder, read_regular, why_not
 from separatrix.core.errors import CorruptData, StoreError
 from separatrix.core.names import suggest_options
 
+from ..experiment.cell import canonical_json
 from ..experiment.record import Record
-from .database import Database, StoreWarning, no_space
+from .database import IN_MEMORY, Database, StoreWarning, no_space
 
 
 def default_folder() -> Path:
@@ -42,18 +49,30 @@ class Store:
 
     Args:
         folder: where it is or shall be; the user's data folder if not given.
+        read_only: change nothing, not even what is found damaged; for commands that only look, and for stores that
+            cannot be written.
 
     Raises:
-        StoreError: the folder cannot be made or written, or a newer version of the package made it.
+        StoreError: the folder cannot be made or written (``read_only``: there is no store), or a newer version of the
+            package made it.
     """
 
-    def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = (default_folder() if folder is None else Path(folder)).absolute()
+    def __init__(self, folder: str | Path | None = None, *, read_only: bool = False) -> None:
+        self.folder = store_folder(folder)
+        self.read_only = read_only
+        if read_only and not Store.exists(self.folder):
+            raise StoreError(f"there is no store in {self.folder}.")
         try:
-            (self.folder / "records").mkdir(parents=True, exist_ok=True)
+            if not read_only:
+                (self.folder / "records").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _problem(self.folder, error) from error
-        self.database = Database(self.folder / "index.sqlite")
+        index = self.folder / "index.sqlite"
+        self.database = Database(index, read_only) if index.exists() or not read_only else Database(IN_MEMORY)
+        if not self.database.covers_files and (not read_only or not index.exists()):
+            from .rebuilding import cover_files
+
+            cover_files(self)
 
     @staticmethod
     def exists(folder: str | Path | None = None) -> bool:
@@ -62,9 +81,9 @@ class Store:
         Raises:
             StoreError: none can be there, because what the path leads through is no folder or is closed to us.
         """
-        place = (default_folder() if folder is None else Path(folder)).absolute()
+        place = store_folder(folder)
         try:
-            if (place / "index.sqlite").is_file():
+            if (place / "index.sqlite").is_file() or (place / "records").is_dir():
                 return True
             found = next(path for path in (place, *place.parents) if path.exists())
         except OSError as error:
@@ -94,26 +113,58 @@ class Store:
         """Where cells that are being computed keep their checkpoints; nothing of lasting worth."""
         return self.folder / "scratch"
 
+    @property
+    def logs(self) -> Path:
+        """What workers print, and what cells that failed have printed."""
+        return self.folder / "logs"
+
+    def log_of(self, key: str) -> Path:
+        """What a cell that failed has printed."""
+        return self.logs / f"{key}.log"
+
     def keys(self) -> set[str]:
         """Keys of all records in the index."""
         return {key for (key,) in self.database.query("SELECT key FROM records")}
 
+    def has_all(self, keys: Sequence[str]) -> bool:
+        """Whether every key has a record in the index."""
+        sql = "SELECT count(*) FROM json_each(?) WHERE value IN (SELECT key FROM records)"
+        return int(self.database.query(sql, (json.dumps(list(keys)),))[0][0]) == len(keys)
+
     def read(self, key: str) -> Record | None:
         """The verified record of a key, or ``None`` if there is none or it had to be set aside (with a warning)."""
-        row = self.database.query("SELECT sha256 FROM records WHERE key = ?", (key,))
+        row = self.database.query("SELECT sha256, size FROM records WHERE key = ?", (key,))
         try:
-            content = self.path(key).read_bytes()
-            record = _verified(content, self.path(key), key, row[0][0] if row else None)
+            content = read_regular(self.path(key))
+            record = verified(content, self.path(key), key, row[0][0] if row else None)
         except FileNotFoundError:
             return self._set_aside(key) if row else None
         except CorruptData:
             return self._set_aside(key)
         except OSError as error:
+            if error.errno is None:  # a pipe or a device
+                return self._set_aside(key)
             raise _problem(self.folder, error) from error
-        if not row:  # its writer was killed between renaming and indexing
+        if not self.read_only and (not row or row[0][1] is None):  # its writer was killed before indexing it
             with self.database.transaction() as connection:
-                _index(connection, record, content)
+                self.index(connection, record, content)
         return record
+
+    def unchanged(self, keys: Sequence[str]) -> dict[str, str]:
+        """Digests of those records that are in the index and whose file has the size and time it was indexed with.
+
+        Cost: one look at each file; none is read.
+        """
+        wanted, found, folder = set(keys), {}, f"{self.folder}/records"
+        for key, digest, size, changed in self.database.each("SELECT key, digest, size, changed FROM records"):
+            if key in wanted and size is not None:
+                try:
+                    state = os.stat(f"{folder}/{key[:2]}/{key}.json")
+                except (OSError, ValueError):
+                    continue
+                if (state.st_size, state.st_mtime_ns) == (size, changed):
+                    found[key] = digest
+        return found
 
     def stage(self, record: Record) -> tuple[Path, bytes]:
         """Write a record to a temporary file on the same disk and flush it; ``promote`` makes it visible."""
@@ -138,10 +189,32 @@ class Store:
         final_path = self.path(record.cell.key)
         try:
             os.replace(temporary, final_path)
-            _flush_folder(final_path.parent)
+            flush_folder(final_path.parent)
         except OSError as error:
             raise _problem(self.folder, error) from error
-        _index(connection, record, content)
+        self.index(connection, record, content)
+
+    def index(self, connection: sqlite3.Connection, record: Record, content: bytes) -> None:
+        """Take a record that stands under its final name into the index, inside a transaction."""
+        cell, origin = record.cell, record.provenance
+        with contextlib.suppress(OSError):
+            state = os.stat(self.path(cell.key))
+            connection.execute(
+                """INSERT OR REPLACE INTO records (key, experiment, version, digest, sha256, size, changed, seconds,
+                   memory, args) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                (
+                    cell.key,
+                    cell.experiment,
+                    cell.version,
+                    record.digest,
+                    _sha256(content),
+                    state.st_size,
+                    state.st_mtime_ns,
+                    origin.get("seconds") if origin.get("warm", True) else None,  # the first holds imports
+                    origin.get("memory"),
+                    canonical_json({**cell.args, "seed": cell.seed}),
+                ),
+            )
 
     def write(self, record: Record) -> None:
         """Store a record that no job table watches over."""
@@ -152,29 +225,43 @@ class Store:
     def _set_aside(self, key: str) -> Record | None:
         """Forget a missing or corrupt file, unless another process has just put a good one in its place."""
         path = self.path(key)
+        if self.read_only:
+            state = "is missing" if not os.path.lexists(path) else "is not what was written"
+            warnings.warn(f"the record {path} {state}; it counts as not computed.", StoreWarning, stacklevel=3)
+            return None
         with self.database.transaction() as connection:
             row = connection.execute("SELECT sha256 FROM records WHERE key = ?", (key,)).fetchone()
             try:
-                return _verified(path.read_bytes(), path, key, row[0] if row else None)
+                return verified(read_regular(path), path, key, row[0] if row else None)
             except FileNotFoundError:
                 message = f"the record {path} is missing; it will be computed again."
-            except CorruptData as error:
+            except (CorruptData, OSError) as error:
+                reason = str(error) if isinstance(error, CorruptData) else f"the record {path}: {why_not(error)}."
                 aside = path.with_name(f"{path.name}.corrupt")
                 os.replace(path, aside)
-                message = f"{error} It was set aside as {aside.name} and will be computed again."
+                message = f"{reason} It was set aside as {aside.name} and will be computed again."
             connection.execute("DELETE FROM records WHERE key = ?", (key,))
         warnings.warn(message, StoreWarning, stacklevel=3)
         return None
 
 
-def _index(connection: sqlite3.Connection, record: Record, content: bytes) -> None:
-    connection.execute(
-        "INSERT OR REPLACE INTO records (key, experiment, version, digest, sha256) VALUES (?, ?, ?, ?, ?)",
-        (record.cell.key, record.cell.experiment, record.cell.version, record.digest, _sha256(content)),
-    )
+def store_folder(folder: str | Path | None) -> Path:
+    """The folder of a store; an empty name is a mistake, not the present folder."""
+    if folder is None:
+        return default_folder().absolute()
+    if str(folder) in ("", ".") and not (Path(folder) / "records").is_dir():
+        raise StoreError(f"a store needs the name of a folder of its own; got {str(folder)!r}.")
+    if "\0" in str(folder):
+        raise StoreError("the folder of a store holds no NUL character.")
+    return Path(folder).absolute()
 
 
-def _verified(content: bytes, path: Path, key: str, sha256: str | None) -> Record:
+def verified(content: bytes, path: Path, key: str, sha256: str | None) -> Record:
+    """The record in a file.
+
+    Raises:
+        CorruptData: it is not what was written, or not under its own key.
+    """
     if sha256 is not None and _sha256(content) != sha256:
         raise CorruptData(f"the record {path} is not what was written: it was truncated or edited.")
     try:
@@ -189,16 +276,6 @@ def _verified(content: bytes, path: Path, key: str, sha256: str | None) -> Recor
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _flush_folder(folder: Path) -> None:
-    if os.name == "nt":  # a folder cannot be opened there
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _problem(folder: Path, error: OSError) -> StoreError:

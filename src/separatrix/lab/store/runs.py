@@ -9,15 +9,19 @@ import dataclasses
 import hashlib
 import json
 import shlex
+import sqlite3
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, final
 
-from separatrix.core.errors import InvalidInput
+from separatrix.core.disk import read_regular, why_not, write_text_whole
+from separatrix.core.errors import CorruptData, InvalidInput, StoreError
 from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell, canonical_json
 from ..experiment.definition import Experiment, Params
+from ..experiment.provenance import code_fingerprint
 from ..experiment.scales import SCALES, require_scale
 from .records import Store
 
@@ -49,27 +53,118 @@ class StoredRun:
 def remember_run(
     store: Store, experiment: Experiment, scale: str, params: Params, cells: Sequence[Cell], command: str
 ) -> None:
-    """Keep a run; the same experiment, version, scale and parameters are one run, whenever asked for."""
+    """Keep a run; the same experiment, version, scale and parameters are one run, whenever asked for.
+
+    It stands in the index and, for the day the index is lost, in a file beside the records.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    name, keys = run_name(experiment, scale, params), tuple(cell.key for cell in cells)
+    settings = params.model_dump(mode="json")
+    run = StoredRun(experiment.name, experiment.version, scale, settings, keys, command, time.time())
+    _write_run(store, name, run)
+    with store.database.transaction() as connection:
+        insert_run(connection, name, run)
+        connection.execute("UPDATE runs SET code = ? WHERE id = ?", (code_fingerprint(experiment.module), name))
+
+
+def run_name(experiment: Experiment, scale: str, params: Params) -> str:
+    """By what a run is known: a digest of experiment, version, scale and parameters."""
     settings = canonical_json(params.model_dump(mode="json"))
     identity = canonical_json([experiment.name, experiment.version, scale, settings])
-    name = hashlib.sha256(identity.encode()).hexdigest()
-    keys = json.dumps([cell.key for cell in cells])
-    row = (name, experiment.name, experiment.version, scale, settings, keys, command, time.time())
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def touch_run(store: Store, experiment: Experiment, scale: str, params: Params) -> None:
+    """Note that a remembered run was asked for again."""
     with store.database.transaction() as connection:
-        connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        connection.execute("UPDATE runs SET time = ? WHERE id = ?", (time.time(), run_name(experiment, scale, params)))
+
+
+def known_keys(store: Store, experiment: Experiment, scale: str, params: Params) -> tuple[str, ...] | None:
+    """The keys of a run that was asked for before with the very same code, without expanding it again."""
+    rows = store.database.query(
+        "SELECT keys FROM runs WHERE id = ? AND code = ?",
+        (run_name(experiment, scale, params), code_fingerprint(experiment.module)),
+    )
+    return tuple(json.loads(rows[0][0])) if rows else None
+
+
+def _write_run(store: Store, name: str, run: StoredRun) -> None:
+    path = store.folder / "runs" / f"{name}.json"
+    try:
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            write_text_whole(path, json.dumps(dataclasses.asdict(run), indent=1) + "\n")
+    except OSError as error:
+        raise StoreError(f"the run cannot be noted in the store {store.folder}: {why_not(error)}.") from error
+
+
+def write_runs(store: Store, connection: sqlite3.Connection) -> None:
+    """Write the files of runs that stand in the index alone, as older versions of the package left them."""
+    for name, *row in connection.execute(f"SELECT id, {_COLUMNS} FROM runs").fetchall():
+        _write_run(store, name, _stored(row))
+
+
+def insert_run(connection: sqlite3.Connection, name: str, run: StoredRun, *, newer_only: bool = False) -> None:
+    """Take a run into the index, inside a transaction."""
+    connection.execute(
+        f"""INSERT OR {"IGNORE" if newer_only else "REPLACE"} INTO runs
+            (id, experiment, version, scale, params, keys, command, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            name,
+            run.experiment,
+            run.version,
+            run.scale,
+            canonical_json(run.params),
+            json.dumps(run.keys),
+            run.command,
+            run.time,
+        ),
+    )
+
+
+def read_run(path: Path) -> StoredRun:
+    """A run from the file beside the records.
+
+    Raises:
+        CorruptData: it is not such a file.
+    """
+    try:
+        return run_from_body(read_regular(path), str(path))
+    except OSError as error:
+        raise CorruptData(f"{path} does not tell of a run: {why_not(error)}.") from None
+
+
+def run_from_body(content: bytes, name: str) -> StoredRun:
+    """A run from the content of such a file.
+
+    Raises:
+        CorruptData: it is not such a file.
+    """
+    try:
+        body = json.loads(content)
+        return StoredRun(**{**body, "keys": tuple(body["keys"])})
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CorruptData(f"{name} does not tell of a run ({type(error).__name__}: {error}).") from None
 
 
 def stored_runs(store: Store, experiment: Experiment) -> list[StoredRun]:
     """Remembered runs of an experiment at its present version, oldest first."""
     rows = store.database.query(
-        """SELECT experiment, version, scale, params, keys, command, time FROM runs
-           WHERE experiment = ? AND version = ? ORDER BY time""",
+        f"SELECT {_COLUMNS} FROM runs WHERE experiment = ? AND version = ? ORDER BY time",
         (experiment.name, experiment.version),
     )
-    return [
-        StoredRun(name, version, scale, json.loads(params), tuple(json.loads(keys)), command, when)
-        for name, version, scale, params, keys, command, when in rows
-    ]
+    return [_stored(row) for row in rows]
+
+
+_COLUMNS = "experiment, version, scale, params, keys, command, time"
+
+
+def _stored(row: Sequence[Any]) -> StoredRun:
+    name, version, scale, params, keys, command, when = row
+    return StoredRun(name, version, scale, json.loads(params), tuple(json.loads(keys)), command, when)
 
 
 def best_run(experiment: Experiment, store: Store, scale: str | None = None) -> StoredRun | None:
@@ -80,11 +175,10 @@ def best_run(experiment: Experiment, store: Store, scale: str | None = None) -> 
     """
     if scale is not None:
         require_scale(scale)
-    stored = store.keys()
     candidates = [
         run
         for run in stored_runs(store, experiment)
-        if scale in (None, run.scale) and stored.issuperset(run.keys) and _is_usual(experiment, run)
+        if scale in (None, run.scale) and _is_usual(experiment, run) and store.has_all(run.keys)
     ]
     scales = list[str](SCALES)
     return max(candidates, key=lambda run: (scales.index(run.scale), len(run.params["seeds"]), run.time), default=None)
@@ -97,12 +191,11 @@ def _is_usual(experiment: Experiment, run: StoredRun) -> bool:
 
 def unfinished_runs(experiments: Iterable[Experiment], store: Store) -> list[tuple[Experiment, Params, str]]:
     """Remembered runs that lack records, as requests for ``run_experiments``."""
-    stored = store.keys()
     requests = []
     for experiment in experiments:
         for run in stored_runs(store, experiment):
             params = run.params_of(experiment)
-            if params is not None and not stored.issuperset(run.keys):
+            if params is not None and not store.has_all(run.keys):
                 requests.append((experiment, params, run.scale))
     return requests
 

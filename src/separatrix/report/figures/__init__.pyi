@@ -23,3 +23,4 @@ from .style import (
     to_page_svg as to_page_svg,
     to_svg as to_svg,
 )
+from .sweep import draw_sweep as draw_sweep

@@ -172,8 +172,14 @@ def to_svg(figure: Figure, prefix: str) -> str:
     with _house_settings():
         figure.savefig(stream, format="svg", metadata=_without_date(".svg"))
     text = stream.getvalue()
-    element = text[text.index("<svg") :].strip()
+    element = _without_foreign_links(text[text.index("<svg") :].strip())
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", element)
+
+
+def _without_foreign_links(element: str) -> str:
+    """The element without addresses that a page must not hold: only the web, mail and the element itself are left."""
+    kept = r"#|https?://|mailto:|data:image/(?:png|jpeg);"
+    return re.sub(rf'\s(?:xlink:)?href="(?!{kept})[^"]*"', "", element, flags=re.IGNORECASE)
 
 
 def to_page_svg(figure: Figure, prefix: str) -> str:

@@ -1,0 +1,135 @@
+"""What the lab itself costs: per empty cell on each engine, and per command on a store of 100,000 records.
+
+    python benchmarks/lab.py [--cells 2000] [--records 100000] [--json FILE]
+
+An empty cell computes nothing, so all of its time is scheduling, writing and publishing. Wall time is that from the
+first cell that ended to the last (starting processes is not counted); processor time is of this process and all it
+started. Commands are run in a process of their own; wall, processor time and peak memory are those of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *(path for path in sys.path if path)])
+
+from empty_experiment import EMPTY  # noqa: E402
+
+from separatrix.lab import AbstractEngine, DaskEngine, LocalEngine, Record, Store  # noqa: E402
+from separatrix.lab.experiment.provenance import provenance  # noqa: E402
+from separatrix.lab.store.runs import remember_run, run_command  # noqa: E402
+
+
+def processor_time() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in used)
+
+
+def engine_cost(engine: AbstractEngine, folder: Path, n_cells: int) -> dict[str, float]:
+    """Milliseconds per cell."""
+    cells = EMPTY.cells(EMPTY.params("smoke", n_cells=n_cells))
+    before, first, last = processor_time(), 0.0, 0.0
+    with Store(folder) as store:
+        n_burst = 0
+        for number, finished in enumerate(engine.run(cells, store, {})):
+            assert finished.error is None, finished.error
+            last = time.perf_counter()
+            if number == 0:
+                first = last
+            n_burst += last == first
+        assert len(store.keys()) == n_cells
+    return {
+        "wall ms per cell": 1e3 * (last - first) / (n_cells - 1),
+        "processor ms per cell, with the start of the workers": 1e3 * (processor_time() - before) / n_cells,
+    }
+
+
+def fill(folder: Path, n_records: int) -> None:
+    """A complete run of so many records, written without waiting for the disk."""
+    params = EMPTY.params("smoke", n_cells=n_records)
+    cells = EMPTY.cells(params)
+    waiting, os.fsync = os.fsync, lambda handle: None
+    try:
+        with Store(folder) as store:
+            remember_run(store, EMPTY, "smoke", params, cells, run_command(EMPTY, params, "smoke"))
+            origin = provenance(EMPTY, cells[0], 1e-3, {})
+            store.database._connection.execute("PRAGMA synchronous = OFF")
+            for begin in range(0, n_records, 1000):
+                staged = []
+                for cell in cells[begin : begin + 1000]:
+                    record = Record(cell, {"value": cell.args["number"] / 7}, {**origin, "args": dict(cell.args)})
+                    staged.append((record, *store.stage(record)))
+                with store.database.transaction() as connection:
+                    for record, temporary, content in staged:
+                        store.promote(connection, record, temporary, content)
+    finally:
+        os.fsync = waiting
+
+
+def command_cost(*words: str) -> dict[str, float]:
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "separatrix", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    error = process.stderr.read().decode()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, error
+    return {
+        "wall s": time.perf_counter() - begun,
+        "processor s": used.ru_utime + used.ru_stime,
+        "peak MB": used.ru_maxrss / 1024,
+    }
+
+
+def crowd(folder: Path, n_records: int) -> dict[str, Any]:
+    fill(folder, n_records)
+    where = ("--store", str(folder))
+    run = ("run", "empty_experiment:empty", "--set", f"n_cells={n_records}", "-q", *where)
+    return {
+        "version, for comparison": command_cost("version"),
+        "the finished run, first time": command_cost(*run),
+        "the finished run again": command_cost(*run),
+        "show": command_cost("show", "empty_experiment:empty", *where),
+        "claims": command_cost("claims", "empty_experiment:empty", *where),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cells", type=int, default=2000)
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="lab-bench-"))
+    try:
+        result = {
+            "cells": arguments.cells,
+            "local, 2 workers": engine_cost(LocalEngine(2), folder / "local", arguments.cells),
+            "dask, 2 workers": engine_cost(DaskEngine(workers=2), folder / "dask", arguments.cells),
+            "records": arguments.records,
+            "commands": crowd(folder / "crowd", arguments.records),
+        }
+    finally:
+        shutil.rmtree(folder)
+    text = json.dumps(result, indent=1)
+    if arguments.json:
+        arguments.json.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""What cells cost, learned from the records of earlier ones.
+
+The logarithm of a cell's seconds (or bytes) is taken as linear in the logarithms of its numeric arguments, with an
+offset for every word among them, and fitted by Bayesian least squares. Where the records do not vary an argument, a
+broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other numbers little.
+So a forecast far from what was measured says by its interval how far.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy
+
+from ..experiment.cell import Cell
+from .records import Store
+
+LEAST_SPREAD = 0.05
+"""Least relative scatter of repeated measurements that a fit may claim."""
+WORD_SPREAD = 0.7
+"""Prior scatter of the logarithm of a cost between two words."""
+MOST_RECORDS = 2000
+DRAWS = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class _Prior:
+    mean: float
+    spread: float
+
+
+SECONDS_OF_SIZES, MEMORY_OF_SIZES = _Prior(1.0, 0.6), _Prior(0.3, 0.4)
+OF_NUMBERS = _Prior(0.0, 0.2)
+
+
+def longest_first(cells: Sequence[Cell], store: Store) -> list[Cell]:
+    """The cells in descending order of their expected seconds, so that none is left running alone at the end.
+
+    Cells of which nothing is known keep their order and come first: they may be long.
+    """
+    expected: dict[str, float] = {}
+    for name in {cell.experiment for cell in cells}:
+        model = CostModel.of_seconds(store, name)
+        if model is not None:
+            own = [cell for cell in cells if cell.experiment == name]
+            expected.update(zip((cell.key for cell in own), model.typical(own), strict=True))
+    return sorted(cells, key=lambda cell: -expected.get(cell.key, math.inf))
+
+
+@final
+class CostModel:
+    """The cost of cells of one experiment.
+
+    Args:
+        rows: arguments of measured cells.
+        costs: what each cost, positive.
+        sizes: prior power of a count or size among the arguments.
+        spread: scatter of the logarithm of a cost where the costs were not measured one by one.
+    """
+
+    def __init__(
+        self, rows: Sequence[Mapping[str, Any]], costs: Sequence[float], sizes: _Prior, spread: float = LEAST_SPREAD
+    ) -> None:
+        self.n_measured = len(rows)
+        features = [_features(row) for row in rows]
+        self._names = sorted({name for found in features for name in found})
+        self._priors = [_prior(name, sizes) for name in self._names]
+        values = self._matrix(features)
+        logs = numpy.log(numpy.maximum(numpy.asarray(costs, dtype=float), 1e-9))
+        self._centre = values.mean(0) * [name.startswith(("size ", "number ")) for name in self._names]
+        self._fit(values - self._centre, logs, spread)
+
+    @classmethod
+    def of_seconds(cls, store: Store, experiment: str) -> CostModel | None:
+        """Learned from the times of an experiment's records, of whatever version; ``None`` without any."""
+        return cls._learned(store, experiment, "seconds", SECONDS_OF_SIZES)
+
+    @classmethod
+    def of_memory(cls, store: Store, experiment: str) -> CostModel | None:
+        """The same for the memory they took."""
+        return cls._learned(store, experiment, "memory", MEMORY_OF_SIZES)
+
+    @classmethod
+    def _learned(cls, store: Store, experiment: str, column: str, sizes: _Prior) -> CostModel | None:
+        found = store.database.query(
+            f"""SELECT args, {column} FROM records WHERE experiment = ? AND args IS NOT NULL AND {column} > 0
+                ORDER BY key LIMIT {MOST_RECORDS}""",
+            (experiment,),
+        )
+        return cls([json.loads(args) for args, _ in found], [cost for _, cost in found], sizes) if found else None
+
+    def _matrix(self, features: Sequence[Mapping[str, float]]) -> numpy.ndarray:
+        return numpy.array([[found.get(name, 0.0) for name in self._names] for found in features], dtype=float).reshape(
+            len(features), len(self._names)
+        )
+
+    def _fit(self, values: numpy.ndarray, logs: numpy.ndarray, spread: float) -> None:
+        """Posterior of offset and powers; the scatter is estimated in turn with them."""
+        design = numpy.column_stack([numpy.ones(len(logs)), values])
+        mean = numpy.array([logs.mean(), *(prior.mean for prior in self._priors)])
+        precision = numpy.diag([1e-4, *(prior.spread**-2 for prior in self._priors)])
+        self._scatter = max(spread, 0.3)
+        for _ in range(20):
+            total = precision + design.T @ design / self._scatter**2
+            found = numpy.linalg.solve(total, precision @ mean + design.T @ logs / self._scatter**2)
+            residuals = logs - design @ found
+            free = max(1.0, len(logs) - numpy.trace(numpy.linalg.solve(total, design.T @ design)) / self._scatter**2)
+            self._scatter = max(spread, float(numpy.sqrt(residuals @ residuals / free)))
+        self._mean, self._covariance = found, numpy.linalg.inv(total)
+
+    def typical(self, cells: Sequence[Cell]) -> list[float]:
+        """The median cost of each cell."""
+        return [float(cost) for cost in numpy.exp(self._design(cells) @ self._mean)]
+
+    def draws(self, cells: Sequence[Cell], generator: numpy.random.Generator) -> numpy.ndarray:
+        """Possible costs of every cell (draws, cells): what is not known of the powers is shared by all of them."""
+        powers = generator.multivariate_normal(self._mean, self._covariance, size=DRAWS, method="eigh")
+        logs = powers @ self._design(cells).T
+        return numpy.exp(numpy.clip(logs + self._scatter * generator.standard_normal(logs.shape), -50, 50))
+
+    def _design(self, cells: Sequence[Cell]) -> numpy.ndarray:
+        known = set(self._names)
+        features = [_features({**cell.args, "seed": cell.seed}) for cell in cells]
+        values = self._matrix([{name: x for name, x in found.items() if name in known} for found in features])
+        return numpy.column_stack([numpy.ones(len(cells)), values - self._centre])
+
+
+def _features(args: Mapping[str, Any]) -> dict[str, float]:
+    """Logarithms of sizes and numbers, and one for every word; the seed says nothing of the cost."""
+    found: dict[str, float] = {}
+    for name, value in args.items():
+        if name == "seed" or value is None:
+            continue
+        if isinstance(value, bool | str):
+            found[f"word {name}={value}"] = 1.0
+        elif isinstance(value, int) and value > 0:
+            found[f"size {name}"] = math.log(value)
+        elif isinstance(value, float) and 0 < value < math.inf:
+            found[f"number {name}"] = math.log(value)
+        elif isinstance(value, list) and value:
+            found[f"size {name}"] = math.log(len(value))
+    return found
+
+
+def _prior(name: str, sizes: _Prior) -> _Prior:
+    if name.startswith("size "):
+        return sizes
+    return OF_NUMBERS if name.startswith("number ") else _Prior(0.0, WORD_SPREAD)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from command_line import OWN, Answer
+from separatrix.lab import Store
+from short_experiments import SHORT, run_inline
+
+Cli = Callable[..., Answer]
+
+
+def test_a_plan_is_shown_before_the_run(cli: Cli, tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+    answer = cli("plan", OWN, "--store", tmp_path, "--jobs", 2)
+    assert "short (paper): 8 cells, 4 of them done" in answer.out
+    assert "on one core, from 4 records of the store" in answer.out
+    assert "on 2 workers: about" in answer.out
+    found = json.loads(cli("plan", OWN, "--store", tmp_path, "--json").out)
+    assert found["seconds"]["low"] < found["seconds"]["typical"] < found["seconds"]["high"]
+
+
+def test_a_published_run_serves_where_nothing_was_run(cli: Cli, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert "from the published run at scale laptop" in cli("plan", "altafini-fig1").out
+    assert "never measured" in cli("plan", OWN).err

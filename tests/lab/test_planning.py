@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from separatrix.core import MissingData
+from separatrix.lab import Record, Store, plan_run
+from short_experiments import SHORT, run_inline
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+def note(store: Store, scale: str, seconds: float) -> None:
+    """Records of a run in which every cell took so long."""
+    for cell in SHORT.cells(SHORT.params(scale)):
+        store.write(Record(cell, {"mean": 0.0, "number": 1}, {"seconds": seconds, "memory": 2e8}))
+
+
+def test_a_plan_counts_cells_and_tells_what_they_will_cost(store: Store) -> None:
+    note(store, "smoke", 2.0)
+    plan = plan_run(SHORT, SHORT.params("paper"), "paper", store)
+    assert (plan.n_cells, plan.n_done) == (8, 4)  # those of the smaller scale are cells of the larger one
+    assert plan.seconds is not None
+    assert plan.seconds.low < 8.0 < plan.seconds.high
+    assert plan.memory is not None
+    assert plan.memory.typical == pytest.approx(2e8, rel=0.5)
+    assert plan.source == "4 records of the store"
+    assert plan.memory_warning() is None
+
+
+def test_a_finished_run_costs_nothing(store: Store) -> None:
+    note(store, "paper", 1.0)
+    plan = plan_run(SHORT, SHORT.params("paper"), "paper", store)
+    assert (plan.n_done, plan.seconds, plan.wall_seconds(2)) == (8, None, 0.0)
+
+
+def test_a_cell_that_does_not_fit_is_told_before(store: Store) -> None:
+    for cell in SHORT.cells(SHORT.params("smoke")):
+        store.write(Record(cell, {}, {"seconds": 1.0, "memory": 1e15}))
+    warning = plan_run(SHORT, SHORT.params("paper"), "paper", store).memory_warning()
+    assert warning is not None
+    assert "the largest cell of short at scale paper takes about 1e+06 GB" in warning
+
+
+def test_without_any_measurement_a_plan_says_what_to_run(store: Store) -> None:
+    with pytest.raises(MissingData, match="separatrix run short_experiments:short --scale smoke"):
+        plan_run(SHORT, SHORT.params("paper"), "paper", store)
+    with pytest.raises(MissingData, match="never measured"):
+        plan_run(SHORT, SHORT.params("paper"), "paper", None)
+
+
+def test_inline_runs_are_measured_too(store: Store) -> None:
+    run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+    assert plan_run(SHORT, SHORT.params("laptop"), "laptop", store).n_measured == 4
