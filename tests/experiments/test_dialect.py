@@ -18,6 +18,7 @@ FILES = {
     if file.parent != FOLDER
 }
 
+
 def test_a_file_bears_the_name_of_its_experiment() -> None:
     for name, dotted in experiments.modules().items():
         module = importlib.import_module(dotted)
