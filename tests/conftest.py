@@ -17,7 +17,7 @@ shape_checks.install()
 torch.set_num_threads(1)
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
 # (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
-hypothesis.settings.register_profile("every day", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("every day", derandomize=True, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("varied", derandomize=False, deadline=None, database=None)
 CHECKED: set[str] = set()
 

@@ -286,10 +286,13 @@ def known_maps(kind: str, dtype: torch.dtype, dim: int, rows: int, seed: int) ->
     return dataclasses.replace(known, hints=_hints(known, hint))
 
 
-def batches(kinds: Iterable[str], dims: Iterable[int], rows: int, seed: int) -> Iterator[KnownMap]:
+def batches(
+    kinds: Iterable[str], dims: Iterable[int], rows: int, seed: int, dtypes: Iterable[torch.dtype] = DTYPES
+) -> Iterator[KnownMap]:
     """Every kind in every precision and dimension."""
     for number, (kind, dtype, dim) in enumerate(itertools.product(kinds, DTYPES, dims)):
-        yield known_maps(kind, dtype, dim, rows, seed + number)
+        if dtype in dtypes:
+            yield known_maps(kind, dtype, dim, rows, seed + number)
 
 
 def _start(draw: Draw, kind: str, hint: Any) -> Tensor:

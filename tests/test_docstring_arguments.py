@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 from test_public_surface import NAMES
 
 _SECTION = re.compile(r"^( *)Args:\n(.*?)(?=^\1\S|\Z)", re.MULTILINE | re.DOTALL)
@@ -33,15 +31,15 @@ def documented() -> Iterator[tuple[str, Callable[..., Any]]]:
                 yield f"{name}.{method}", member
 
 
-DOCUMENTED = {name: value for name, value in documented() if described(value.__doc__ or "")}
-
-
-@pytest.mark.parametrize("name", DOCUMENTED)
-def test_the_arguments_described_are_those_of_the_signature(name: str) -> None:
-    value = DOCUMENTED[name]
-    known = list(inspect.signature(value).parameters)
-    unknown = [argument for argument in described(value.__doc__ or "") if argument not in known]
-    assert not unknown, f"{name} has no argument {unknown}; it has {known}"
+def test_the_arguments_described_are_those_of_the_signature() -> None:
+    documented_by_name = {name: value for name, value in documented() if described(value.__doc__ or "")}
+    unknown = {
+        name: extra
+        for name, value in documented_by_name.items()
+        if (extra := set(described(value.__doc__ or "")) - set(inspect.signature(value).parameters))
+    }
+    assert len(documented_by_name) > 200
+    assert not unknown, f"described, but no arguments: {unknown}"
 
 
 def test_every_entry_of_the_section_is_read() -> None:

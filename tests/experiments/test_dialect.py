@@ -19,15 +19,13 @@ FILES = {
     if file.parent != FOLDER
 }
 
-every = pytest.mark.parametrize("name", experiments.modules())
 
-
-@every
-def test_the_file_bears_the_name_of_its_experiment(name: str) -> None:
-    module = importlib.import_module(experiments.modules()[name])
-    assert module.EXPERIMENT.name == name
-    assert module.EXPERIMENT.module == module.__name__
-    assert Path(module.__file__ or "").stem == name.replace("-", "_")
+def test_a_file_bears_the_name_of_its_experiment() -> None:
+    for name, dotted in experiments.modules().items():
+        module = importlib.import_module(dotted)
+        assert module.EXPERIMENT.name == name
+        assert module.EXPERIMENT.module == module.__name__
+        assert Path(module.__file__ or "").stem == name.replace("-", "_")
 
 
 def test_no_experiment_stands_in_a_file_that_is_not_found_by_name() -> None:
@@ -38,7 +36,7 @@ def test_no_experiment_stands_in_a_file_that_is_not_found_by_name() -> None:
         assert bool(found) is (dotted in experiments.modules().values())
 
 
-@every
+@pytest.mark.parametrize("name", experiments.modules())
 def test_parts_bear_the_names_of_the_dialect(name: str) -> None:
     module = importlib.import_module(experiments.modules()[name])
     experiment = module.EXPERIMENT

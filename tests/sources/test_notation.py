@@ -66,15 +66,20 @@ def test_names_that_many_functions_share_stand_in_the_dictionary() -> None:
     assert not missing, f"these arguments need a meaning in sources/notation.py, or another name: {missing}"
 
 
-@pytest.mark.parametrize("name", USED_TERMS)
-def test_a_name_of_the_dictionary_is_used_with_its_types(name: str) -> None:
+def used_otherwise(name: str) -> list[str]:
+    """Uses of a name of the dictionary with a type that is not its own."""
     wrong = []
     for module, function, annotation in USES[name]:
         term = meaning_in(name, module)
         allowed = () if term is None else term.types
         if not all(any(fnmatch.fnmatch(word, pattern) for pattern in allowed) for word in words(annotation)):
             wrong.append(f"{module}.{function}({name}: {annotation})")
-    assert not wrong, f"{name} means something else there, or has another type: {wrong}"
+    return wrong
+
+
+def test_names_of_the_dictionary_are_used_with_their_types() -> None:
+    wrong = {name: uses for name in USED_TERMS if (uses := used_otherwise(name))}
+    assert not wrong, f"these mean something else there, or have another type: {wrong}"
 
 
 def test_every_term_is_used_and_no_meaning_stands_twice() -> None:

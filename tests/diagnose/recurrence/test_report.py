@@ -29,7 +29,9 @@ RADII = {
 }
 
 
-@pytest.mark.parametrize("name", RADII)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "speaker" in name else ()) for name in RADII]
+)
 def test_gates_of_trained_lstms_have_the_radii_measured_elsewhere(name: str, data_dir: Path) -> None:
     found = recurrent(data_dir / "weights" / name)
     for layer, radii in RADII[name].items():

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from known_maps import BUDGET, DEVELOPMENT, FRESH, KnownMap, Verdict, batches, judged
+from known_maps import BUDGET, DEVELOPMENT, DTYPES, FRESH, KnownMap, Verdict, batches, judged
 from separatrix.core import Outcome
 from separatrix.dynamics import AbstractEquilibriumSolver, Broyden, NewtonKrylov, Picard, find_equilibrium, solvers
 from separatrix.dynamics.solve.find import solve_quietly
@@ -46,9 +46,17 @@ def summary(found: list[Verdict]) -> str:
     return "\n".join(f"{kind} {solver}: {dict(cell)}" for (kind, solver), cell in sorted(counts.items()))
 
 
-@pytest.mark.parametrize("kind", [*DEVELOPMENT, *FRESH])
-def test_no_solver_claims_what_is_not_there(kind: str) -> None:
-    found = verdicts(batches([kind], dims=[3], rows=4, seed=SLICE_SEED))
+EVERY_DAY = [(kind, DTYPES[number % 3 :][:1]) for number, kind in enumerate((*DEVELOPMENT, *FRESH))]
+"""Each kind in one precision, taken in turn; the other two are tried by the slow tests."""
+THE_OTHERS = [
+    pytest.param(kind, tuple(dtype for dtype in DTYPES if dtype not in tried), marks=pytest.mark.slow)
+    for kind, tried in EVERY_DAY
+]
+
+
+@pytest.mark.parametrize(("kind", "dtypes"), [*EVERY_DAY, *THE_OTHERS])
+def test_no_solver_claims_what_is_not_there(kind: str, dtypes: tuple[torch.dtype, ...]) -> None:
+    found = verdicts(batches([kind], dims=[3], rows=4, seed=SLICE_SEED, dtypes=dtypes))
     assert not [verdict for verdict in found if verdict.wrong], summary(found)
     assert not [verdict for verdict in found if verdict.missed], summary(found)
 

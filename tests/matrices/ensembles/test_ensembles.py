@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
+from typing import ClassVar
 
 import pytest
 import torch
@@ -194,6 +196,38 @@ def test_registered_family_is_found_and_names_are_unique(monkeypatch: pytest.Mon
         register_ensemble(taken)
     with pytest.raises(InvalidInput, match="must be a family, an AbstractEnsemble object; got str"):
         inspect.unwrap(register_ensemble)("three-point")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sparse(AbstractEnsemble):
+    """A stranger's family with a parameter: the share of entries that are not zero."""
+
+    share: float = 0.5
+    law: ClassVar[str] = "normal entries, of which a share is kept"
+
+    @classmethod
+    def parse(cls, text: str) -> Sparse:
+        return cls(float(text))
+
+    def unit(self, width: int, *, generator: torch.Generator, batch: tuple[int, ...] = ()) -> torch.Tensor:
+        kept = torch.rand(*batch, width, width, generator=generator, dtype=torch.float64) < self.share
+        return kept * Gaussian().unit(width, generator=generator, batch=batch) / self.share**0.5
+
+
+def test_a_strangers_family_with_a_parameter_is_found_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "ENSEMBLES", dict(catalogue.ENSEMBLES))
+    monkeypatch.setattr(catalogue, "PARAMETRIC_ENSEMBLES", dict(catalogue.PARAMETRIC_ENSEMBLES))
+    assert register_ensemble(Sparse) is register_ensemble(Sparse) is Sparse
+    assert find_ensemble("sparse:0.1") == Sparse(0.1)
+    usual = register_ensemble(Sparse(0.3))
+    assert find_ensemble("sparse") is usual
+    assert find_ensemble("sparse:0.1") == Sparse(0.1)
+    with pytest.raises(InvalidInput, match="the name 'sparse' is taken by another family"):
+        register_ensemble(Sparse(0.2))  # it replaced the one before
+    with pytest.raises(InvalidInput, match="the class ThreePoint has no parse for a parameter; register an object"):
+        register_ensemble(ThreePoint)
+    with pytest.raises(InvalidInput, match="the name 'elliptic' is taken by another family"):
+        register_ensemble(type("Taken", (Sparse,), {"name": "elliptic"}))
 
 
 def test_a_family_without_a_name_bears_that_of_its_class() -> None:

@@ -191,7 +191,7 @@ def test_non_monotone_activation_is_refused_for_symmetric_weights_only() -> None
 
 
 def test_families_without_theory_are_refused() -> None:
-    with pytest.raises(OutsideTheory, match="no theory covers the ensemble 'normal'"):
+    with pytest.raises(OutsideTheory, match="no theory of nonlinear networks covers the ensemble 'normal'"):
         mean_field(Normal([1j, -1j]), "tanh", weight_var=0.1)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import TypeVar
+
 from separatrix.core import InvalidInput, resolve
 
 from .base import AbstractEnsemble
@@ -31,20 +34,40 @@ def find_ensemble(ensemble: str | AbstractEnsemble) -> AbstractEnsemble:
     return resolve("ensemble", ensemble, ENSEMBLES, base=AbstractEnsemble, families=families)
 
 
-def register_ensemble(ensemble: AbstractEnsemble) -> AbstractEnsemble:
+Entered = TypeVar("Entered", AbstractEnsemble, type[AbstractEnsemble])
+
+
+def register_ensemble(ensemble: Entered) -> Entered:
     """Have a family found by its name, compared by the advisor and drawn in its colour; returns it.
 
+    A class stands for a family with one parameter: ``name:text`` is what its ``parse(text)`` makes.
+
     Raises:
-        InvalidInput: another family has that name.
+        InvalidInput: another family, or the same one with another parameter, has that name.
 
     Example:
         >>> register_ensemble(Gaussian()) == Gaussian()
         True
     """
+    if isinstance(ensemble, type) and issubclass(ensemble, AbstractEnsemble):
+        if ensemble.parse.__func__ is AbstractEnsemble.parse.__func__:  # type: ignore[attr-defined]
+            raise InvalidInput(f"the class {ensemble.__name__} has no parse for a parameter; register an object of it.")
+        if PARAMETRIC_ENSEMBLES.get(ensemble.name, ensemble) is not ensemble:
+            raise InvalidInput(f"the name {ensemble.name!r} is taken by another family.")
+        PARAMETRIC_ENSEMBLES[ensemble.name] = ensemble
+        return ensemble
     if not isinstance(ensemble, AbstractEnsemble):
         raise InvalidInput(f"ensemble must be a family, an AbstractEnsemble object; got {type(ensemble).__name__}.")
-    known = ENSEMBLES.get(ensemble.name)
-    if ensemble.name in PARAMETRIC_ENSEMBLES or (known is not None and type(known) is not type(ensemble)):
+    known = ENSEMBLES.get(ensemble.name, PARAMETRIC_ENSEMBLES.get(ensemble.name, ensemble))
+    if not _is_the_same(ensemble, known):
         raise InvalidInput(f"the name {ensemble.name!r} is taken by another family.")
     ENSEMBLES[ensemble.name] = ensemble
     return ensemble
+
+
+def _is_the_same(ensemble: AbstractEnsemble, known: AbstractEnsemble | type[AbstractEnsemble]) -> bool:
+    """Whether registering a family again changes nothing; two objects of a class without fields are the same."""
+    if type(ensemble) is known:  # the family of its own parameter, under the bare name
+        return True
+    same_kind = type(ensemble) is type(known)
+    return same_kind and (ensemble == known or not dataclasses.is_dataclass(ensemble))

@@ -155,7 +155,7 @@ def require_monotone(ensemble: AbstractEnsemble, activation: Activation) -> None
 def require_theory(ensemble: AbstractEnsemble) -> None:
     """Refuse a family that the equations do not cover."""
     if not is_bi_invariant(ensemble) and gaussian_correlation(ensemble) is None and symmetric_law(ensemble) is None:
-        raise unknown_family(ensemble)
+        raise unknown_family(ensemble, "theory of nonlinear networks")
     require_uniform_basis(ensemble, "nonlinear networks")
 
 

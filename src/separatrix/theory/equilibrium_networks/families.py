@@ -67,6 +67,6 @@ def require_uniform_basis(ensemble: AbstractEnsemble, what: str) -> None:
         )
 
 
-def unknown_family(ensemble: AbstractEnsemble) -> OutsideTheory:
+def unknown_family(ensemble: AbstractEnsemble, what: str = "theory") -> OutsideTheory:
     """The error for a family that no formula covers."""
-    return OutsideTheory(f"no theory covers the ensemble {ensemble.name!r}; sample matrices and measure instead.")
+    return OutsideTheory(f"no {what} covers the ensemble {ensemble.name!r}; sample matrices and measure instead.")
