@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -43,6 +45,32 @@ class LotkaVolterra(AbstractFlow):
         return self
 
     def to(self, dtype: torch.dtype) -> LotkaVolterra:
+        return self
+
+
+class Forced(AbstractFlow):
+    """A velocity that depends on time, differentiated in the state automatically."""
+
+    autonomous = False
+
+    def __init__(self, field: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.field = field
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        assert t is not None
+        return self.field(x, t[..., None, None])
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        shape = torch.broadcast_shapes(x.shape, u.shape)
+        along: Tensor = torch.func.jvp(
+            lambda state: self.velocity(state, t), (x.expand(shape).clone(),), (u.expand(shape).clone(),)
+        )[1]
+        return along
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Forced:
+        return self
+
+    def to(self, dtype: torch.dtype) -> Forced:
         return self
 
 

@@ -237,7 +237,9 @@ class AttentionFlow(AbstractSphereFlow):
             change = change + self.normalisation.tangent(A, dlogits, self._sizes_for_heads()) @ tokens
         return self._pull(tokens, A), self._mixed(_times(change, self._value_t))
 
-    def ambient_jacobian(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 n d n d"]:
+    def ambient_jacobian(
+        self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch2 n d n d"]:
         r"""Derivative of every coordinate of the velocity in every coordinate of the state.
 
         .. math:: \partial f_i/\partial x_h = P_i V [A_{ih} (I + \beta (x_h - m_i) x_i^T M) + \delta_{ih} \beta C_i M^T]
@@ -250,7 +252,7 @@ class AttentionFlow(AbstractSphereFlow):
         """
         self._check_shape(x)
         if not isinstance(self.normalisation, Softmax) and self.normalisation.follows_logits:
-            return super().ambient_jacobian(x)
+            return super().ambient_jacobian(x, t)
         tokens = self._headed(x)
         A = self._attention(tokens)
         mean = A @ tokens

@@ -104,11 +104,15 @@ class AbstractFlow(abc.ABC):
         inner = torch.einsum("...iae,...iahb->...iehb", basis, full)
         return torch.einsum("...iehb,...hbf->...iehf", inner, basis).flatten(-4, -3).flatten(-2, -1)
 
-    def ambient_jacobian(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 n d n d"]:
+    def ambient_jacobian(
+        self, x: Float[Tensor, "*batch n d"], t: Tensor | None = None
+    ) -> Float[Tensor, "*batch2 n d n d"]:
         """Derivative of coordinate (i, a) of the velocity in coordinate (h, b) of the state."""
         n, d = x.shape[-2:]
         directions = torch.eye(n * d, dtype=x.dtype, device=x.device).reshape(n * d, *(1,) * (x.ndim - 2), n, d)
-        return self.jvp(x, directions.expand(n * d, *x.shape)).movedim(0, -1).unflatten(-1, (n, d))
+        every = directions.expand(n * d, *x.shape)
+        along = self.jvp(x, every) if self.autonomous else self.jvp(x, every, t)
+        return along.movedim(0, -1).unflatten(-1, (n, d))
 
 
 class AbstractSphereFlow(AbstractFlow):

@@ -35,6 +35,7 @@ class Bookkeeping:
         self.cycles: dict[int, Floquet] = {}
         self.frames = frames
         self.states = None if frames is None else x0.unsqueeze(1).repeat(1, len(frames), 1, 1)
+        self.log: list[tuple[Tensor, Tensor, Tensor]] | None = None
         # The start itself is already in place.
         self.next_frame = self.steps + (0 if frames is None or not len(frames) else int(frames[0] == 0))
 
@@ -43,6 +44,27 @@ class Bookkeeping:
         self.steps[index] += 1
         self.rejected[index] += (~accepted).long()
         self.evaluations[index] += evaluations
+
+    def note(self, pool: Pool, accepted: Tensor) -> None:
+        """Keep where an accepted step led, if a log is kept."""
+        if self.log is not None:
+            self.log.append((pool.index[accepted], pool.t[accepted], pool.x[accepted]))
+
+    def path(self) -> tuple[Float[Tensor, "batch steps1"], Float[Tensor, "batch steps1 n d"], Tensor]:
+        """Times and states after every accepted step, the start first; and the number of steps of each trajectory.
+
+        Those with fewer steps than others stay at their last one.
+        """
+        assert self.log is not None
+        every = torch.arange(len(self.start), device=self.start.device)
+        index = torch.cat([every, *(part for part, _, _ in self.log)])
+        order = index.argsort(stable=True)
+        times = torch.cat([torch.zeros_like(self.time), *(t for _, t, _ in self.log)])[order]
+        states = torch.cat([self.start, *(x.double() for _, _, x in self.log)])[order]
+        count = torch.bincount(index, minlength=len(every))
+        place = torch.arange(int(count.max()), device=index.device).minimum(count.unsqueeze(-1) - 1)
+        place = place + (count.cumsum(0) - count).unsqueeze(-1)
+        return times[place], states[place], count - 1
 
     def pending(self, index: Tensor) -> Tensor:
         """Which trajectories have frames still to come."""

@@ -212,6 +212,7 @@ class Run:
         goal = torch.minimum(limit, self.books.next_time(index)) if method.lands else limit
         accepted, attempt = advance(flow, method, self.plan.control, pool, goal)
         self.books.count_step(index, accepted, method.evaluations)
+        self.books.note(pool, accepted)
         self.books.record(flow, method, pool, t_before, x_before, attempt)
         self.plan.stop.rearm(pool)
         out = (pool.t >= limit) | (self.books.steps[index] >= self.plan.max_steps)

@@ -192,7 +192,7 @@ def _plan(
     found, control = chosen_accuracy(flow, preset, method, rtol, atol)
     seeks = stop.sought and finishing
     transient, merge = torch.float64, None
-    stiff = Rosenbrock() if method is None and flow.autonomous else None
+    stiff = Rosenbrock() if method is None else None
     if isinstance(flow, AbstractSphereFlow) and isinstance(control, DisplacementControl):
         shown = frames is not None or not finishing
         # A mean stands for its cluster up to the square of the distance, and the differences inside decay.

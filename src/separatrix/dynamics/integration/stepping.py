@@ -21,6 +21,9 @@ SMALL_TURN, RELAX_STEPS = 1e-2, 60
 STIFF, SMOOTH = 1.5, 0.7
 """Step size times the norm of the Jacobian above which stability keeps it small, and below which accuracy does."""
 
+DECAYS = 1.0
+"""Step size times the fastest decay above which stability may be what keeps steps small."""
+
 LARGEST_IMPLICIT = 600
 """Entries of a state up to which an implicit method is worth its dense systems."""
 
@@ -50,15 +53,21 @@ def seems_small(pool: Pool, steps: Tensor, way: Float[Tensor, " batch"] | None) 
     """Steps of which it is asked what keeps them small.
 
     They are much below the time scale of the flow, or, after many of them, lead nowhere although each is as long as it
-    may be. Off the sphere ``way``, the distance from the start, takes the place of the scales that are not known.
+    may be. Off the sphere ``way``, the distance from the start, takes the place of the scales that are not known; a
+    state that rides on a slow motion has the speed of its errors, and there the time that has passed speaks.
     """
     old = steps >= RELAX_STEPS
     if way is not None:
-        return (old & (pool.h * pool.speed < SMALL_TURN * way)) | pool.stiff
+        nowhere = (pool.h * pool.speed < SMALL_TURN * way) | (pool.h < SMALL_TURN * pool.t)
+        return (old & nowhere) | pool.stiff
     return (pool.h * pool.unit < SMALL_STEP) | (old & (pool.h * pool.speed < SMALL_TURN)) | pool.stiff
 
 
 def is_stiff(flow: AbstractFlow, pool: Pool) -> Bool[Tensor, " batch"]:
     """Whether the stability of an explicit method, and not its error, keeps the steps of trajectories small."""
-    slopes = slope_matrix(flow, pool.x, pool.live).nan_to_num()
-    return pool.h * torch.linalg.matrix_norm(slopes, ord=2) > (SMOOTH if pool.stiff else STIFF)
+    slopes = slope_matrix(flow, pool.x, pool.live, pool.t).nan_to_num()
+    large = pool.h * torch.linalg.matrix_norm(slopes, ord=2) > (SMOOTH if pool.stiff else STIFF)
+    if pool.stiff or not bool(large.any()):
+        return large
+    # Turning and growing is followed for its own sake; an implicit method gains where something decays.
+    return large & (-pool.h * torch.linalg.eigvals(slopes).real.amin(dim=-1) > DECAYS)

@@ -7,7 +7,7 @@ from typing import final
 
 import torch
 
-from separatrix.core import InvalidInput, require_positive, resolve
+from separatrix.core import require_positive, resolve
 from separatrix.core.names import suggest_options
 
 from ...flows.base import AbstractFlow, AbstractSphereFlow
@@ -82,8 +82,6 @@ def chosen_accuracy(
         if value is not None:
             require_positive(value, name)
     found = find_method(own.method if method is None else method)
-    if found.name == "rodas4" and not flow.autonomous:
-        raise InvalidInput("method 'rodas4' needs a flow whose weights do not vary in time; take 'tsit5' or 'dop853'.")
     rtol = own.rtol if rtol is None else rtol
     atol = own.atol if atol is None else atol
     if isinstance(flow, AbstractSphereFlow):

@@ -26,7 +26,8 @@ class Closed:
     ``monodromy`` is in tangent coordinates at the point, and ``error`` what is estimated to be wrong with it (norm of a
     matrix). ``mismatch`` is the distance by which the state that was given failed to return after the period that was
     given, ``moved`` how far the orbit lies from that state. ``unresolved`` marks those on which the method gave up
-    although an orbit may be there. ``evaluations`` counts velocities and derivatives along directions.
+    although an orbit may be there. ``evaluations`` counts velocities and derivatives along directions; ``stiff`` says
+    whether it took an implicit method to come around.
     """
 
     point: Float[Tensor, "batch n d"]
@@ -39,6 +40,7 @@ class Closed:
     found: Bool[Tensor, " batch"]
     unresolved: Bool[Tensor, " batch"]
     evaluations: Int[Tensor, " batch"]
+    stiff: Bool[Tensor, " batch"]
 
 
 def directions(flow: AbstractFlow, x: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch k n d"]:

@@ -15,8 +15,8 @@ from ...flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from .closed import Closed, across
 from .collocation import Blocks, collocate
 from .floquet import Floquet, certificates
-from .mesh import radau
-from .shooting import parting_maps, shoot, smallest_period
+from .mesh import guessed, radau
+from .shooting import parting_maps, shoot, shoot_stiff, smallest_period
 
 TOGETHER = 0.05
 """Tokens closer than this are taken to move together; the transversal multipliers say whether they do."""
@@ -99,20 +99,28 @@ def parting_blocks(flow: AbstractFlow, x: Float[Tensor, "batch m d"]) -> Float[T
 def _closed(
     flow: AbstractFlow, x: Tensor, period: Tensor, sizes: Tensor | None
 ) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
-    """By collocation, for slow orbits at other points, and by shooting where both gave up or the state is large.
+    """By collocation, for slow orbits at other points; by shooting where the state is large or the motion too stiff.
 
     Returned with the maps of parting halves.
     """
     blocks = parting_blocks if sizes is not None and bool((sizes > 1).any()) else None
     if x.shape[1] * x.shape[2] > LARGEST_COLLOCATION:
         return _shot(flow, x, period, blocks)
-    closed, split = collocate(flow, x, period, blocks)
-    for way in (_damped, _shot):
-        again = closed.unresolved.nonzero().squeeze(-1)
-        if len(again):
-            other, maps = way(flow.select((len(x),), again), x[again], period[again], blocks)
-            split[again] = maps
-            _take(closed, again, other)
+    path, spent = guessed(flow, x, period)
+    if bool(path.stiff.any()):  # an orbit with jumps is closed from elsewhere on it
+        x = path.slowest(flow, x, x.shape[1:])
+        path, more = guessed(flow, x, period)
+        spent = spent + more
+    closed, split = collocate(flow, x, period, blocks, path=path)
+    closed.evaluations.add_(spent)
+    again = (closed.unresolved & ~closed.stiff).nonzero().squeeze(-1)
+    if len(again):
+        other, maps = collocate(flow.select((len(x),), again), x[again], period[again], blocks, points=radau())
+        split[again] = maps
+        _take(closed, again, other)
+    again = (closed.unresolved & closed.stiff & (blocks is None)).nonzero().squeeze(-1)
+    if len(again):
+        _take(closed, again, shoot_stiff(flow.select((len(x),), again), x[again], period[again]))
     return _shortest(flow, closed, split, blocks)
 
 
@@ -148,12 +156,6 @@ def _shortest(
 
 def _some(closed: Closed, kept: Tensor) -> Closed:
     return Closed(**{field.name: getattr(closed, field.name)[kept] for field in dataclasses.fields(Closed)})
-
-
-def _damped(
-    flow: AbstractFlow, x: Tensor, period: Tensor, blocks: Blocks | None
-) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
-    return collocate(flow, x, period, blocks, points=radau())
 
 
 def _shot(

@@ -25,7 +25,7 @@ from torch import Tensor
 from ...flows.base import AbstractFlow
 from ..methods.rosenbrock import slope_matrix
 from .closed import Closed, correction, directions, is_find, length
-from .mesh import INTERVALS, POINTS, Mesh, Points, gauss, guessed, projected
+from .mesh import POINTS, Mesh, Path, Points, gauss, guessed, projected, radau
 
 PRECISIONS = (1e-3, 1e-5, 1e-7, 1e-9, 1e-10)
 """Relative accuracy with which the first mesh, and every halving of its intervals, tells a singular system."""
@@ -69,6 +69,7 @@ def collocate(
     blocks: Blocks | None = None,
     *,
     points: Points | None = None,
+    path: Path | None = None,
     max_steps: int = 8,
 ) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
     """The closed orbit near each state, and what one period makes of further linear motions along it.
@@ -78,38 +79,57 @@ def collocate(
         x: states close to their orbits.
         period: guesses of the periods.
         blocks: matrices of the further motions, in coordinates of the whole space of a token.
-        points: of an interval; those of Gauss if none are given.
+        points: of an interval; if none are given those of Gauss, or of Radau where the motion took an implicit method.
+        path: the motion over the guessed periods, if it is known.
         max_steps: Newton steps on the first mesh.
 
     Cost: one integration over a period, and a batch of M s velocities with their derivatives for each of about five
     Newton steps; time M (s n d)^3 and memory M (s n d)^2 per element, with M = 10 to 80 and s = 6.
     """
-    together = max(1, ENTRIES // (2 * INTERVALS * (POINTS * x.shape[1] * x.shape[2]) ** 2))
-    pieces = torch.arange(len(x), device=x.device).split(together)
-    chosen = gauss() if points is None else points
-    done = [_collocate(flow.select((len(x),), at), x[at], period[at], blocks, chosen, max_steps) for at in pieces]
+    spent = torch.zeros_like(period, dtype=torch.int64)
+    if path is None:
+        path, spent = guessed(flow, x, period)
+    kind = 2 * path.intervals + path.stiff
+    pieces = list[Tensor]()
+    for each in torch.unique(kind).tolist():  # an element has the mesh it needs, whatever the others need
+        together = max(1, ENTRIES // (each * (POINTS * x.shape[1] * x.shape[2]) ** 2))
+        pieces += (kind == each).nonzero().squeeze(-1).split(together)
+    done = [
+        _collocate(flow.select((len(x),), at), x[at], period[at], path.keep(at), blocks, points, max_steps)
+        for at in pieces
+    ]
+    order = torch.cat(pieces).argsort()
     closed = [{f.name: getattr(piece, f.name) for f in dataclasses.fields(Closed)} for piece, _ in done]
-    return Closed(**{name: torch.cat([piece[name] for piece in closed]) for name in closed[0]}), torch.cat(
-        [split for _, split in done]
-    )
+    whole = Closed(**{name: torch.cat([piece[name] for piece in closed])[order] for name in closed[0]})
+    whole.evaluations.add_(spent)
+    return whole, torch.cat([split for _, split in done])[order]
 
 
 def _collocate(
-    flow: AbstractFlow, x: Tensor, period: Tensor, blocks: Blocks | None, points: Points, max_steps: int
+    flow: AbstractFlow,
+    x: Tensor,
+    period: Tensor,
+    path: Path,
+    blocks: Blocks | None,
+    points: Points | None,
+    max_steps: int,
 ) -> tuple[Closed, Tensor]:
-    """Newton's method on the first mesh, then on finer ones until two of them agree."""
+    """Newton's method on the first mesh, then on finer ones until two of them agree; all have the same first mesh."""
+    points = (radau() if bool(path.stiff[0]) else gauss()) if points is None else points
     count, first = len(x), length(flow, x, period)
     tangent = flow.basis(x).shape[-1] * x.shape[1]
-    mesh, mismatch, evaluations = guessed(flow, x, period, points)
+    mismatch, evaluations = path.mismatch, torch.zeros_like(period, dtype=torch.int64)
     size = torch.linalg.vector_norm(x.flatten(1), dim=-1).clamp_min(1e-280)
-    found, unresolved = torch.zeros_like(period, dtype=torch.bool), torch.isfinite(mismatch)
+    found, unresolved = torch.zeros_like(period, dtype=torch.bool), torch.isfinite(mismatch) & ~path.lost
     point, error, residual = torch.full_like(x, torch.nan), torch.full_like(period, torch.inf), mismatch.clone()
-    ends, going = torch.full_like(period, torch.nan), torch.isfinite(mismatch).nonzero().squeeze(-1)
+    ends, going = torch.full_like(period, torch.nan), unresolved.nonzero().squeeze(-1)
     if not len(going):
         empty = x.new_full((count, tangent, tangent), torch.nan)
         split = x.new_zeros(count, 0 if blocks is None else x.shape[1], x.shape[-1], x.shape[-1])
-        return Closed(point, ends, empty, error, residual, mismatch, error, found, unresolved, evaluations), split
-    coarse = _newton(flow.select((count,), going), mesh.keep(going), x.shape[1:], blocks, 0, max_steps)
+        return Closed(point, ends, empty, error, residual, mismatch, error, found, unresolved, evaluations, path.stiff), split
+    own = flow.select((count,), going)
+    mesh = path.keep(going).mesh(own, period[going], x.shape[1:], int(path.intervals[0]), points)
+    coarse = _newton(own, mesh, x.shape[1:], blocks, 0, max_steps)
     monodromy = x.new_full((count, tangent, tangent), torch.nan)
     split = x.new_zeros(count, *coarse.split.shape[1:])
     evaluations[going] += coarse.evaluations
@@ -147,7 +167,9 @@ def _collocate(
     found = found & near
     moved = torch.linalg.vector_norm((point - x).flatten(1), dim=-1)
     point, ends = torch.where(found[:, None, None], point, torch.nan), torch.where(found, ends, torch.nan)
-    closed = Closed(point, ends, monodromy, error, residual, mismatch, moved, found, unresolved, evaluations)
+    closed = Closed(
+        point, ends, monodromy, error, residual, mismatch, moved, found, unresolved, evaluations, path.stiff
+    )
     return closed, split
 
 
