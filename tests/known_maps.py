@@ -351,8 +351,9 @@ def _layer_norm(z: Tensor, weight: Tensor, x: Tensor) -> Tensor:
 
 def _fold(z: Tensor, c: Tensor, gap: Tensor, step: Tensor) -> Tensor:
     """The first unit moves through the fold; the others follow it."""
-    first, others = z[..., :1], z[..., 1:]
-    return torch.cat([first + step * (gap + (first - c).square()), c + 0.5 * (others - c) + 0.25 * (first - c)], dim=-1)
+    first = z[..., :1]
+    through = first + step * (gap + (first - c).square())
+    return torch.where(torch.arange(z.shape[-1]) == 0, through, c + 0.5 * (z - c) + 0.25 * (first - c))
 
 
 def _beside_the_fold(draw: Draw, c: Tensor, offset: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ can pretend to have removed more than it could.
 from __future__ import annotations
 
 import collections
+import dataclasses
 from collections.abc import Callable
 from typing import final
 
@@ -23,6 +24,7 @@ from torch.nn import functional
 from separatrix.core.transforms import any_true
 
 from .base import States
+from .stacks import combination
 
 _WINDOW = 5
 """Steps that are looked at together."""
@@ -49,6 +51,36 @@ rounding hides what a probe did, the estimate is the length of the probe."""
 
 
 @final
+@dataclasses.dataclass(frozen=True)
+class Stretch:
+    """How much (I - J)^-1 stretches at most, and along which direction, per sample."""
+
+    size: Float[Tensor, " batch"]
+    direction: Float[Tensor, "batch d"]
+    """Unit vector; zero where nothing is known."""
+    response: Float[Tensor, "batch d"]
+    """(J - I) times the direction, as observed."""
+
+    @classmethod
+    def unknown(cls, z: States) -> Stretch:
+        """Before the first step."""
+        return cls(z.new_zeros(z.shape[0]), torch.zeros_like(z), torch.zeros_like(z))
+
+    def where(self, rows: Tensor, other: Stretch) -> Stretch:
+        """This one in the rows of a mask, the other elsewhere."""
+        row = rows.unsqueeze(-1)
+        return Stretch(
+            torch.where(rows, self.size, other.size),
+            torch.where(row, self.direction, other.direction),
+            torch.where(row, self.response, other.response),
+        )
+
+    def times(self, factor: Tensor) -> Stretch:
+        """Believed less."""
+        return dataclasses.replace(self, size=factor * self.size)
+
+
+@final
 class ErrorEstimate:
     """|z - z*| of each sample, infinite as long as nothing is known of it."""
 
@@ -58,11 +90,13 @@ class ErrorEstimate:
         self._moves: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
         self._changes: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
         self._n_steps = 0
-        self._stretch = z.new_zeros(z.shape[0])
+        self._stretch = Stretch.unknown(z)
         self._noted = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
         """The step at which the stretch of a sample was looked at last."""
         self._probed = self._stretch
         self._probed_at = z
+        self.slowest = self._stretch
+        """What the last errors were estimated with."""
         self._reach = z.new_zeros(z.shape[0])
         """How far from there a sample may be until a probe is out of date."""
 
@@ -103,21 +137,24 @@ class ErrorEstimate:
         probed = torch.linalg.vector_norm(self._last[0] - self._probed_at, dim=-1) < self._reach
         doubtful = wanted & ~probed
         if rounding < _COARSE:
-            doubtful &= (evidence < _required(self._last, rounding)) | grown | (stretch < _ONE_SIDED)
+            doubtful &= (evidence < _required(self._last, rounding)) | grown | (stretch.size < _ONE_SIDED)
         if any_true(doubtful):
             self._probe(doubtful, grown, noise, unit, rounding, image)
         probed = probed | doubtful
         # a probe has looked at this very place: what older steps told is out of date
         fading = torch.where(probed, _MEMORY_OF_THE_PROBED, _MEMORY) ** (self._n_steps - self._noted)
-        self._stretch = torch.where(wanted, torch.maximum(stretch, fading * self._stretch), self._stretch)
+        faded = self._stretch.times(fading)
+        newest = stretch.where(stretch.size >= faded.size, faded)
+        self._stretch = newest.where(wanted, self._stretch)
         self._noted = torch.where(wanted, self._n_steps, self._noted)
-        largest = torch.maximum(self._stretch, torch.where(probed, self._probed, 0.0))
-        return torch.where(wanted, (size + rounding * scale) * largest, torch.inf)
+        self.slowest = self._probed.where(probed & (self._probed.size > self._stretch.size), self._stretch)
+        return torch.where(wanted, (size + rounding * scale) * self.slowest.size, torch.inf)
 
-    def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
+    def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor]:
         """The stretch over the steps of the window, and how many of them tell something."""
+        assert self._last is not None
         if not self._moves:
-            return torch.zeros_like(unit), torch.zeros_like(unit, dtype=torch.int64)
+            return Stretch.unknown(self._last[0]), torch.zeros_like(unit, dtype=torch.int64)
         moves, changes = (torch.stack(tuple(parts), dim=1) for parts in (self._moves, self._changes))
         return _largest_stretch(moves, changes, noise, unit)
 
@@ -151,7 +188,7 @@ class ErrorEstimate:
         stretch, _ = _largest_stretch(torch.stack(moves, dim=1), torch.stack(changes, dim=1), noise, unit)
         self._probed_at = torch.where(wanted.unsqueeze(-1), z, self._probed_at)
         self._reach = torch.where(wanted, length, self._reach)
-        self._probed = torch.where(wanted, stretch, self._probed)
+        self._probed = stretch.where(wanted, self._probed)
 
 
 def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
@@ -163,7 +200,7 @@ def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
 
 def _largest_stretch(
     moves: Float[Tensor, "batch k d"], changes: Float[Tensor, "batch k d"], noise: Tensor, unit: Tensor
-) -> tuple[Float[Tensor, " batch"], Tensor]:
+) -> tuple[Stretch, Tensor]:
     """sup |sum c dz| / (|sum c dr| + noise of the combination) over c, and how many pairs tell something.
 
     The largest generalised eigenvalue of two Gram matrices, by squaring (at most 12 % too large for eight pairs).
@@ -185,18 +222,31 @@ def _largest_stretch(
     factor, failed = torch.linalg.cholesky_ex(lower)
     half = torch.linalg.solve_triangular(factor, upper, upper=False)
     quotient = torch.linalg.solve_triangular(factor, half.mT, upper=False)
-    largest = _largest_eigenvalue(quotient)
-    single = upper.diagonal(dim1=-2, dim2=-1).amax(-1)  # where the steps are too much alike to be combined
-    stretch = torch.where((failed == 0) & torch.isfinite(largest), largest, single).clamp_min(0).sqrt()
+    largest, vector = _largest_eigenvalue(quotient)
+    single, best = upper.diagonal(dim1=-2, dim2=-1).max(-1)  # where the steps are too much alike to be combined
+    combined = (failed == 0) & torch.isfinite(largest)
+    stretch = torch.where(combined, largest, single).clamp_min(0).sqrt()
+    weights = torch.linalg.solve_triangular(factor.mT, vector.unsqueeze(-1), upper=True).squeeze(-1)
+    weights = torch.where(combined.unsqueeze(-1), weights, functional.one_hot(best, weights.shape[-1]).double())
+    weights = (weights * diagonal).nan_to_num(0.0, 0.0, 0.0)
     # what was seen of dr may have been rounding
     hidden = (noise / torch.where(usable, moved, 0.0).amax(-1).clamp_min(torch.finfo(moved.dtype).tiny)).double()
     stretch = stretch / (1 - stretch * hidden).clamp_min(0.25)
     telling = usable & (changed > _VISIBLE * noise.unsqueeze(-1)) & (moved < _LOCAL * unit.unsqueeze(-1))
-    return stretch.to(moved.dtype), telling.sum(-1)
+    weights = functional.normalize(weights, dim=-1).to(moved.dtype)
+    direction, response = combination(weights, moves), combination(weights, changes)
+    length = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
+    inverse = torch.where(length > 0, 1 / length.clamp_min(torch.finfo(moved.dtype).tiny), 0.0)
+    return Stretch(stretch.to(moved.dtype), inverse * direction, inverse * response), telling.sum(-1)
 
 
-def _largest_eigenvalue(matrix: Float[Tensor, "batch k k"]) -> Float[Tensor, " batch"]:
-    """Of positive semidefinite matrices, within a factor k^(1/16), from the trace of the sixteenth power."""
+def _largest_eigenvalue(
+    matrix: Float[Tensor, "batch k k"],
+) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch k"]]:
+    """Of positive semidefinite matrices, within a factor k^(1/16), from the trace of the sixteenth power.
+
+    The vector that belongs to it is a column of the power, which has hardly any other direction left.
+    """
     logarithm = torch.zeros_like(matrix[:, 0, 0])
     power = matrix
     for exponent in (1, 2, 4, 8, 16):
@@ -204,4 +254,6 @@ def _largest_eigenvalue(matrix: Float[Tensor, "batch k k"]) -> Float[Tensor, " b
         logarithm = logarithm + trace.clamp_min(1e-300).log() / exponent
         power = power / trace.clamp_min(1e-300)[:, None, None]
         power = power @ power
-    return logarithm.exp()
+    column = power.diagonal(dim1=-2, dim2=-1).nan_to_num(-1.0).argmax(-1)
+    vector = torch.take_along_dim(power, column[:, None, None], dim=2).squeeze(2)
+    return logarithm.exp(), vector

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -110,14 +111,17 @@ def _solve(
     if transforms_active():
         z = _mapped_like(z, fixed_point_map(z))
     history = method.begin(fixed_point_map, z)
-    for step in range(1, method.max_steps + 1):
+    for step in itertools.count(1):
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
         residual = _difference(f, z, method.residual_buffer(history))
         progress.note(z, f, residual, fixed_point_map)
         if on_step is not None:
             on_step(step, z)
-        if not progress.any_running or step == method.max_steps:
-            break
+        if not progress.any_running:
+            if not progress.examine(fixed_point_map):
+                break
+            history = method.begin(fixed_point_map, z)  # those refused go on from where they rest
+            continue
         proposal = _like(z, method.propose(history, z, f, residual), method)
         # a finished sample rests where it is
         z = proposal if progress.all_running else rows_from(proposal, progress.running, z)

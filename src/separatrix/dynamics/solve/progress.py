@@ -1,6 +1,8 @@
 """Per-sample bookkeeping of a solve: the best iterate, who is finished and why.
 
-A sample has converged when its *error* is estimated small (``ErrorEstimate``), not when its residual is.
+A sample has converged when its *error* is estimated small (``ErrorEstimate``), not when its residual is, and when the
+residual has changed its sign beyond the place where the estimate puts the equilibrium (``Crossing``). Samples that
+claim the first rest until nobody runs; then all of them are examined together, and those that are refused run again.
 
 Everything is done with selections of rows, never with products by a mask: zero times NaN is NaN, and one bad sample
 would poison the good ones. The steps at which nothing happens to any sample cost four norms and a few comparisons.
@@ -18,8 +20,9 @@ from separatrix.core.outcome import Outcome
 from separatrix.core.transforms import all_true, any_true
 
 from .base import AbstractEquilibriumSolver, States
+from .crossing import Crossing
 from .error import ErrorEstimate
-from .maps import CountedMap
+from .maps import AffineMap, CountedMap
 from .solution import EquilibriumSolution
 from .stacks import rows_from
 
@@ -46,6 +49,9 @@ class Progress:
         self.error = self.residual
         self.outcome = torch.full((batch,), _RUNNING, device=z.device)
         self.steps = torch.zeros(batch, dtype=torch.int64, device=z.device)
+        """Steps in which each sample ran."""
+        self._seen = self.steps
+        """Length of the trace when each sample finished."""
         self._evaluations: list[int] = []
         self.all_running = True
         self.any_running = batch > 0
@@ -56,6 +62,7 @@ class Progress:
         self._limit = self.residual
         self._absolute: Tensor | float = 0.0
         self._estimate = ErrorEstimate(z, method.tolerance(float(torch.finfo(z.dtype).eps)))
+        self._crossing = Crossing(z)
 
     @property
     def running(self) -> Tensor:
@@ -76,12 +83,38 @@ class Progress:
         done, error = self._judged(z, f, size, scale, fixed_point_map)
         self._evaluations.append(fixed_point_map.evaluations)
         self._keep_best(z, size, scale, error, done)
+        self.steps = self.steps + self.running
         stalled = (self._stale >= _PATIENCE) & (self.relative <= min(100 * rounding, 0.1))
         finished = done | ~(size <= self._limit) | stalled  # too large, or NaN
         if not self.all_running:
             finished &= self.running
         if any_true(finished):
-            self._finish(finished, size, done, stalled)
+            if any_true(done) and self._examines(fixed_point_map):
+                allowed = self._allowed(scale, rounding)
+                self._crossing.claim(done, residual, error, allowed, rounding * scale, self._estimate.slowest)
+            self._finish(finished, self._code(size, done, stalled))
+        if len(self.trace) >= self.method.max_steps and self.any_running:
+            exhausted = self.running & (self.steps >= self.method.max_steps)
+            self._finish(exhausted, self._why_exhausted())
+
+    def examine(self, fixed_point_map: CountedMap) -> bool:
+        """Look beyond the equilibria that are claimed; whether a sample has to run again."""
+        if not any_true(self._crossing.waiting):
+            return False
+        refused = self._crossing.refused(self.best, fixed_point_map)
+        if not any_true(refused):
+            return False
+        self.outcome = torch.where(refused, _RUNNING, self.outcome)
+        self._stale = torch.where(refused, 0, self._stale)
+        self._estimate = ErrorEstimate(self.best, self.method.tolerance(fixed_point_map.rounding))
+        self.any_running = True
+        exhausted = refused & (self.steps >= self.method.max_steps)
+        self._finish(exhausted, self._why_exhausted())
+        return self.any_running
+
+    def _examines(self, fixed_point_map: CountedMap) -> bool:
+        """An affine map has an equilibrium unless I - J is singular: there is nothing to be examined."""
+        return self.method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
 
     def _judged(
         self, z: Tensor, f: Tensor, size: Tensor, scale: Tensor, fixed_point_map: CountedMap
@@ -94,7 +127,7 @@ class Progress:
             return near, torch.full_like(size, torch.inf)
         self._estimate.learn(z, f)
         error = torch.full_like(size, torch.inf)
-        near = near & self.running & ~self._nothing_gained(size, scale, rounding)
+        near = near & self.running & ~self._nothing_gained(size, scale, rounding) & (size <= self._crossing.ceiling)
         if not any_true(near):
             return near, error
         unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
@@ -136,23 +169,27 @@ class Progress:
         self.error = torch.where(better, error, self.error)
         self._stale = torch.where(better, 0, self._stale + 1)
 
-    def _finish(self, now: Tensor, size: Tensor, done: Tensor, stalled: Tensor) -> None:
+    def _code(self, size: Tensor, done: Tensor, stalled: Tensor) -> Tensor:
         code = torch.where(torch.isfinite(size), int(Outcome.DIVERGED), int(Outcome.NON_FINITE))
         code = torch.where(stalled, int(Outcome.STALLED), code)
-        code = torch.where(done, int(Outcome.CONVERGED), code)
+        return torch.where(done, int(Outcome.CONVERGED), code)
+
+    def _finish(self, now: Tensor, code: Tensor) -> None:
         self.outcome = torch.where(now, code, self.outcome)
-        self.steps = torch.where(now, len(self.trace), self.steps)
+        self._seen = torch.where(now, len(self.trace), self._seen)
         self.all_running = False
         self.any_running = any_true(self.running)
 
     def solution(self) -> EquilibriumSolution:
         """The result, when the loop is over."""
         trace = torch.stack(self.trace)
-        steps = torch.where(self.running, len(self.trace), self.steps)
-        evaluations = torch.tensor([0, *self._evaluations], device=steps.device)[steps]
-        rate = _rate(trace, steps)
-        outcome = self._final_outcome(trace, rate)
+        evaluations = torch.tensor([0, *self._evaluations], device=self.steps.device)[self._seen]
+        rate = _rate(trace, self._seen)
+        largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
+        overflow = (self.outcome == Outcome.NON_FINITE) & torch.isfinite(trace[0]) & (largest > 1e3 * trace[0])
+        outcome = torch.where(overflow, int(Outcome.DIVERGED), self.outcome)  # an overflow after growth
         failed = outcome != Outcome.CONVERGED
+        evaluations = evaluations + torch.where(failed, 0, self._crossing.looks)
         unknown = torch.isinf(self.residual)  # no evaluation was finite
         nan = torch.full_like(self.best, torch.nan)
         best = rows_from(nan, unknown, self.best) if any_true(unknown) else self.best
@@ -160,20 +197,18 @@ class Progress:
         residual = torch.where(unknown, torch.nan, self.residual)
         relative = torch.where(unknown, torch.nan, self.relative)
         return EquilibriumSolution(
-            value, best, outcome, residual, relative, self.error, steps, rate, evaluations, trace
+            value, best, outcome, residual, relative, self.error, self.steps, rate, evaluations, trace
         )
 
-    def _final_outcome(self, trace: Tensor, rate: Tensor) -> Tensor:
-        """Why the others failed: an overflow after growth is a divergence; who ran to the end is looked at closer."""
-        first = trace[0]
-        outcome = torch.where(self.running & (trace[-1] > 10 * first) & (rate > 1), int(Outcome.DIVERGED), self.outcome)
+    def _why_exhausted(self) -> Tensor:
+        """What those who ran to the end of their steps are called."""
+        trace = torch.stack(self.trace)
+        rate = _rate(trace, torch.full_like(self.steps, len(self.trace)))
+        outcome = torch.full_like(self.outcome, int(Outcome.OUT_OF_STEPS))
         if len(self.trace) > 2 * _RATE_WINDOW:
-            outcome = torch.where((outcome == _RUNNING) & self._returns(trace), int(Outcome.CYCLE), outcome)
-            outcome = torch.where((outcome == _RUNNING) & self._escapes(trace), int(Outcome.NO_EQUILIBRIUM), outcome)
-        outcome = torch.where(outcome == _RUNNING, int(Outcome.OUT_OF_STEPS), outcome)
-        largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
-        overflow = (outcome == Outcome.NON_FINITE) & torch.isfinite(first) & (largest > 1e3 * first)
-        return torch.where(overflow, int(Outcome.DIVERGED), outcome)
+            outcome = torch.where(self._escapes(trace), int(Outcome.NO_EQUILIBRIUM), outcome)
+            outcome = torch.where(self._returns(trace), int(Outcome.CYCLE), outcome)
+        return torch.where((trace[-1] > 10 * trace[0]) & (rate > 1), int(Outcome.DIVERGED), outcome)
 
     def _returns(self, trace: Tensor) -> Tensor:
         """Whether the last state is that of two steps before, one step moves it, and that step does not shrink."""

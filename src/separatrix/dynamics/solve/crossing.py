@@ -1,0 +1,111 @@
+"""Is there an equilibrium where the estimate of the error says that one is? One look beyond it tells.
+
+The estimate is of first order: beside a fold through which a map just fails to have an equilibrium (a *ghost*, as in
+z + gap + z^2) the residual falls to a positive minimum, and the estimated distance may fall below any tolerance. An
+equilibrium differs by what lies behind it: there the residual has changed its sign. So the map is evaluated once more,
+four estimated errors away, in the slowest direction seen and through the place where the estimate puts the equilibrium.
+There the residual must be what the steps predict, and point back. Where it is not, the map is evaluated on both sides,
+at that distance and farther off, but not beyond the error that is allowed: what the residual has in common on both
+sides must at one of them be less than what tells them apart. Along one direction, and for a continuous map, this is the
+intermediate value theorem. A ghost has the same sign on both sides, however small its gap is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+import torch
+from torch import Tensor
+
+from separatrix.core.transforms import any_true
+
+from .base import States
+from .error import Stretch
+from .stacks import rows_from
+
+_BEYOND = 4.0
+"""Length of the look in estimated errors: to first order the residual behind is then three times that at the state."""
+_SHARE = 0.25
+"""Least part of the predicted change of the residual by which it must have come out on the other side."""
+_OFF_BY = 0.5
+"""Largest deviation from the predicted residual, in units of the predicted change, beyond rounding."""
+_IN_COMMON = 0.75
+"""Largest part that residuals on both sides may have in common, in units of what they differ by."""
+_FARTHER = (1.0, 8.0, 64.0)
+"""Where both sides are looked at, in units of the first look: the estimate may have been too small, and what happens
+nearby hidden by rounding."""
+_STEEP = 100.0
+"""Change of a residual per length of the look beyond which the map is taken for discontinuous."""
+_PROGRESS = 0.25
+"""A refused state is not looked at again before its residual has fallen to this part."""
+
+
+@final
+class Crossing:
+    """Claims of convergence that wait for their examination, one per sample."""
+
+    def __init__(self, z: States) -> None:
+        self._look = torch.zeros_like(z)
+        self._predicted = torch.zeros_like(z)
+        self._residual = torch.zeros_like(z)
+        self._noise = z.new_zeros(z.shape[0])
+        self._farthest = self._noise
+        self.waiting = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
+        self.looks = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
+        """Evaluations that the last examination of each sample took, for itself."""
+        self.ceiling = torch.full_like(self._noise, torch.inf)
+        """Residual above which a sample that was refused is not examined again."""
+
+    def claim(
+        self, rows: Tensor, residual: States, error: Tensor, allowed: Tensor, noise: Tensor, slowest: Stretch
+    ) -> None:
+        """Remember where to look for the samples of a mask; noise is the size of the rounding error of the map."""
+        length = (_BEYOND * error).unsqueeze(-1)
+        change = length * slowest.response
+        length = torch.where(torch.linalg.vecdot(change, residual).unsqueeze(-1) > 0, -length, length)
+        self._look = rows_from(length * slowest.direction, rows, self._look)
+        self._predicted = rows_from(length * slowest.response, rows, self._predicted)
+        self._residual = rows_from(residual, rows, self._residual)
+        self._noise = torch.where(rows, noise, self._noise)
+        self._farthest = torch.where(rows, allowed, self._farthest)
+        self.waiting = self.waiting | rows
+
+    def refused(self, best: States, image: Callable[[Tensor], Tensor]) -> Tensor:
+        """Mask of those who waited and have no equilibrium where they claimed one; nobody waits afterwards.
+
+        Args:
+            best: the states that claim to have converged; what else it holds is not looked at.
+            image: the map. It is evaluated once, and up to six times more if the first look did not settle all.
+        """
+        refused = self.waiting & ~self._as_predicted(self._seen(best, self._look, self.waiting, image))
+        self.looks = torch.where(self.waiting, 1, self.looks)
+        length = torch.linalg.vector_norm(self._look, dim=-1)
+        for farther in _FARTHER:
+            looking = refused & ((farther * length <= self._farthest) | (farther == 1.0))
+            if any_true(looking):
+                behind, before = (self._seen(best, side * self._look, looking, image) for side in (farther, -farther))
+                refused = refused & ~(looking & _on_both_sides(behind, before, farther * length))
+                self.looks = self.looks + 2 * looking
+        size = torch.linalg.vector_norm(self._residual, dim=-1)
+        self.ceiling = torch.where(refused, _PROGRESS * size, self.ceiling)
+        self.waiting = torch.zeros_like(self.waiting)
+        return refused
+
+    def _seen(self, best: States, look: States, rows: Tensor, image: Callable[[Tensor], Tensor]) -> States:
+        """The residual of the samples of a mask, seen where they look."""
+        point = rows_from(best + look, rows, best)
+        return image(point).detach() - point
+
+    def _as_predicted(self, behind: States) -> Tensor:
+        change = torch.linalg.vector_norm(self._predicted, dim=-1)
+        deviation = torch.linalg.vector_norm(behind - self._residual - self._predicted, dim=-1)
+        back = torch.linalg.vecdot(behind, self._predicted) >= _SHARE * change.square()
+        at_rest = (self._residual == 0).all(-1)
+        return at_rest | (back & (deviation <= _OFF_BY * change + 2 * self._noise))
+
+
+def _on_both_sides(behind: States, before: States, length: Tensor) -> Tensor:
+    common = torch.linalg.vector_norm(behind + before, dim=-1)
+    apart = torch.linalg.vector_norm(behind - before, dim=-1)
+    return (common <= _IN_COMMON * apart) & (apart <= _STEEP * length)
