@@ -13,7 +13,7 @@ from torch import Tensor
 from separatrix.core.names import resolve
 
 from .modrelu import modrelu
-from .step import AbstractKernel, AbstractStep, Weights
+from .step import AbstractKernel, AbstractSequenceKernel, AbstractStep, Weights
 
 
 class AbstractNonlinearity(abc.ABC):
@@ -146,10 +146,20 @@ class ElmanStep(AbstractStep):
             return None
         if is_complex and self.phi.name == "modrelu":
             return _ComplexModReluKernel(self, weights)
-        return None if is_complex else _ElmanKernel(self, weights)
+        return None if is_complex else ElmanKernel(self, weights)
+
+    def compiled_kernel(self, weights: Weights) -> AbstractSequenceKernel | None:
+        """For real states; a nonlinearity of somebody else has none."""
+        if weights[0].is_complex() or NONLINEARITIES.get(self.phi.name) is not self.phi:
+            return None
+        from .compiled import CompiledElmanKernel  # stands above this file
+
+        return CompiledElmanKernel(self, weights)
 
 
-class _ElmanKernel(AbstractKernel):
+class ElmanKernel(AbstractKernel):
+    """By torch: two or a few calls a step, into buffers."""
+
     def __init__(self, step: ElmanStep, weights: Weights) -> None:
         self.step, self.matrix = step, weights[0]
         self.transposed = weights[0].mT
