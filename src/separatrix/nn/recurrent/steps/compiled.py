@@ -33,6 +33,8 @@ PRECISIONS = (torch.float32, torch.float64)
 class CompiledElmanKernel(ElmanKernel):
     """The same formulas, their loops compiled."""
 
+    by_bias: Tensor
+
     def forward_sequence(self, drives: Tensor, states: Tensor, lengths: Tensor | None) -> None:
         """In one call."""
         loops = _loops()
@@ -48,13 +50,33 @@ class CompiledElmanKernel(ElmanKernel):
     ) -> tuple[Tensor, Tensor]:
         """In one call."""
         loops = _loops()
-        by_drives = self.prepare_backward(drives, states).contiguous()  # holds the slopes as yet
+        by_drives = torch.empty_like(drives, memory_format=torch.contiguous_format)
+        self.by_bias = torch.zeros(len(self.matrix), dtype=torch.float64)
+        rows = gradient if gradient.stride(2) == 1 else gradient.contiguous()
+        strides = rows.stride()[:2]
+        last = sum((size - 1) * stride for size, stride in zip(rows.shape, rows.stride(), strict=True))
         now = gradient[-1].clone(memory_format=torch.contiguous_format)
         panels = loops.packed(_array(self.matrix))
-        keep = panels.dtype.type(self.step.keep)
-        steps = _array_of_lengths(lengths, drives)
-        loops.backward(_array(by_drives), _array(gradient), _array(now), panels, keep, steps)
+        kind = panels.dtype.type
+        loops.backward(
+            _array(self._phi_values(drives, states)),
+            by_drives.numpy(),
+            self.by_bias.numpy(),
+            _array(rows.as_strided((last + 1,), (1,))),
+            strides,
+            now.numpy(),
+            panels,
+            loops.CODES[self.step.phi.name],
+            kind(self.step.keep),
+            kind(self.step.rate),
+            _array_of_lengths(lengths, drives),
+        )
         return by_drives, now
+
+    def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
+        """One product; the bias has been added up on the way."""
+        matrix = self._matrix_gradient(drive_gradients, states)
+        return (matrix,) if self.bias is None else (matrix, self.by_bias.to(matrix.dtype))
 
 
 def runs_compiled(step: AbstractStep, drives: Tensor, initial: Tensor, weights: Weights) -> bool:
@@ -111,7 +133,8 @@ def _is_cached(dtype: torch.dtype) -> bool:
     numbers = {rank: torch.zeros((1,) * rank, dtype=dtype).numpy() for rank in (1, 2, 3)}
     one, steps = numbers[1].dtype.type(1), numpy.ones(1, dtype=numpy.int64)
     forward = (numbers[3], numbers[3], numbers[3], numbers[1], 0, one, one, steps)
-    backward = (numbers[3], numbers[3], numbers[2], numbers[3], one, steps)
+    sums = numpy.zeros(1)
+    backward = (numbers[3], numbers[3], sums, numbers[1], (1, 1), numbers[2], numbers[3], 0, one, one, steps)
     return loops.has_code(loops.forward, forward) and loops.has_code(loops.backward, backward)
 
 

@@ -189,10 +189,7 @@ class ElmanKernel(AbstractKernel):
             state = out
 
     def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
-        self.values = states[1:]
-        if not self.plain:  # computed again: dividing differences of states by a small rate would cost digits
-            self.values = drives + states[:-1] @ self.transposed
-            self.step.phi.apply_(self.values, self.bias)
+        self.values = self._phi_values(drives, states)
         self.columns = self.matrix.mT.contiguous().mT  # column after column, which products of few rows like better
         slopes = self.step.phi.slope(self.values)
         return slopes if self.plain else slopes.mul_(self.step.rate)
@@ -219,8 +216,19 @@ class ElmanKernel(AbstractKernel):
             now = addmm(entering, by_drive, matrix, out=buffer)
         return now
 
+    def _phi_values(self, drives: Tensor, states: Tensor) -> Tensor:
+        if self.plain:
+            return states[1:]
+        # computed again: dividing differences of states by a small rate would cost digits
+        values = drives + states[:-1] @ self.transposed
+        self.step.phi.apply_(values, self.bias)
+        return values
+
+    def _matrix_gradient(self, drive_gradients: Tensor, states: Tensor) -> Tensor:
+        return drive_gradients.flatten(0, 1).mT @ states[:-1].flatten(0, 1)
+
     def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
-        matrix = drive_gradients.flatten(0, 1).mT @ states[:-1].flatten(0, 1)
+        matrix = self._matrix_gradient(drive_gradients, states)
         if self.bias is None:
             return (matrix,)
         assert self.values is not None

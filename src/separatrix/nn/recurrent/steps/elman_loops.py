@@ -202,27 +202,49 @@ def forward(drives, states, panels, bias, phi, keep, rate, lengths):
                     after[b, j] = keep * before[b, j] + rate * sums[b, j]
 
 
+@_part
+@no_type_check
+def _times_slope(phi, value, out, by_bias, factor):
+    """A row of gradients by phi's value becomes one by its argument; what a bias receives is added up in float64."""
+    zero, one = out.dtype.type(0), out.dtype.type(1)
+    if phi == MODRELU:
+        for j in range(len(out)):
+            out[j] = zero if value[j] == zero else factor * out[j]
+            by_bias[j] += out[j] if value[j] > zero else -out[j]
+    elif phi == TANH:
+        for j in range(len(out)):
+            out[j] *= factor * (one - value[j] * value[j])
+    elif phi == RELU:
+        for j in range(len(out)):
+            out[j] = factor * out[j] if value[j] > zero else zero
+    else:
+        for j in range(len(out)):
+            out[j] *= factor
+
+
 @_loop
 @no_type_check
-def backward(by_drives, gradients, now, panels, keep, lengths):
-    """Replace the slopes in ``by_drives`` by the gradients, and ``now``, that of the last state, by that of the first.
+def backward(values, by_drives, by_bias, rows, row_strides, now, panels, phi, keep, rate, lengths):
+    """Fill ``by_drives`` and ``by_bias`` from the gradients that came from outside to the states after each step.
 
-    ``gradients`` came from outside to the states after each step, ``panels`` are of V.
+    Those lie in ``rows``, whose strides along time and batch are given, so that nobody has to put them in order first.
+    ``now``, the gradient by the last state, becomes that by the first. ``values`` are phi's, ``panels`` of V.
     """
     n_steps, batch, n = by_drives.shape
     zero = by_drives.dtype.type(0)
     sums = numpy.zeros((batch, panels.shape[0] * panels.shape[2]), by_drives.dtype)
     for t in range(n_steps - 1, -1, -1):
         for b in range(batch):
+            start = (t - 1) * row_strides[0] + b * row_strides[1]
             for j in range(n):
-                sums[b, j] = gradients[t - 1, b, j] if t > 0 else zero
+                sums[b, j] = rows[start + j] if t > 0 else zero
             if t >= lengths[b]:  # the state passed through unchanged
                 by_drives[t, b] = zero
                 for j in range(n):
                     sums[b, j] += now[b, j]
                 continue
-            for j in range(n):
-                by_drives[t, b, j] *= now[b, j]
+            by_drives[t, b] = now[b]
+            _times_slope(phi, values[t, b], by_drives[t, b], by_bias, rate)
             if keep != 0:
                 for j in range(n):
                     sums[b, j] += keep * now[b, j]

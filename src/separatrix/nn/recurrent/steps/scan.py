@@ -79,6 +79,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(
+        ctx: Any,
         step: AbstractStep,
         is_compiled: bool,
         lengths: Tensor | None,
@@ -89,13 +90,9 @@ class _Scan(torch.autograd.Function):
         states = drives.new_empty((drives.shape[0] + 1, *initial.shape), dtype=initial.dtype)
         states[0] = initial
         _kernel(step, weights, is_compiled).forward_sequence(drives, states, lengths)
-        return states[1:]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        step, is_compiled, lengths, drives, initial, *weights = inputs
         ctx.step, ctx.is_compiled, ctx.lengths = step, is_compiled, lengths
-        ctx.save_for_backward(output, drives, initial, *weights)
+        ctx.save_for_backward(states, drives, initial, *weights)  # the whole buffer: gluing it together again is slow
+        return states[1:]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
@@ -106,9 +103,8 @@ class _Scan(torch.autograd.Function):
             found = _plain_gradients(arguments, gradients[0], needed)
         else:
             kernel = _kernel(ctx.step, tuple(weights), ctx.is_compiled)
-            every = torch.cat([initial.unsqueeze(0), states])
-            by_drives, by_initial = kernel.backward_sequence(drives, every, gradients[0], ctx.lengths)
-            found = (by_drives, by_initial, *kernel.weight_gradients(by_drives, every))
+            by_drives, by_initial = kernel.backward_sequence(drives, states, gradients[0], ctx.lengths)
+            found = (by_drives, by_initial, *kernel.weight_gradients(by_drives, states))
         wanted = [value if need else None for value, need in zip(found, needed, strict=True)]
         return None, None, None, *wanted
 
