@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import threading
 from types import ModuleType
-from typing import Any, final
+from typing import final
 
 import numpy
 import torch
@@ -51,11 +51,11 @@ class CompiledElmanKernel(ElmanKernel):
         """In one call."""
         loops = _loops()
         by_drives = torch.empty_like(drives, memory_format=torch.contiguous_format)
-        self.by_bias = torch.zeros(len(self.matrix), dtype=torch.float64)
+        now = gradient[-1].clone(memory_format=torch.contiguous_format)
+        self.by_bias = torch.zeros_like(now)
         rows = gradient if gradient.stride(2) == 1 else gradient.contiguous()
         strides = rows.stride()[:2]
         last = sum((size - 1) * stride for size, stride in zip(rows.shape, rows.stride(), strict=True))
-        now = gradient[-1].clone(memory_format=torch.contiguous_format)
         panels = loops.packed(_array(self.matrix))
         kind = panels.dtype.type
         loops.backward(
@@ -76,7 +76,7 @@ class CompiledElmanKernel(ElmanKernel):
     def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
         """One product; the bias has been added up on the way."""
         matrix = self._matrix_gradient(drive_gradients, states)
-        return (matrix,) if self.bias is None else (matrix, self.by_bias.to(matrix.dtype))
+        return (matrix,) if self.bias is None else (matrix, self.by_bias.sum(0))
 
 
 def runs_compiled(step: AbstractStep, drives: Tensor, initial: Tensor, weights: Weights) -> bool:
@@ -133,15 +133,14 @@ def _is_cached(dtype: torch.dtype) -> bool:
     numbers = {rank: torch.zeros((1,) * rank, dtype=dtype).numpy() for rank in (1, 2, 3)}
     one, steps = numbers[1].dtype.type(1), numpy.ones(1, dtype=numpy.int64)
     forward = (numbers[3], numbers[3], numbers[3], numbers[1], 0, one, one, steps)
-    sums = numpy.zeros(1)
-    backward = (numbers[3], numbers[3], sums, numbers[1], (1, 1), numbers[2], numbers[3], 0, one, one, steps)
+    backward = (numbers[3], numbers[3], numbers[2], numbers[1], (1, 1), numbers[2], numbers[3], 0, one, one, steps)
     return loops.has_code(loops.forward, forward) and loops.has_code(loops.backward, backward)
 
 
-def _array(tensor: Tensor) -> numpy.ndarray[Any, Any]:
+def _array(tensor: Tensor) -> numpy.ndarray:
     return tensor.detach().contiguous().numpy()
 
 
-def _array_of_lengths(lengths: Tensor | None, drives: Tensor) -> numpy.ndarray[Any, Any]:
+def _array_of_lengths(lengths: Tensor | None, drives: Tensor) -> numpy.ndarray:
     n_steps, batch = drives.shape[:2]
     return numpy.full(batch, n_steps) if lengths is None else _array(lengths.to("cpu", torch.int64))

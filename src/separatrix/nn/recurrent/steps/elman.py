@@ -170,6 +170,7 @@ class ElmanKernel(AbstractKernel):
         self.values: Tensor | None = None
 
     def forward(self, t: int, drive: Tensor, previous: Tensor, out: Tensor) -> None:
+        """One step."""
         torch.addmm(drive, previous, self.transposed, out=out)
         if self.buffer is None:
             self.buffer = torch.empty_like(out)
@@ -178,6 +179,7 @@ class ElmanKernel(AbstractKernel):
             out.mul_(self.step.rate).add_(previous, alpha=self.step.keep)
 
     def forward_all(self, drives: Sequence[Tensor], states: Sequence[Tensor], n_steps: int) -> None:
+        """Without asking at every step what the step is."""
         if not self.plain:
             super().forward_all(drives, states, n_steps)
             return
@@ -189,12 +191,14 @@ class ElmanKernel(AbstractKernel):
             state = out
 
     def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
+        """All slopes, in the buffer of the gradients."""
         self.values = self._phi_values(drives, states)
         self.columns = self.matrix.mT.contiguous().mT  # column after column, which products of few rows like better
         slopes = self.step.phi.slope(self.values)
         return slopes if self.plain else slopes.mul_(self.step.rate)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
+        """One step back."""
         drive_gradient.mul_(gradient)  # the slope stood there
         torch.addmm(incoming, drive_gradient, self.columns, out=out)
         if not self.plain:
@@ -208,6 +212,7 @@ class ElmanKernel(AbstractKernel):
         buffers: tuple[Tensor, Tensor],
         n_steps: int,
     ) -> Tensor:
+        """Without asking at every step."""
         if not self.plain:
             return super().backward_all(now, incoming, drive_gradients, buffers, n_steps)
         matrix, buffer, addmm = self.columns, buffers[0], torch.addmm
@@ -228,6 +233,7 @@ class ElmanKernel(AbstractKernel):
         return drive_gradients.flatten(0, 1).mT @ states[:-1].flatten(0, 1)
 
     def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
+        """The matrix by one product, the bias by one sum."""
         matrix = self._matrix_gradient(drive_gradients, states)
         if self.bias is None:
             return (matrix,)

@@ -205,7 +205,7 @@ def forward(drives, states, panels, bias, phi, keep, rate, lengths):
 @_part
 @no_type_check
 def _times_slope(phi, value, out, by_bias, factor):
-    """A row of gradients by phi's value becomes one by its argument; what a bias receives is added up in float64."""
+    """A row of gradients by phi's value becomes one by its argument; add to ``by_bias`` what a bias receives."""
     zero, one = out.dtype.type(0), out.dtype.type(1)
     if phi == MODRELU:
         for j in range(len(out)):
@@ -225,7 +225,7 @@ def _times_slope(phi, value, out, by_bias, factor):
 @_loop
 @no_type_check
 def backward(values, by_drives, by_bias, rows, row_strides, now, panels, phi, keep, rate, lengths):
-    """Fill ``by_drives`` and ``by_bias`` from the gradients that came from outside to the states after each step.
+    """Fill ``by_drives``, and ``by_bias`` for each sample, from the gradients that came to the states from outside.
 
     Those lie in ``rows``, whose strides along time and batch are given, so that nobody has to put them in order first.
     ``now``, the gradient by the last state, becomes that by the first. ``values`` are phi's, ``panels`` of V.
@@ -236,15 +236,17 @@ def backward(values, by_drives, by_bias, rows, row_strides, now, panels, phi, ke
     for t in range(n_steps - 1, -1, -1):
         for b in range(batch):
             start = (t - 1) * row_strides[0] + b * row_strides[1]
-            for j in range(n):
-                sums[b, j] = rows[start + j] if t > 0 else zero
+            if t > 0:
+                sums[b, :n] = rows[start : start + n]
+            else:
+                sums[b, :n] = zero
             if t >= lengths[b]:  # the state passed through unchanged
                 by_drives[t, b] = zero
                 for j in range(n):
                     sums[b, j] += now[b, j]
                 continue
             by_drives[t, b] = now[b]
-            _times_slope(phi, values[t, b], by_drives[t, b], by_bias, rate)
+            _times_slope(phi, values[t, b], by_drives[t, b], by_bias[b], rate)
             if keep != 0:
                 for j in range(n):
                     sums[b, j] += keep * now[b, j]

@@ -18,7 +18,7 @@ Weights: TypeAlias = tuple[Tensor, ...]
 
 
 class AbstractSequenceKernel(abc.ABC):
-    """All steps of a sequence without autograd, bound to the weights. One object serves one forward or one backward pass.
+    """All steps of a sequence without autograd, bound to the weights; an object serves one forward or backward pass.
 
     Time first; ``states`` begins with the initial one. A state stays as it is after its length, if lengths are given.
     """
