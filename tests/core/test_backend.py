@@ -7,21 +7,21 @@ import sys
 import pytest
 
 from separatrix.core import InvalidInput, MissingExtra, use_backend
-from separatrix.core.backend import backend, has_numba
+from separatrix.core.backend import current_backend, has_numba
 
 
 def test_a_choice_holds_within_its_block_and_may_be_nested() -> None:
     with use_backend("auto"):
         with use_backend("torch"):
-            assert backend() == "torch"
-        assert backend() == "auto"
+            assert current_backend() == "torch"
+        assert current_backend() == "auto"
 
 
 def test_a_choice_ends_with_an_error_too() -> None:
-    before = backend()
+    before = current_backend()
     with pytest.raises(RuntimeError, match="stop"), use_backend("auto"):
         raise RuntimeError("stop")
-    assert backend() == before
+    assert current_backend() == before
 
 
 def test_an_unknown_backend_is_refused_with_its_neighbours() -> None:

@@ -26,7 +26,7 @@ def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def backend() -> Backend:
+def current_backend() -> Backend:
     """The backend that holds here."""
     return _chosen.get()
 
@@ -47,7 +47,7 @@ def use_backend(name: Backend) -> Iterator[None]:
 
     Example:
         >>> with use_backend("torch"):
-        ...     backend()
+        ...     current_backend()
         'torch'
     """
     choose("name", name, get_args(Backend))

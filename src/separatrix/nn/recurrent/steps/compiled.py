@@ -17,7 +17,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core.backend import backend, has_numba
+from separatrix.core.backend import current_backend, has_numba
 
 from .elman import ElmanKernel
 from .step import AbstractStep, Weights
@@ -81,7 +81,7 @@ class CompiledElmanKernel(ElmanKernel):
 
 def runs_compiled(step: AbstractStep, drives: Tensor, initial: Tensor, weights: Weights) -> bool:
     """Whether this sequence is to be run by the compiled loops, by what ``use_backend`` says."""
-    chosen = backend()
+    chosen = current_backend()
     if chosen == "torch" or not has_numba() or not _can_run(step, drives, initial, weights):
         return False
     if chosen == "numba":
