@@ -187,3 +187,10 @@ def test_exponents_of_known_maps_are_found() -> None:
     assert spread is not None
     assert abs(float(spread.exponents.sum()) - math.log(0.3)) < 1e-6
     assert abs(float(spread.exponents[0]) - 0.419) < 0.03
+
+
+def test_a_notebook_shows_sentences_and_tables_and_escapes_names() -> None:
+    page = recurrent({"<b>.weight_hh_l0": torch.eye(2), "<b>.weight_ih_l0": torch.eye(2)})._repr_html_()
+    assert "<li>&lt;b&gt;" in page
+    assert "<caption>matrices</caption>" in page
+    assert "<b>." not in page
