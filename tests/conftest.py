@@ -14,6 +14,8 @@ from helpers import seeded, use_seed
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
 
 shape_checks.install()
+from separatrix.core.backend import use_backend  # noqa: E402  (after the checks are in place)
+
 torch.set_num_threads(1)
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
 # (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
@@ -49,6 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for mark in item.iter_markers("checks"):
             CHECKED.update(mark.args[0])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_backend() -> Iterator[None]:
+    """Torch, unless a test says otherwise: what ``auto`` picks depends on what ran before."""
+    with use_backend("torch"):
+        yield
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from .arrays import (
     require_matrix as require_matrix,
     require_square as require_square,
 )
+from .backend import Backend as Backend, current_backend as current_backend, use_backend as use_backend
 from .errors import (
     ConvergenceWarning as ConvergenceWarning,
     CorruptData as CorruptData,

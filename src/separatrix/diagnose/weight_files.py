@@ -1,7 +1,8 @@
-"""Tensors by name from a file of weights or a state dict. Nothing in a file is executed or unpickled."""
+"""Tensors by name from a file of weights or a state dict. Nothing in a file is executed."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, MissingData
+from separatrix.core import InvalidInput, MissingData, MissingExtra
+
+from .torchscript import is_torchscript, read_torchscript
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a ``.safetensors``, ``.npz`` or weights-only checkpoint file.
+    """The tensors of a ``.safetensors``, ``.npz``, weights-only, TorchScript or (with onnx installed) ``.onnx`` file.
 
     Raises:
         MissingData: there is no such file.
@@ -26,11 +29,15 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         return _safetensors(path)
     if path.suffix == ".npz":
         return _npz(path)
+    if path.suffix == ".onnx":
+        return _onnx(path)
+    if is_torchscript(path):
+        return read_torchscript(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # what an unpickler makes of arbitrary bytes: IndexError, KeyError, UnicodeDecodeError and more
         raise InvalidInput(
-            f"{str(path)!r} is not a plain collection of tensors, and loading anything else (a model, TorchScript) "
+            f"{str(path)!r} is not a plain collection of tensors, and loading anything else (a whole model) "
             "would execute code from the file. Save model.state_dict() with safetensors or torch.save."
         ) from None
     return tensors_of(content)
@@ -64,3 +71,17 @@ def _npz(path: Path) -> dict[str, Tensor]:
     return {
         name: torch.from_numpy(array) for name, array in arrays.items() if array.dtype.kind in "iufc" and array.ndim
     }
+
+
+def _onnx(path: Path) -> dict[str, Tensor]:
+    """Initialisers by the names they have in the file; nothing of the graph is run."""
+    try:
+        onnx = importlib.import_module("onnx")
+    except ImportError as error:
+        raise MissingExtra("reading .onnx files needs onnx: pip install onnx.") from error
+    try:
+        graph = onnx.load(str(path), load_external_data=False).graph
+        arrays = {part.name: onnx.numpy_helper.to_array(part) for part in graph.initializer}
+    except Exception as error:  # protobuf's own errors have no common ancestor
+        raise InvalidInput(f"{str(path)!r} is not a readable ONNX file ({error}).") from None
+    return {name: torch.from_numpy(numpy.array(array)) for name, array in arrays.items() if array.dtype.kind in "iuf"}

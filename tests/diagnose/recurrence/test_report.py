@@ -153,3 +153,46 @@ def test_a_warm_up_longer_than_the_run_is_refused_and_one_step_is_not_judged() -
     said = recurrent(gru, torch.zeros(1, 1, 2)).verdicts
     assert any("Not judged: top exponent" in sentence and "over 1 step," in sentence for sentence in said)
     assert not any("nan" in sentence for sentence in said)
+
+
+def test_a_run_that_rests_on_an_unstable_point_or_grows_is_not_called_chaotic() -> None:
+    """Without inputs a network that begins at zero stays there, however chaotic it is elsewhere."""
+
+    def logistic(x: Tensor, h: Tensor) -> Tensor:
+        return 4 * h * (1 - h) + x
+
+    push, state = torch.zeros(1, 80, 1, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
+    still = recurrent(logistic, push, states=state)
+    assert "Unstable point of rest" in still.verdicts[2]
+    push[0, 0] = 0.3
+    assert "Chaotic" in recurrent(logistic, push, states=state).verdicts[2]
+    growing = recurrent(lambda x, h: 1.1 * h + x, torch.ones(1, 80, 2), states=torch.zeros(1, 2))
+    assert "Growing" in growing.verdicts[2]
+    assert "not chaos" in growing.verdicts[2]
+
+
+def test_exponents_of_known_maps_are_found() -> None:
+    """The logistic map at 4 (ln 2) and Henon's map, whose exponents sum to ln 0.3."""
+
+    def logistic(x: Tensor, h: Tensor) -> Tensor:
+        return 4 * h * (1 - h) + x
+
+    def henon(x: Tensor, h: Tensor) -> Tensor:
+        return torch.stack([1 - 1.4 * h[..., 0].square() + h[..., 1], 0.3 * h[..., 0]], -1) + 0 * x
+
+    push = torch.zeros(2, 1200, 1, dtype=torch.float64)
+    push[:, 0, 0] = torch.tensor([0.3, 0.41])
+    found = recurrent(logistic, push, states=torch.zeros(1, 1, dtype=torch.float64)).layers[0].spectrum
+    assert found is not None
+    assert abs(float(found.exponents[0]) - math.log(2)) < 0.02
+    spread = recurrent(henon, 0 * push, states=torch.zeros(1, 2, dtype=torch.float64)).layers[0].spectrum
+    assert spread is not None
+    assert abs(float(spread.exponents.sum()) - math.log(0.3)) < 1e-6
+    assert abs(float(spread.exponents[0]) - 0.419) < 0.03
+
+
+def test_a_notebook_shows_sentences_and_tables_and_escapes_names() -> None:
+    page = recurrent({"<b>.weight_hh_l0": torch.eye(2), "<b>.weight_ih_l0": torch.eye(2)})._repr_html_()
+    assert "<li>&lt;b&gt;" in page
+    assert "<caption>matrices</caption>" in page
+    assert "<b>." not in page

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import separatrix.nn as layers
+from helpers import seeded
 from recurrent_cases import StrangerCell, as_function, louder, networks, pitchfork
 from separatrix.core import InvalidInput, Trace
 from separatrix.diagnose import fixed_points
@@ -166,3 +167,14 @@ def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_step_that_gives_nothing_finite_is_refused_rather_than_searched() -> None:
     with pytest.raises(InvalidInput, match="must give finite states"):
         fixed_points(lambda x, h: h * math.nan, torch.zeros(2), torch.zeros(4, 2))
+
+
+def test_a_ring_of_rest_points_is_neutral_and_each_point_told_once() -> None:
+    def onto_the_circle(x: Tensor, h: Tensor) -> Tensor:
+        return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True) + 0 * x[..., :1]
+
+    starts = torch.randn(15, 2, generator=seeded(0), dtype=torch.float64)
+    found = fixed_points(onto_the_circle, torch.zeros(1, dtype=torch.float64), starts)
+    assert len(found.states) == 0
+    assert len(found.neutral_states) == 15
+    assert torch.allclose(found.neutral_states.norm(dim=-1), torch.ones(15, dtype=torch.float64))

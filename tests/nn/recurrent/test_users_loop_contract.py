@@ -190,3 +190,42 @@ def test_a_complex_basis_or_a_whole_number_precision_is_refused() -> None:
         layers.NonNormalRNN(3, 6, basis="lie_u")
     with pytest.raises(InvalidInput, match="dtype must be a real floating-point precision"):
         layers.ExpRNN(3, 6, dtype=torch.int32)
+
+
+class FreeMatrix(nn.Module):
+    """The same network with nothing between the optimiser and its matrix."""
+
+    def __init__(self, like: layers.NonNormalRNN) -> None:
+        super().__init__()
+        self.matrix = nn.Parameter(like.recurrent().detach().clone())
+        self.entering = nn.Parameter(like.input_weight.detach().clone())
+        self.bias = nn.Parameter(like.bias.detach().clone())
+        self.output_size = like.output_size
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h, states = x.new_zeros(len(x), len(self.matrix)), []
+        for drive in (x @ self.entering.mT).unbind(1):
+            h = layers.modrelu(drive + h @ self.matrix.mT, self.bias)
+            states.append(h)
+        return torch.stack(states, 1), h
+
+
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_too_long_a_step_overflows_with_or_without_rebasing_and_clipping_prevents_it(clip: float | None) -> None:
+    """Not a fault of the parametrisation: a free matrix from the same start overflows too."""
+    x, target = torch.randn(4, 30, 3, generator=spawn(0, "x")), torch.randn(4, 30, 16, generator=spawn(0, "t"))
+    cores: dict[str, nn.Module] = {
+        str(rebase): layers.NonNormalRNN(3, 16, basis=layers.Exp(16, rebase)) for rebase in (1, None)
+    }
+    cores["free"] = FreeMatrix(layers.NonNormalRNN(3, 16))
+    ends = {}
+    for name, core in cores.items():
+        optimiser = torch.optim.SGD(core.parameters(), lr=1.0 if clip is None else 0.01, momentum=0.9)
+        for _ in range(12):
+            optimiser.zero_grad()
+            (core(x)[0] - target).square().mean().backward()
+            if clip is not None:
+                nn.utils.clip_grad_norm_(core.parameters(), clip)
+            optimiser.step()
+        ends[name] = bool(torch.isfinite((core(x)[0] - target).square().mean()))
+    assert set(ends.values()) == {clip is not None}

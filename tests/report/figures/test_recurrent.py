@@ -47,3 +47,15 @@ def test_a_branch_is_drawn_with_its_events() -> None:
     gru = nn.GRU(2, 4)
     branch = input_branch(gru, torch.eye(2), fixed_points(gru, torch.eye(2)[0]).states[:1], n_points=5)
     assert separatrix.plot(branch).get_ylabel() == "largest |eigenvalue|"
+
+
+def test_a_whole_report_is_drawn_with_and_without_a_run() -> None:
+    lstm = nn.LSTM(2, 4, num_layers=2)
+    ran = separatrix.plot(recurrent(lstm, torch.zeros(30, 1, 2)))
+    assert ran.get_ylabel() == "Lyapunov exponent per step"
+    legend = ran.get_legend()
+    assert legend is not None
+    assert len(legend.get_texts()) == 2
+    still = recurrent(lstm)
+    assert "no sign of (in)stability" in separatrix.plot(still).get_title()
+    assert separatrix.plot(still.layers[0]).get_xlabel() == "real part"

@@ -90,7 +90,7 @@ def layer_report(
     linear = recurrence_of_map(layer, x.flatten(0, 1)) if called else None
     sentences = (
         *_without_run(blocks, layer, called=called),
-        exponent_sentence(spectrum),
+        exponent_sentence(spectrum, states),
         gradient_sentence(flow),
         memory_sentence(memory),
     )

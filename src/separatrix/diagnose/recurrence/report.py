@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
@@ -55,6 +56,11 @@ class RecurrentReport(Result):
         """A row for each recurrent matrix."""
         return self.tables()["matrices"]
 
+    def _repr_html_(self) -> str:
+        said = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in (*self.verdicts, *self.not_measured))
+        tables = "".join(_html_table(title, rows) for title, rows in self.tables().items() if rows)
+        return f"<p><b>Recurrent networks</b>, {html.escape(self.inputs_are)}</p><ul>{said}</ul>{tables}"
+
     def __repr__(self) -> str:
         lines = [f"RecurrentReport, {self.inputs_are}", *(repr(layer) for layer in self.layers)]
         lines += [f"{part.name or part.kind}: {_linear_sentence(part)}" for part in self.linear]
@@ -84,7 +90,7 @@ def recurrent(
     Args:
         source: ``nn.RNN``, ``nn.GRU``, ``nn.LSTM``, their cells, a module with such inside, a module called as
             ``output, h_n = module(x, h_0)``, a function or method ``step(x, state)``, a state dict, or a
-            ``.safetensors``, ``.npz`` or weights-only checkpoint file (nothing in it is executed).
+            ``.safetensors``, ``.npz``, weights-only checkpoint or TorchScript file (nothing in it is executed).
         inputs: sequences as the module takes them ((batch, time, features) for files and steps; for a whole model
             whatever it takes), a mapping from the names of several networks to theirs, or ``"zeros"``,
             ``"gaussian"`` or ``"uniform"`` for 300 made-up steps; without inputs only matrices are measured.
@@ -233,6 +239,15 @@ def _run_row(layer: LayerReport) -> dict[str, Any]:
         "gradient steps to e": flow.steps_to_e,
         "memory": None if memory.totals is None else float(memory.totals.max()),
     }
+
+
+def _html_table(title: str, rows: list[dict[str, Any]]) -> str:
+    def cell(value: Any) -> str:
+        return html.escape(f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value))
+
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
+    body = "".join("<tr>" + "".join(f"<td>{cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows)
+    return f"<table><caption>{html.escape(title)}</caption><tr>{head}</tr>{body}</table>"
 
 
 def _linear_sentence(part: LinearRecurrence) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from jaxtyping import Float
+from torch import Tensor
+
 from .blocks import BlockMeasures
 from .exponents import LyapunovSpectrum
 from .gradients import GradientFlow
@@ -16,6 +19,11 @@ SURE = 3.0
 """Standard errors by which an exponent must differ from zero to be called so."""
 NON_NORMAL = 0.5
 """Relative Henrici departure from which on a matrix is called strongly non-normal."""
+
+AT_REST = 1e-9
+"""Largest change of an entry in a step, over the largest entry (or one), of a run that does not move."""
+GROWN = 10.0
+"""How much larger states must be in the last quarter of a run than in the first for the run to count as growing."""
 
 
 def radius_sentence(blocks: Sequence[BlockMeasures], kind: str, *, gated: bool, called: bool) -> str:
@@ -50,8 +58,13 @@ def normality_sentence(blocks: Sequence[BlockMeasures]) -> str:
     )
 
 
-def exponent_sentence(spectrum: LyapunovSpectrum) -> str:
-    """Chaos, order or the edge between them."""
+def exponent_sentence(spectrum: LyapunovSpectrum, states: Float[Tensor, "batch t n"]) -> str:
+    """Chaos, order or the edge between them; growth is chaos only in a run that moves and stays bounded.
+
+    Args:
+        spectrum: the exponents.
+        states: of the run, from its beginning.
+    """
     top, error = float(spectrum.exponents[0]), float(spectrum.standard_errors[0])
     if math.isnan(error):
         return f"Not judged: top exponent {top:+.4f} over {_steps(spectrum.n_steps)}, too few to tell its error."
@@ -62,8 +75,23 @@ def exponent_sentence(spectrum: LyapunovSpectrum) -> str:
     if abs(top) <= max(EDGE, doubt):
         return f"Edge of chaos: {shown} (within {EDGE:g}, or {SURE:g} standard errors, of zero)."
     if top > 0:
-        return f"Chaotic on these inputs: {shown}; small differences grow."
+        return _growth_sentence(shown, states[:, spectrum.warm_up :])
     return f"Ordered on these inputs: {shown}; the past is forgotten in about {-1 / top:.3g} steps."
+
+
+def _growth_sentence(shown: str, states: Float[Tensor, "batch t n"]) -> str:
+    size = states.abs().amax((0, 2))
+    moved = (states[:, 1:] - states[:, :-1]).abs().amax()
+    if float(moved) <= AT_REST * max(1.0, float(size.max())):
+        return (
+            f"Unstable point of rest: {shown}, but the run never leaves the point where it began, so this says nothing "
+            "of where a network goes that is pushed off it; run it on other inputs."
+        )
+    quarter = max(1, len(size) // 4)
+    early, late = float(size[:quarter].max()), float(size[-quarter:].max())
+    if late > GROWN * early:
+        return f"Growing: {shown}, and states are {late / max(early, 1e-300):.3g} times as large in the end; not chaos."
+    return f"Chaotic on these inputs: {shown}; small differences grow."
 
 
 def _steps(number: int) -> str:

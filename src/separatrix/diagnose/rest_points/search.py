@@ -130,7 +130,8 @@ class _Found:
     x: Float[Tensor, "k i"]
     y: Float[Tensor, "k m"]
     starts: Int[Tensor, " k"]
-    neutral: list[Tensor]
+    neutral: list[tuple[Tensor, Tensor]]
+    """Input and point."""
     n_outside: int = 0
 
     @classmethod
@@ -166,7 +167,11 @@ class _Found:
         self.starts = torch.cat([self.starts, torch.tensor([count])])
 
     def _keep_neutral(self, held: Tensor, points: Tensor) -> None:
-        self.neutral += [self.layer.lift(held.expand(len(points), -1), points)] if len(points) else []
+        """Those that are new at this input."""
+        for point in points:
+            known = [place for input_, place in self.neutral if torch.equal(input_, held)]
+            if not known or float(distance(torch.stack(known), point).min()) > SAME:
+                self.neutral.append((held, point))
 
     def at(self, held: Float[Tensor, " i"]) -> Float[Tensor, "_ m"]:
         """The points at one input."""
@@ -226,7 +231,10 @@ def _result(
     growth = growth[order]
     spread = torch.linalg.vector_norm(visited - visited.mean(0), dim=-1).square().mean().sqrt().clamp_min(1e-300)
     gaps = torch.cdist(states[order], visited).amin(-1) / spread if len(states) else torch.zeros(0).double()
-    neutral = torch.cat(found.neutral) if found.neutral else states[:0]
+    neutral = states[:0]
+    if found.neutral:
+        held, places = (torch.stack(parts) for parts in zip(*found.neutral, strict=True))
+        neutral = layer.lift(held, places)
     return FixedPoints(
         states=states[order],
         inputs=found.x[order],

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
+from separatrix.core.backend import use_backend
 from separatrix.core.errors import InvalidInput
 from separatrix.core.result import brief
 
@@ -46,7 +47,7 @@ def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = N
         torch.set_num_threads(1)
     peak = PeakMemory()
     begun = time.perf_counter()
-    with scratch_below(scratch):
+    with scratch_below(scratch), use_backend("torch"):  # bit for bit, whatever else this machine has installed
         payload = experiment.run(cell)
     seconds = time.perf_counter() - begun
     if not isinstance(payload, Mapping):

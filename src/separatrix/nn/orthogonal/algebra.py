@@ -19,15 +19,28 @@ def _above(n: int, device: torch.device) -> Int[Tensor, " k"]:
     return rows * n + columns
 
 
+@functools.lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def _origins(n: int, device: torch.device) -> Int[Tensor, " n_squared"]:
+    """Where each entry of a skew matrix comes from, in a list of the entries, their negatives, and a zero."""
+    above = _above(n, device)
+    rows, columns = above // n, above % n
+    origins = torch.full((n * n,), 2 * len(above), device=device)
+    origins[above] = torch.arange(len(above), device=device)
+    origins[columns * n + rows] = torch.arange(len(above), 2 * len(above), device=device)
+    return origins
+
+
 def skew(entries: Float[Tensor, " k"], n: int) -> Float[Tensor, "n n"]:
     """The skew-symmetric matrix with these entries above its diagonal, row by row."""
-    upper = _placed(entries, n)
-    return upper - upper.mT
+    _require_entries(entries, n)
+    signed = torch.cat([entries, -entries, entries.new_zeros(1)])
+    return signed.index_select(0, _origins(n, entries.device)).reshape(n, n)
 
 
 def skew_entries(matrix: Float[Tensor, "n n"]) -> Float[Tensor, " k"]:
     """The entries above the diagonal of a skew-symmetric matrix."""
-    return matrix.flatten()[_above(matrix.shape[-1], matrix.device)]
+    return matrix.flatten().index_select(0, _above(matrix.shape[-1], matrix.device))
 
 
 def skew_gradient(gradient: Float[Tensor, "n n"]) -> Float[Tensor, " k"]:
@@ -55,7 +68,11 @@ def skew_hermitian_gradient(gradient: Complex[Tensor, "n n"]) -> Float[Tensor, "
 
 
 def _placed(entries: Tensor, n: int) -> Tensor:
-    if entries.shape != (n * (n - 1) // 2,):
-        raise ShapeError(f"a skew matrix of size {n} has {n * (n - 1) // 2} entries; got shape {tuple(entries.shape)}.")
+    _require_entries(entries, n)
     zeros = torch.zeros(n * n, dtype=entries.dtype, device=entries.device)
     return zeros.index_put((_above(n, entries.device),), entries).reshape(n, n)
+
+
+def _require_entries(entries: Tensor, n: int) -> None:
+    if entries.shape != (n * (n - 1) // 2,):
+        raise ShapeError(f"a skew matrix of size {n} has {n * (n - 1) // 2} entries; got shape {tuple(entries.shape)}.")

@@ -29,7 +29,7 @@ from separatrix.core.names import suggest_options
 
 from .attach import require_unparametrized
 from .manifold import widened
-from .nonnormal import block_places
+from .nonnormal import block_places, form_origins
 from .rebased import Exp
 from .starts import rotation_start
 
@@ -87,13 +87,13 @@ class BoundedSpectrum(nn.Module):
         centres, products, skews, feedforward = (widened(part) for part in (centres, products, skews, feedforward))
         a, b, c, _ = self.blocks(centres, products, skews)
         pair = a[: self.n // 2]
-        places, below = block_places(self.n, False, a.device)
+        below = block_places(self.n, False, a.device)[1]
         if self.transient is not None:
             size = torch.linalg.vector_norm(feedforward)
             room = (1 - self.radius) / 2
             feedforward = feedforward * (room / size.clamp_min(room)) * self._growth(below)
-        entries = torch.cat([pair, pair, b, c, a[self.n // 2 :], feedforward])
-        form = a.new_zeros(self.n * self.n).index_put((torch.cat([places, below]),), entries)
+        listed = torch.cat([pair, pair, b, c, a[self.n // 2 :], feedforward, a.new_zeros(1)])
+        form = listed.index_select(0, form_origins(self.n, a.device))
         basis: Tensor = self.basis(tangent).to(form.dtype)
         return (basis @ form.reshape(self.n, self.n) @ basis.mT).to(tangent.dtype)
 

@@ -45,6 +45,16 @@ def block_places(n: int, inside: bool, device: torch.device) -> tuple[Tensor, Te
     return torch.cat(blocks), rows * n + columns
 
 
+@functools.lru_cache(maxsize=64)
+@torch.inference_mode(False)
+def form_origins(n: int, device: torch.device) -> Tensor:
+    """Where each entry of a form comes from in the list of ``block_places`` (T outside of the blocks) and a zero."""
+    places = torch.cat(block_places(n, False, device))
+    origins = torch.full((n * n,), len(places), device=device)
+    origins[places] = torch.arange(len(places), device=device)
+    return origins
+
+
 @suggest_options
 class NonNormalMatrix(nn.Module):
     r"""A real matrix with eigenvalues :math:`\gamma_i e^{\pm i\theta_i}` that need not be normal.
@@ -112,7 +122,8 @@ class NonNormalMatrix(nn.Module):
         entries = [cos, cos, -skewed * sin, sin / skewed, self.gamma[self.n // 2 :]]
         zeros = self.theta.new_zeros(self.n * self.n)
         if self.block != "printed":
-            form = zeros.index_put((torch.cat([places, below]),), torch.cat([*entries, self.feedforward]))
+            listed = torch.cat([*entries, self.feedforward, zeros[:1]])
+            form = listed.index_select(0, form_origins(self.n, listed.device))
         else:  # two entries at one place
             form = zeros.index_put((places,), torch.cat(entries)) + zeros.index_put((below,), self.feedforward)
         return form.reshape(self.n, self.n)

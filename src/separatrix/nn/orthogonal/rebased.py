@@ -35,6 +35,8 @@ from .starts import haar_unitary, rotation_logarithm, rotation_start, skew_start
 CORRECT_EVERY = 5
 LARGE_STEP = 0.5
 """An entry of the tangent beyond this asks for a correction at once."""
+MOST_TERMS = 4
+"""Of the exponential series, before the general routine is the cheaper one."""
 FAR = 1e-3
 """Above this, one Newton-Schulz step is not enough, and the polar factor is computed."""
 
@@ -77,6 +79,10 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
     def moved(self, base: Tensor, tangent: Tensor) -> Tensor:
         """The matrix at a tangent vector from the base."""
 
+    def moved_on(self, base: Tensor, tangent: Tensor) -> Tensor:
+        """The same without a gradient; a cheaper way to the same numbers may replace it."""
+        return self.moved(base, tangent)
+
     @abc.abstractmethod
     def tangent_gradient(self, base: Tensor, gradient: Tensor) -> Tensor:
         """The gradient by the tangent vector at zero."""
@@ -85,7 +91,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         """The matrix; in training, a tangent that an optimiser moved is first absorbed into the base."""
         (tangent,) = free
         self._settle()
-        has_moved = transforms_active() or bool(tangent.detach().any())
+        has_moved = transforms_active() or _is_somewhere(tangent.detach())
         if self._absorbs(tangent) and self._is_first_look(tangent) and has_moved:
             self.n_waiting = self.n_waiting + 1
             assert self.rebase is not None
@@ -120,7 +126,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
 
     @torch.no_grad()
     def _absorb(self, tangent: Tensor) -> None:
-        base = self.moved(self.base_matrix, tangent)
+        base = self.moved_on(self.base_matrix, tangent)
         self.n_moved = self.n_moved + 1
         if int(self.n_moved) % CORRECT_EVERY == 0 or float(tangent.abs().max()) > LARGE_STEP:
             base = corrected(base)
@@ -155,6 +161,20 @@ def corrected(matrix: Tensor) -> Tensor:
     if error < FAR:
         return (1.5 * found - 0.5 * (found @ gram)).to(matrix.dtype)
     return nearest_orthogonal(matrix) if error < float("inf") else matrix  # NaN stays to be seen
+
+
+def _is_somewhere(tangent: Tensor) -> bool:
+    """Whether it is not zero; NaN is not."""
+    return tangent.numel() > 0 and float(tangent.abs().max()) != 0
+
+
+def _terms_needed(norm: float, precision: float) -> int:
+    """Terms of the exponential series until what is left is below the precision; one too many where that is late."""
+    n_terms, left = 0, norm
+    while not left < precision and n_terms <= MOST_TERMS:  # NaN goes on to the end
+        n_terms += 1
+        left *= norm / (n_terms + 1)
+    return n_terms
 
 
 class _AtBase(torch.autograd.Function):
@@ -203,6 +223,18 @@ class Exp(AbstractRebasedMap):
     def moved(self, base: Tensor, tangent: Tensor) -> Tensor:
         """``base exp(A - A')``."""
         return base @ torch.linalg.matrix_exp(widened(skew(tangent, self.n))).to(base.dtype)
+
+    def moved_on(self, base: Tensor, tangent: Tensor) -> Tensor:
+        """By the first terms of the series, applied to the base, where that is exact to rounding: steps are short."""
+        exponent = widened(skew(tangent, self.n)).to(base.dtype)
+        n_terms = _terms_needed(float(exponent.abs().sum(0).max()), torch.finfo(base.dtype).eps)
+        if n_terms > MOST_TERMS:
+            return self.moved(base, tangent)
+        term, total = base, base.clone()
+        for k in range(1, n_terms + 1):
+            term = torch.mm(term, exponent).div_(k)
+            total.add_(term)
+        return total
 
     def tangent_gradient(self, base: Tensor, gradient: Tensor) -> Tensor:
         """The upper entries of ``P'G - G'P``."""

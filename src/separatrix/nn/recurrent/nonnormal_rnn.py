@@ -24,7 +24,10 @@ class NonNormalRNN(AbstractElman):
 
     The eigenvalues are :math:`\gamma_i e^{\pm i\theta_i}` whatever P, T and kappa become in training, with any torch
     optimiser. In a linear network gradients then grow at most polynomially while all :math:`|\gamma_i| \le 1`; with a
-    nonlinearity that switches units off they may still grow exponentially, so clip them.
+    nonlinearity that switches units off they may still grow exponentially, so clip them. Without clipping, steps of
+    plain gradient descent or of L-BFGS without a line search can be so long that the loss overflows; the same happens
+    to an unconstrained matrix from the same start, and without rebasing. The spectrum is controlled, its size is not:
+    ``gamma`` is learned, and nothing but the loss keeps it near one.
 
     Parameters for groups of their own: ``matrix.basis.*`` (a rate about a hundredth of the others),
     ``matrix.feedforward`` (decay). Add ``delta * rnn.matrix.modulus_penalty()`` to the loss to keep moduli near one.

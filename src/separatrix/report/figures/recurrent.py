@@ -64,6 +64,53 @@ def draw_eigenvalues(result: Any, ax: Axes) -> None:
     ax.set(xlabel="real part", ylabel="imaginary part", title=title, aspect="equal")
 
 
+@plots("LayerReport")
+def draw_layer(result: Any, ax: Axes) -> None:
+    """What a layer does along its run, its exponents; without a run the eigenvalues of all its matrices."""
+    if result.spectrum is not None:
+        draw_exponents(result.spectrum, ax)
+        ax.set_title(f"{result.name or result.kind}: top exponent {float(result.spectrum.exponents[0]):+.4f} a step")
+        return
+    _draw_all_eigenvalues([result], ax)
+
+
+@plots("RecurrentReport")
+def draw_recurrent_report(result: Any, ax: Axes) -> None:
+    """Exponents of all layers that were run, one colour each; without a run the eigenvalues of their matrices."""
+    if not result.layers:
+        raise InvalidInput("result must hold a layer to be drawn; draw the parts of result.linear one by one.")
+    ran = [layer for layer in result.layers if layer.spectrum is not None]
+    if not ran:
+        _draw_all_eigenvalues(result.layers, ax)
+        return
+    ax.axhline(0, color=ink(), linewidth=0.8)
+    for number, layer in enumerate(ran):
+        values = layer.spectrum.exponents.numpy()
+        errors = numpy.nan_to_num(layer.spectrum.standard_errors.numpy())
+        shown = numpy.isfinite(values)
+        places = numpy.arange(1, len(values) + 1)[shown]
+        name, colour = layer.name or layer.kind, PALETTE[number % len(PALETTE)]
+        ax.errorbar(places, values[shown], errors[shown], fmt=".", color=colour, label=name)
+    ax.set(xlabel="number", ylabel="Lyapunov exponent per step", title=result.inputs_are)
+    ax.legend(loc="best")
+
+
+def _draw_all_eigenvalues(layers: Any, ax: Axes) -> None:
+    turn = numpy.linspace(0, 2 * numpy.pi, 200)
+    ax.plot(numpy.cos(turn), numpy.sin(turn), color=ink(), linewidth=0.8)
+    blocks = [(layer.name or layer.kind, block) for layer in layers for block in layer.blocks]
+    for number, (name, block) in enumerate(blocks):
+        values = block.eigenvalues.numpy()
+        ax.scatter(
+            values.real, values.imag, s=8, alpha=0.6, color=PALETTE[number % len(PALETTE)], label=f"{name} {block.gate}"
+        )
+    gated = any(layer.gated for layer in layers)
+    title = "eigenvalues of recurrent matrices" + ("; no sign of (in)stability behind gates" if gated else "")
+    ax.set(xlabel="real part", ylabel="imaginary part", title=title, aspect="equal")
+    if blocks:
+        ax.legend(loc="best")
+
+
 @plots("SchurPicture")
 def draw_schur_form(result: Any, ax: Axes) -> None:
     """Moduli of the entries of the Schur form, modes by falling modulus of their eigenvalue."""

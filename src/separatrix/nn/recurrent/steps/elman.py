@@ -13,7 +13,7 @@ from torch import Tensor
 from separatrix.core.names import resolve
 
 from .modrelu import modrelu
-from .step import AbstractKernel, AbstractStep, Weights
+from .step import AbstractKernel, AbstractSequenceKernel, AbstractStep, Weights
 
 
 class AbstractNonlinearity(abc.ABC):
@@ -146,10 +146,20 @@ class ElmanStep(AbstractStep):
             return None
         if is_complex and self.phi.name == "modrelu":
             return _ComplexModReluKernel(self, weights)
-        return None if is_complex else _ElmanKernel(self, weights)
+        return None if is_complex else ElmanKernel(self, weights)
+
+    def compiled_kernel(self, weights: Weights) -> AbstractSequenceKernel | None:
+        """For real states; a nonlinearity of somebody else has none."""
+        if weights[0].is_complex() or NONLINEARITIES.get(self.phi.name) is not self.phi:
+            return None
+        from .compiled import CompiledElmanKernel  # stands above this file
+
+        return CompiledElmanKernel(self, weights)
 
 
-class _ElmanKernel(AbstractKernel):
+class ElmanKernel(AbstractKernel):
+    """By torch: two or a few calls a step, into buffers."""
+
     def __init__(self, step: ElmanStep, weights: Weights) -> None:
         self.step, self.matrix = step, weights[0]
         self.transposed = weights[0].mT
@@ -160,6 +170,7 @@ class _ElmanKernel(AbstractKernel):
         self.values: Tensor | None = None
 
     def forward(self, t: int, drive: Tensor, previous: Tensor, out: Tensor) -> None:
+        """One step."""
         torch.addmm(drive, previous, self.transposed, out=out)
         if self.buffer is None:
             self.buffer = torch.empty_like(out)
@@ -168,6 +179,7 @@ class _ElmanKernel(AbstractKernel):
             out.mul_(self.step.rate).add_(previous, alpha=self.step.keep)
 
     def forward_all(self, drives: Sequence[Tensor], states: Sequence[Tensor], n_steps: int) -> None:
+        """Without asking at every step what the step is."""
         if not self.plain:
             super().forward_all(drives, states, n_steps)
             return
@@ -179,15 +191,14 @@ class _ElmanKernel(AbstractKernel):
             state = out
 
     def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
-        self.values = states[1:]
-        if not self.plain:  # computed again: dividing differences of states by a small rate would cost digits
-            self.values = drives + states[:-1] @ self.transposed
-            self.step.phi.apply_(self.values, self.bias)
+        """All slopes, in the buffer of the gradients."""
+        self.values = self._phi_values(drives, states)
         self.columns = self.matrix.mT.contiguous().mT  # column after column, which products of few rows like better
         slopes = self.step.phi.slope(self.values)
         return slopes if self.plain else slopes.mul_(self.step.rate)
 
     def backward(self, t: int, gradient: Tensor, incoming: Tensor, drive_gradient: Tensor, out: Tensor) -> None:
+        """One step back."""
         drive_gradient.mul_(gradient)  # the slope stood there
         torch.addmm(incoming, drive_gradient, self.columns, out=out)
         if not self.plain:
@@ -201,6 +212,7 @@ class _ElmanKernel(AbstractKernel):
         buffers: tuple[Tensor, Tensor],
         n_steps: int,
     ) -> Tensor:
+        """Without asking at every step."""
         if not self.plain:
             return super().backward_all(now, incoming, drive_gradients, buffers, n_steps)
         matrix, buffer, addmm = self.columns, buffers[0], torch.addmm
@@ -209,8 +221,20 @@ class _ElmanKernel(AbstractKernel):
             now = addmm(entering, by_drive, matrix, out=buffer)
         return now
 
+    def _phi_values(self, drives: Tensor, states: Tensor) -> Tensor:
+        if self.plain:
+            return states[1:]
+        # computed again: dividing differences of states by a small rate would cost digits
+        values = drives + states[:-1] @ self.transposed
+        self.step.phi.apply_(values, self.bias)
+        return values
+
+    def _matrix_gradient(self, drive_gradients: Tensor, states: Tensor) -> Tensor:
+        return drive_gradients.flatten(0, 1).mT @ states[:-1].flatten(0, 1)
+
     def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
-        matrix = drive_gradients.flatten(0, 1).mT @ states[:-1].flatten(0, 1)
+        """The matrix by one product, the bias by one sum."""
+        matrix = self._matrix_gradient(drive_gradients, states)
         if self.bias is None:
             return (matrix,)
         assert self.values is not None

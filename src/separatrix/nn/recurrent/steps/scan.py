@@ -18,7 +18,8 @@ from torch.autograd import forward_ad
 from separatrix.core.errors import ShapeError
 from separatrix.core.transforms import transforms_active
 
-from .step import AbstractStep, Weights
+from .compiled import runs_compiled
+from .step import AbstractSequenceKernel, AbstractStep, Weights
 
 
 def scan(
@@ -46,7 +47,8 @@ def scan(
         )
     if needs_plain_loop(drives, initial, *weights) or step.kernel(weights) is None:
         return plain_scan(step, drives, initial, weights, lengths)
-    states: Tensor = _Scan.apply(step, lengths, drives, initial, *weights)
+    is_compiled = runs_compiled(step, drives, initial, weights)
+    states: Tensor = _Scan.apply(step, is_compiled, lengths, drives, initial, *weights)
     return states
 
 
@@ -77,61 +79,40 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        step: AbstractStep, lengths: Tensor | None, drives: Tensor, initial: Tensor, *weights: Tensor
+        ctx: Any,
+        step: AbstractStep,
+        is_compiled: bool,
+        lengths: Tensor | None,
+        drives: Tensor,
+        initial: Tensor,
+        *weights: Tensor,
     ) -> Tensor:
-        kernel = step.kernel(weights)
-        assert kernel is not None
-        n_steps = drives.shape[0]
-        states = drives.new_empty((n_steps + 1, *initial.shape), dtype=initial.dtype)
+        states = drives.new_empty((drives.shape[0] + 1, *initial.shape), dtype=initial.dtype)
         states[0] = initial
-        rows, inputs = states.unbind(0), drives.unbind(0)
-        first_end = n_steps if lengths is None else int(lengths.min())
-        kernel.forward_all(inputs, rows, first_end)
-        for t in range(first_end, n_steps):  # from here on some have ended
-            assert lengths is not None
-            kernel.forward(t, inputs[t], rows[t], rows[t + 1])
-            over = lengths <= t
-            rows[t + 1][over] = rows[t][over]
+        _kernel(step, weights, is_compiled).forward_sequence(drives, states, lengths)
+        ctx.step, ctx.is_compiled, ctx.lengths = step, is_compiled, lengths
+        ctx.save_for_backward(states, drives, initial, *weights)  # the whole buffer: gluing it together again is slow
         return states[1:]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        step, lengths, drives, initial, *weights = inputs
-        ctx.step, ctx.lengths = step, lengths
-        ctx.save_for_backward(output, drives, initial, *weights)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         states, drives, initial, *weights = ctx.saved_tensors
-        arguments = (ctx.step, drives, initial, tuple(weights), ctx.lengths)
+        needed = ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():  # create_graph=True: the way back must itself be differentiable
-            found = _plain_gradients(arguments, gradients[0], ctx.needs_input_grad[2:])
+            arguments = (ctx.step, drives, initial, tuple(weights), ctx.lengths)
+            found = _plain_gradients(arguments, gradients[0], needed)
         else:
-            found = _gradients(arguments, torch.cat([initial.unsqueeze(0), states]), gradients[0])
-        wanted = [value if need else None for value, need in zip(found, ctx.needs_input_grad[2:], strict=True)]
-        return None, None, *wanted
+            kernel = _kernel(ctx.step, tuple(weights), ctx.is_compiled)
+            by_drives, by_initial = kernel.backward_sequence(drives, states, gradients[0], ctx.lengths)
+            found = (by_drives, by_initial, *kernel.weight_gradients(by_drives, states))
+        wanted = [value if need else None for value, need in zip(found, needed, strict=True)]
+        return None, None, None, *wanted
 
 
-def _gradients(arguments: tuple[Any, ...], states: Tensor, gradient: Tensor) -> tuple[Tensor, ...]:
-    step, drives, _, weights, lengths = arguments
-    kernel = step.kernel(weights)
-    n_steps = drives.shape[0]
-    drive_gradients = kernel.prepare_backward(drives, states)
-    # before step t a state has the gradient that came to it from outside after step t - 1
-    incoming = (torch.zeros_like(gradient[0]), *gradient.unbind(0))
-    outgoing = drive_gradients.unbind(0)
-    first_end = n_steps if lengths is None else int(lengths.min())
-    buffers = (torch.empty_like(incoming[0]), torch.empty_like(incoming[0]))
-    now = incoming[n_steps]
-    for t in range(n_steps - 1, first_end - 1, -1):
-        before = buffers[t % 2]
-        kernel.backward(t, now, incoming[t], outgoing[t], before)
-        over = lengths <= t
-        before[over] = incoming[t][over] + now[over]
-        outgoing[t][over] = 0
-        now = before
-    now = kernel.backward_all(now, incoming, outgoing, buffers, first_end)
-    return drive_gradients, now, *kernel.weight_gradients(drive_gradients, states)
+def _kernel(step: AbstractStep, weights: Weights, is_compiled: bool) -> AbstractSequenceKernel:
+    kernel = step.compiled_kernel(weights) if is_compiled else step.kernel(weights)
+    assert kernel is not None
+    return kernel
 
 
 def _plain_gradients(

@@ -2,7 +2,7 @@
 
 A step is a formula, ``advance``, that autograd can differentiate. A step that is used in training also brings a
 kernel: the same formula into buffers that are already there, and its transposed derivative by hand. The two are
-compared by ``tests/nn/recurrent/test_step_contract.py``.
+compared by ``tests/nn/recurrent/steps/test_step_contract.py``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,35 @@ import abc
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
 Weights: TypeAlias = tuple[Tensor, ...]
 
 
-class AbstractKernel(abc.ABC):
-    """A step without autograd, bound to its weights. One object serves one forward or one backward pass."""
+class AbstractSequenceKernel(abc.ABC):
+    """All steps of a sequence without autograd, bound to the weights; an object serves one forward or backward pass.
+
+    Time first; ``states`` begins with the initial one. A state stays as it is after its length, if lengths are given.
+    """
+
+    @abc.abstractmethod
+    def forward_sequence(self, drives: Tensor, states: Tensor, lengths: Tensor | None) -> None:
+        """Fill ``states[1:]``."""
+
+    @abc.abstractmethod
+    def backward_sequence(
+        self, drives: Tensor, states: Tensor, gradient: Tensor, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """From the gradient by the states after each step, those by the drives and by the initial state."""
+
+    @abc.abstractmethod
+    def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
+        """Gradients by the weights, from those by all drives; called after ``backward_sequence``."""
+
+
+class AbstractKernel(AbstractSequenceKernel):
+    """A step without autograd, and the loops around it."""
 
     @abc.abstractmethod
     def forward(self, t: int, drive: Tensor, previous: Tensor, out: Tensor) -> None:
@@ -28,6 +50,18 @@ class AbstractKernel(abc.ABC):
         this one."""
         for t in range(n_steps):
             self.forward(t, drives[t], states[t], states[t + 1])
+
+    def forward_sequence(self, drives: Tensor, states: Tensor, lengths: Tensor | None) -> None:
+        """Step by step; the tight loop as long as no sequence has ended."""
+        n_steps = drives.shape[0]
+        rows, inputs = states.unbind(0), drives.unbind(0)
+        first_end = n_steps if lengths is None else int(lengths.min())
+        self.forward_all(inputs, rows, first_end)
+        for t in range(first_end, n_steps):  # from here on some have ended
+            assert lengths is not None
+            self.forward(t, inputs[t], rows[t], rows[t + 1])
+            over = lengths <= t
+            rows[t + 1][over] = rows[t][over]
 
     @abc.abstractmethod
     def prepare_backward(self, drives: Tensor, states: Tensor) -> Tensor:
@@ -57,9 +91,27 @@ class AbstractKernel(abc.ABC):
             now = before
         return now
 
-    @abc.abstractmethod
-    def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
-        """Gradients by the weights, from those by all drives."""
+    def backward_sequence(
+        self, drives: Tensor, states: Tensor, gradient: Tensor, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Step by step; the tight loop as soon as all sequences are under way."""
+        n_steps = drives.shape[0]
+        drive_gradients = self.prepare_backward(drives, states)
+        # before step t a state has the gradient that came to it from outside after step t - 1
+        incoming = (torch.zeros_like(gradient[0]), *gradient.unbind(0))
+        outgoing = drive_gradients.unbind(0)
+        first_end = n_steps if lengths is None else int(lengths.min())
+        buffers = (torch.empty_like(incoming[0]), torch.empty_like(incoming[0]))
+        now = incoming[n_steps]
+        for t in range(n_steps - 1, first_end - 1, -1):
+            assert lengths is not None
+            before = buffers[t % 2]
+            self.backward(t, now, incoming[t], outgoing[t], before)
+            over = lengths <= t
+            before[over] = incoming[t][over] + now[over]
+            outgoing[t][over] = 0
+            now = before
+        return drive_gradients, self.backward_all(now, incoming, outgoing, buffers, first_end)
 
 
 class AbstractStep(abc.ABC):
@@ -76,4 +128,8 @@ class AbstractStep(abc.ABC):
 
     def kernel(self, weights: Weights) -> AbstractKernel | None:
         """The hand-written form, if there is one for these weights."""
+        return None
+
+    def compiled_kernel(self, weights: Weights) -> AbstractSequenceKernel | None:
+        """A form compiled by numba, if there is one for these weights; asked for only where numba is installed."""
         return None
