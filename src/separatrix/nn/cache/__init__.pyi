@@ -14,3 +14,8 @@ from .policies import (
     ScoredBy as ScoredBy,
     ScreenedKeys as ScreenedKeys,
 )
+from .transformer import (
+    BoundedCache as BoundedCache,
+    CausalOutput as CausalOutput,
+    CausalTransformer as CausalTransformer,
+)

@@ -54,8 +54,8 @@ class Attachment:
         present = self._configs[0]._attn_implementation
         if present != self.name:
             raise InvalidInput(
-                f"the attention implementation {present!r} is in force, which gives this cache no weights: use the cache "
-                "in its own relevance_attention."
+                f"the attention implementation {present!r} is in force, which gives this cache no weights: use the "
+                "cache in its own relevance_attention."
             )
 
     def attend(
@@ -167,7 +167,7 @@ def _attached(model: Any, cache: RelevanceCache) -> Iterator[None]:
 
 
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}
-"""Of the certificate, relative to the largest output; 16 bits have 0.1. Softmax of the models is in single precision."""
+"""Of the certificate, relative to the largest output; 16 bits have 0.1. Models have softmax in single precision."""
 
 
 def _certify(model: Any, n_layers: int) -> None:
@@ -196,8 +196,8 @@ def _certify(model: Any, n_layers: int) -> None:
     gap = float((own - bounded).abs().max())
     if not gap <= _TOLERANCE.get(own.dtype, 0.1) * max(1e-6, float(own.abs().max())):
         raise InvalidInput(
-            f"under an unbounded RelevanceCache the outputs of {type(model).__name__} differ by {gap:.2g} from those of "
-            "its own attention: it computes something that the cache does not know."
+            f"under an unbounded RelevanceCache the outputs of {type(model).__name__} differ by {gap:.2g} from those "
+            "of its own attention: it computes something that the cache does not know."
         )
 
 

@@ -16,7 +16,8 @@ from separatrix.core.scalars import in_words
 
 from ..memory.slots import sorted_index
 from .eviction import AbstractEviction, CacheSight
-from .places import ranks, strongest, weakest
+from .held import Held
+from .places import weakest
 from .policies import find_eviction
 
 
@@ -86,22 +87,19 @@ class BoundedKeys:
     def reset(self) -> None:
         """Forget everything but the settings."""
         self.seen = 0
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
-        self.positions: Tensor | None = None
-        self.scores: Tensor | None = None
+        self.held: Held | None = None
         self._has_empty = self.pad_lengths is not None
         self._own = self.policy.begin()
 
     @property
     def n_kept(self) -> int:
         """Places that are held at present."""
-        return 0 if self.positions is None else self.positions.shape[-1]
+        return 0 if self.held is None else self.held.count
 
     @property
     def kept_positions(self) -> Int[Tensor, "batch heads k"]:
         """Positions of all keys in ascending order, -1 for empty places at the end."""
-        return torch.zeros(0, 0, 0, dtype=torch.int64) if self.positions is None else sorted_index(self.positions)
+        return torch.zeros(0, 0, 0, dtype=torch.int64) if self.held is None else sorted_index(self.held.positions)
 
     def attend(
         self,
@@ -132,47 +130,68 @@ class BoundedKeys:
     def _attend_to(self, query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
         count = key.shape[2]
         queries = self._next_positions(len(key), count, key.device)
-        self._make_room(queries[:, 0], count)
-        self._take_in(key, value, queries)
-        assert self.keys is not None and self.values is not None
-        weights = self._weights(query, queries, scaling)
-        output = weights.to(query.dtype) @ self.values.unsqueeze(2)
+        held = self._with(Held.new(key, value, queries), queries[:, 0])
+        weights = self._weights(query, held, queries, scaling)
+        output = weights.to(query.dtype) @ held.values.unsqueeze(2)
+        self._observe(weights.detach().mean(2), held, queries)
+        self.held = self._shrunk(held, self.budget, queries[:, -1]) if count > 1 else held
         self.seen += count
-        self._observe(weights.detach().mean(2), queries)
-        if count > 1:
-            self._shrink(self.budget, queries[:, -1])
         return output.flatten(1, 2)
 
     def _next_positions(self, batch: int, count: int, device: torch.device) -> Tensor:
         steps = torch.arange(self.seen, self.seen + count, device=device).expand(batch, count)
         return steps if self.pad_lengths is None else steps - self.pad_lengths.to(device).unsqueeze(1)
 
-    def _weights(self, query: Tensor, queries: Tensor, scaling: float) -> Tensor:
+    def _with(self, new: Held, now: Tensor) -> Held:
+        """Take in new tokens: one takes the place of who leaves; before several, who leaves with the first goes."""
+        if self.held is None:
+            return new.cloned()
+        if new.count > 1:
+            return self._shrunk(self.held, self.budget - 1, now).extended(new)
+        rank = self.held.rank(now, self.n_buffer, self.sinks)
+        held = self._marked(self.held, rank)
+        place, is_empty = weakest(held.positions, rank)
+        if held.count >= self.budget or bool(is_empty.all()):
+            return held.replaced(place, new)
+        return held.extended(new)
+
+    def _shrunk(self, held: Held, count: int, now: Tensor) -> Held:
+        """The best ``count`` keys of every head."""
+        rank = held.rank(now, self.n_buffer, self.sinks)
+        held = self._marked(held, rank)
+        return held.best(rank, count) if held.count > count or self._has_empty else held
+
+    def _marked(self, held: Held, rank: Tensor) -> Held:
+        marked = held.without_refused(rank)
+        self._has_empty = self._has_empty or marked is not held
+        return marked
+
+    def _weights(self, query: Tensor, held: Held, queries: Tensor, scaling: float) -> Tensor:
         """Attention (batch, heads, group, q, k)."""
-        assert self.keys is not None and self.positions is not None
-        batch, heads = self.keys.shape[:2]
-        grouped = query.reshape(batch, heads, -1, *query.shape[2:])
-        logits = (grouped.flatten(2, 3) @ self.keys.mT * scaling).view(*grouped.shape[:4], -1)
-        precision = torch.promote_types(query.dtype, torch.float32)
+        grouped = query.unflatten(1, (held.keys.shape[1], -1))
+        logits = (grouped.flatten(2, 3) @ held.keys.mT * scaling).view(*grouped.shape[:4], -1)
         if queries.shape[1] > 1 or self._has_empty:
-            now = queries[:, None, :, None]
-            there = self.positions.unsqueeze(2)
+            now, there = queries[:, None, :, None], held.positions.unsqueeze(2)
             visible = ((there >= 0) & (there <= now)) | (now < 0)  # padding sees anything, so that no row is empty
             logits = logits.masked_fill(~visible.unsqueeze(2), -torch.inf)
-        return torch.softmax(logits, -1, dtype=precision)
+        return torch.softmax(logits, -1, dtype=torch.promote_types(query.dtype, torch.float32))
 
-    def _observe(self, weights: Tensor, queries: Tensor) -> None:
-        assert self.keys is not None and self.values is not None
-        assert self.positions is not None and self.scores is not None
+    def _observe(self, weights: Tensor, held: Held, queries: Tensor) -> None:
         if self.pad_lengths is not None:
             weights = torch.where((queries >= 0)[:, None, :, None], weights, 0.0)
-        keys, values = self.keys.detach(), self.values.detach()
         sight = CacheSight(
-            weights, self.positions, queries, self.n_buffer, keys, values, self.scores, self._own
-        )  # fmt: skip
+            weights=weights,
+            positions=held.positions,
+            queries=queries,
+            n_buffer=self.n_buffer,
+            keys=held.keys.detach(),
+            values=held.values.detach(),
+            scores=held.scores,
+            own=self._own,
+        )
         with torch.no_grad():
             self.policy.observe(sight)
-        if bool(self.scores.isnan().any()):
+        if bool(held.scores.isnan().any()):
             raise InvalidInput(
                 f"the policy {self.policy.name!r} gave a score that is not a number; so is the attention of the model, "
                 "or the policy divides by zero."
@@ -180,76 +199,16 @@ class BoundedKeys:
         if self.watch is not None:
             self.watch(sight)
 
-    def _make_room(self, now: Tensor, count: int) -> None:
-        """Before several tokens: whoever leaves with the first of them is judged. One alone takes a place as it is."""
-        if self.positions is not None and count > 1:
-            self._shrink(self.budget - 1, now)
-
-    def _rank(self, now: Tensor) -> Tensor:
-        """By what keys are kept once position ``now`` has come; those that the policy refused become empty places."""
-        assert self.positions is not None and self.scores is not None
-        rank = ranks(self.positions, self.scores, now, self.n_buffer, self.sinks)
-        refused = (rank == -torch.inf) & (self.positions >= 0)
-        if bool(refused.any()):
-            self.positions = torch.where(refused, -1, self.positions)
-            self._has_empty = True
-        return rank
-
-    def _take_in(self, key: Tensor, value: Tensor, queries: Tensor) -> None:
-        batch, heads, count, _ = key.shape
-        places = torch.where(queries < 0, -1, queries)[:, None].expand(batch, heads, count)
-        if self.keys is None:
-            precision = torch.promote_types(key.dtype, torch.float32)
-            self.keys, self.values, self.positions = key.clone(), value.clone(), places.clone()
-            self.scores = torch.zeros(batch, heads, count, dtype=precision, device=key.device)
-            return
-        assert self.values is not None and self.positions is not None and self.scores is not None
-        if count == 1:
-            rank = self._rank(queries[:, 0])
-            place, is_empty = weakest(self.positions, rank)
-            if self.n_kept >= self.budget or bool(is_empty.all()):
-                self._put(place, key, value, places)
-                return
-        self.keys, self.values = torch.cat([self.keys, key], 2), torch.cat([self.values, value], 2)
-        self.positions = torch.cat([self.positions, places], 2)
-        self.scores = torch.cat([self.scores, self.scores.new_zeros(batch, heads, count)], 2)
-
-    def _put(self, place: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> None:
-        """The new key in the place of another."""
-        assert self.keys is not None and self.values is not None
-        assert self.positions is not None and self.scores is not None
-        at = place.unsqueeze(-1)
-        self.positions = self.positions.scatter(2, at, positions)
-        self.scores = self.scores.scatter(2, at, 0.0)
-        self.keys = _scattered(self.keys, at, key)
-        self.values = _scattered(self.values, at, value)
-
-    def _shrink(self, count: int, now: Tensor) -> None:
-        """Keep the best ``count`` keys of every head."""
-        assert self.keys is not None and self.values is not None
-        assert self.positions is not None and self.scores is not None
-        rank = self._rank(now)
-        if self.n_kept <= count and not self._has_empty:
-            return
-        best = strongest(self.positions, rank, count)
-        self.positions, self.scores = self.positions.gather(2, best), self.scores.gather(2, best)
-        self.keys = self.keys.gather(2, best.unsqueeze(-1).expand(-1, -1, -1, self.keys.shape[-1]))
-        self.values = self.values.gather(2, best.unsqueeze(-1).expand(-1, -1, -1, self.values.shape[-1]))
-
     def select(self, samples: Int[Tensor, " chosen"]) -> None:
         """Go on with some of the sequences, in a new order or repeated: what beam search needs."""
         if self._own is not None:
             raise InvalidInput(
-                f"the policy {self.policy.name!r} keeps something of its own along a sequence, which cannot be reordered."
+                f"the policy {self.policy.name!r} keeps something of its own along a sequence; it cannot be reordered."
             )
         if self.pad_lengths is not None:
             self.pad_lengths = self.pad_lengths[samples.to(self.pad_lengths.device)]
-        if self.keys is None:
-            return
-        assert self.values is not None and self.positions is not None and self.scores is not None
-        chosen = samples.to(self.keys.device)
-        self.keys, self.values = self.keys[chosen], self.values[chosen]
-        self.positions, self.scores = self.positions[chosen], self.scores[chosen]
+        if self.held is not None:
+            self.held = self.held.selected(samples)
 
     def _require_shapes(self, query: Tensor, key: Tensor, value: Tensor) -> None:
         shapes = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
@@ -260,10 +219,11 @@ class BoundedKeys:
             raise ShapeError(
                 f"query, key and value must be of the same tokens, with a multiple of the key heads; got {shapes}."
             )
-        if self.keys is not None and (self.keys.shape[:2] != key.shape[:2] or self.keys.shape[3] != key.shape[3]):
+        before = None if self.held is None else self.held.keys
+        if before is not None and (before.shape[:2] != key.shape[:2] or before.shape[3] != key.shape[3]):
             raise ShapeError(
-                f"key must continue a batch of {self.keys.shape[0]} with {self.keys.shape[1]} heads of size "
-                f"{self.keys.shape[3]}; got {tuple(key.shape)}."
+                f"key must continue a batch of {before.shape[0]} with {before.shape[1]} heads of size "
+                f"{before.shape[3]}; got {tuple(key.shape)}."
             )
         if self.pad_lengths is not None and len(self.pad_lengths) != len(key):
             raise ShapeError(f"pad_lengths is for a batch of {len(self.pad_lengths)}; got one of {len(key)}.")
@@ -276,15 +236,6 @@ def _checked_padding(lengths: Any) -> Tensor:
             f"pad_lengths must be whole numbers of at least 0, one per sequence; got {in_words(lengths)}."
         )
     return given.to(torch.int64)
-
-
-def _scattered(table: Tensor, at: Tensor, new: Tensor) -> Tensor:
-    """One row of each head replaced: in place where no gradient needs the old one."""
-    index = at.unsqueeze(-1).expand(-1, -1, -1, table.shape[-1])
-    has_graph = torch.is_grad_enabled() and (table.requires_grad or new.requires_grad)
-    if has_graph or (table.is_inference() and not torch.is_inference_mode_enabled()):
-        return table.scatter(2, index, new)
-    return table.scatter_(2, index, new)
 
 
 def play_eviction(

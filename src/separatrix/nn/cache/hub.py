@@ -41,17 +41,17 @@ class RelevanceLayer(CacheLayerMixin):
     @property
     def keys(self) -> Tensor | None:  # type: ignore[override]
         """Those that are kept, after rotary embedding, (batch, heads, kept, d)."""
-        return self.bounded.keys
+        return None if self.bounded.held is None else self.bounded.held.keys
 
     @property
     def values(self) -> Tensor | None:  # type: ignore[override]
         """Those that are kept."""
-        return self.bounded.values
+        return None if self.bounded.held is None else self.bounded.held.values
 
     @property
     def is_initialized(self) -> bool:  # type: ignore[override]
         """Whether anything has come."""
-        return self.bounded.keys is not None
+        return self.bounded.held is not None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing to be done: the first tokens bring shape and dtype."""
@@ -96,8 +96,8 @@ class RelevanceLayer(CacheLayerMixin):
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Each sequence several times."""
-        if self.bounded.positions is not None:
-            self.bounded.select(torch.arange(len(self.bounded.positions)).repeat_interleave(repeats))
+        if self.bounded.held is not None:
+            self.bounded.select(torch.arange(len(self.bounded.held.positions)).repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Some of the sequences."""

@@ -56,7 +56,9 @@ class PlayedScreening(AbstractEviction):
             sight.own["own"] = self.screening.begin(len(positions), scores)
         for q in range(sight.queries.shape[1]):
             now = int(sight.queries[0, q])
-            known = torch.where(positions > now, -1, positions)  # those of later tokens of the same call are not there yet
+            known = torch.where(
+                positions > now, -1, positions
+            )  # those of later tokens of the same call are not there yet
             places = known.argsort(1, descending=True)[:, : now + 1]
             seen = scores.gather(1, places)
             rows = places.unsqueeze(-1).expand(-1, -1, keys.shape[-1])
