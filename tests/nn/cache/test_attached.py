@@ -9,10 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from separatrix import nn
+from separatrix.core import InvalidInput
+
 pytest.importorskip("transformers", reason="transformers is not installed: separatrix[hub]")
 
-from separatrix.core import InvalidInput
-from separatrix.nn import RelevanceCache, relevance_attention
+RelevanceCache, relevance_attention = nn.RelevanceCache, nn.relevance_attention
 
 SMALL = {
     "vocab_size": 40,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: separatrix[hub]")
-
 from separatrix import nn
 from separatrix.core import InvalidInput
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed: separatrix[hub]")
 
 
 def test_settings_are_checked_at_once() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from separatrix import nn
+from separatrix.core import InvalidInput
+
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: separatrix[hub]")
 
-from separatrix.core import InvalidInput
-from separatrix.nn import RelevanceCache, relevance_attention
+RelevanceCache, relevance_attention = nn.RelevanceCache, nn.relevance_attention
 
 SMALL = {
     "vocab_size": 20,
