@@ -27,11 +27,12 @@ IGNORED = -100
 class KeyValues(SequenceTask):
     """Pairs of a key and a value at random places among fillers; then some keys are asked for.
 
-    A question is a marker, a key and its value, which is to be foretold at the key. Every key has an alias, a symbol
-    that never stands in a pair: a question by alias is paraphrased, and answered only by who has learned which alias
-    belongs to which key.
+    A pair is one symbol, so that one look back suffices. A question is a marker, a key and its value, which is to be
+    foretold at the key. Every key has an alias: a question by alias is paraphrased, and answered only by who has
+    learned which alias belongs to which key.
 
-    Symbols: ``n_keys`` keys, as many aliases, ``n_values`` values, ``n_fillers`` fillers, one marker.
+    Symbols: ``n_keys`` keys, as many aliases, ``n_values`` values, ``n_fillers`` fillers, one marker, and
+    ``n_keys * n_values`` pairs.
 
     Args:
         n_haystack: symbols before the first question.
@@ -56,7 +57,7 @@ class KeyValues(SequenceTask):
             require_integer(getattr(self, name), name, at_least=1)
         if not 0 <= self.paraphrased <= 1:
             raise InvalidInput(f"paraphrased must be a share between 0 and 1; got {self.paraphrased!r}.")
-        if 2 * self.n_pairs > self.n_haystack:
+        if self.n_pairs > self.n_haystack:
             raise InvalidInput(f"n_haystack must hold n_pairs = {self.n_pairs} pairs; got {self.n_haystack}.")
         if self.n_pairs > self.n_keys or self.n_questions > self.n_pairs:
             raise InvalidInput(
@@ -72,7 +73,11 @@ class KeyValues(SequenceTask):
     @property
     def n_inputs(self) -> int:
         """Different symbols."""
-        return 2 * self.n_keys + self.n_values + self.n_fillers + 1
+        return self._marker + 1 + self.n_keys * self.n_values
+
+    @property
+    def _marker(self) -> int:
+        return 2 * self.n_keys + self.n_values + self.n_fillers
 
     @property
     def n_outputs(self) -> int:
@@ -89,47 +94,38 @@ class KeyValues(SequenceTask):
         return self.sample_at(n, None, generator=generator)
 
     def sample_at(self, n: int, place: int | None, *, generator: torch.Generator) -> SequenceBatch:
-        """Draw ``n`` problems whose first question is for the pair that begins at step ``place``.
+        """Draw ``n`` problems whose first question is for the pair at step ``place``.
 
         Args:
             n: number of problems.
-            place: from 0 to ``n_haystack - 2``; anywhere if not given.
+            place: from 0 to ``n_haystack - 1``; anywhere if not given.
             generator: source of the draws.
         """
         n = require_integer(n, "n", at_least=1)
-        starts = self._starts(n, place, generator)
+        places = self._places(n, place, generator)
         keys = torch.rand(n, self.n_keys, generator=generator).argsort(1)[:, : self.n_pairs]
         values = torch.randint(self.n_values, (n, self.n_pairs), generator=generator)
         fillers = torch.randint(self.n_fillers, (n, self.n_haystack), generator=generator)
-        inputs = 2 * self.n_keys + self.n_values + fillers
-        inputs = inputs.scatter(1, starts, keys).scatter(1, starts + 1, 2 * self.n_keys + values)
+        pairs = self._marker + 1 + keys * self.n_values + values
+        inputs = (2 * self.n_keys + self.n_values + fillers).scatter(1, places, pairs)
         is_alias = torch.rand(n, self.n_questions, generator=generator) < self.paraphrased
         asked = keys[:, : self.n_questions] + self.n_keys * is_alias
         answers = 2 * self.n_keys + values[:, : self.n_questions]
-        marker = torch.full_like(asked, self.n_inputs - 1)
+        marker = torch.full_like(asked, self._marker)
         inputs = torch.cat([inputs, torch.stack([marker, asked, answers], 2).flatten(1)], 1)
         targets = torch.full_like(inputs, IGNORED)
         targets[:, self.n_haystack + 1 :: 3] = answers
-        oracle = torch.stack([starts, starts + 1], 2).flatten(1)
-        return SequenceBatch(inputs, targets, oracle)
+        return SequenceBatch(inputs, targets, places)
 
-    def _starts(self, n: int, place: int | None, generator: torch.Generator) -> Int[Tensor, "batch pairs"]:
-        """Where pairs begin, in random order, at least two steps apart; the first at ``place``."""
-        if place is None:
-            gaps = self.n_haystack - self.n_pairs  # choose among them as if a pair were one symbol
-            chosen = torch.rand(n, gaps, generator=generator).argsort(1)[:, : self.n_pairs].sort(1).values
-            starts = chosen + torch.arange(self.n_pairs)
-            order = torch.rand(n, self.n_pairs, generator=generator).argsort(1)
-            return starts.gather(1, order)
-        place = require_integer(place, "place", at_least=0)
-        if place > self.n_haystack - 2:
-            raise InvalidInput(f"place must be at most n_haystack - 2 = {self.n_haystack - 2}; got {place}.")
-        free = [s for s in range(self.n_haystack - 1) if abs(s - place) >= 2]
-        slots = torch.tensor([s for s in free if (s - place) % 2 == 0])
-        if len(slots) < self.n_pairs - 1:
-            raise InvalidInput(f"n_haystack = {self.n_haystack} has no room for {self.n_pairs} pairs beside {place}.")
-        others = torch.rand(n, len(slots), generator=generator).argsort(1)[:, : self.n_pairs - 1]
-        return torch.cat([torch.full((n, 1), place), slots[others]], 1)
+    def _places(self, n: int, place: int | None, generator: torch.Generator) -> Int[Tensor, "batch pairs"]:
+        """Steps of the pairs in random order, the first at ``place``."""
+        order = torch.rand(n, self.n_haystack, generator=generator)
+        if place is not None:
+            place = require_integer(place, "place", at_least=0)
+            if place >= self.n_haystack:
+                raise InvalidInput(f"place must be below n_haystack = {self.n_haystack}; got {place}.")
+            order[:, place] = -1.0
+        return order.argsort(1)[:, : self.n_pairs]
 
     def loss(self, outputs: Float[Tensor, "batch t classes"], batch: SequenceBatch) -> Float[Tensor, ""]:
         """Cross entropy of the answers."""
