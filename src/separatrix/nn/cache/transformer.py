@@ -90,12 +90,14 @@ class _Layer(nn.Module):
         self.key_value = nn.Linear(size, 2 * n_key_heads * width, bias=False)
         self.up, self.down = nn.Linear(size, 4 * size, bias=False), nn.Linear(4 * size, size, bias=False)
 
-    def forward(self, x: Tensor, start: int, keys: BoundedKeys | None, with_weights: bool) -> tuple[Tensor, Any]:
-        """Tokens (batch, t, size) that begin at position ``start``."""
+    def forward(
+        self, x: Tensor, turns: tuple[Tensor, Tensor], keys: BoundedKeys | None, with_weights: bool
+    ) -> tuple[Tensor, Any]:
+        """Tokens (batch, t, size), with cosine and sine of the angles of their positions."""
         inner = self.before(x)
-        query = _rotated(self.query(inner).unflatten(-1, (self.n_heads, -1)).transpose(1, 2), start)
+        query = _rotated(self.query(inner).unflatten(-1, (self.n_heads, -1)).transpose(1, 2), *turns)
         key, value = self.key_value(inner).unflatten(-1, (2 * self.n_key_heads, -1)).transpose(1, 2).chunk(2, 1)
-        key, weights = _rotated(key, start), None
+        key, weights = _rotated(key, *turns), None
         if keys is not None:
             attended = keys.attend(query, key, value)
         elif with_weights:
@@ -110,12 +112,15 @@ class _Layer(nn.Module):
         return x + self.down(nn.functional.silu(self.up(self.middle(x)))), weights
 
 
-def _rotated(x: Tensor, start: int) -> Tensor:
-    """Pairs of coordinates turned by angles that grow with the position."""
-    steps = torch.arange(start, start + x.shape[2], dtype=x.dtype, device=x.device)
-    half = x.shape[-1] // 2
-    angles = steps[:, None] * 10_000 ** (-torch.arange(half, dtype=x.dtype, device=x.device) / half)
-    cos, sin = angles.cos(), angles.sin()
+def _turns(start: int, count: int, half: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of angles that grow with the position, (count, half)."""
+    steps = torch.arange(start, start + count, dtype=like.dtype, device=like.device)
+    angles = steps[:, None] * 10_000 ** (-torch.arange(half, dtype=like.dtype, device=like.device) / half)
+    return angles.cos(), angles.sin()
+
+
+def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary positions: pairs of coordinates turned."""
     first, second = x.chunk(2, -1)
     return torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
 
@@ -165,6 +170,7 @@ class CausalTransformer(nn.Module):
             raise InvalidInput(f"hidden_size must be an even multiple of n_heads = {heads}; got {size}.")
         if heads % key_heads:
             raise InvalidInput(f"n_heads must be a multiple of n_key_heads = {key_heads}; got {heads}.")
+        self.half_width = size // heads // 2
         self.embed = nn.Embedding(self.n_symbols, size)
         self.blocks = nn.ModuleList(_Layer(size, heads, key_heads) for _ in range(depth))
         self.end, self.head = nn.RMSNorm(size), nn.Linear(size, self.n_symbols, bias=False)
@@ -200,8 +206,9 @@ class CausalTransformer(nn.Module):
             raise InvalidInput(f"past_key_values = {in_words(past_key_values)}: {what}.")
         start = 0 if past_key_values is None else past_key_values.get_seq_length()
         x, attentions = self.embed(input_ids), []
+        turns = _turns(start, x.shape[1], self.half_width, x)
         for number, block in enumerate(self.blocks):
             keys = None if past_key_values is None else past_key_values.layer(number)
-            x, weights = block(x, start, keys, output_attentions)
+            x, weights = block(x, turns, keys, output_attentions)
             attentions.append(weights)
         return CausalOutput(self.head(self.end(x)), tuple(attentions) if output_attentions else None)
