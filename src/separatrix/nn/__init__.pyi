@@ -1,3 +1,4 @@
+from .cache import *
 from .dropout import VariationalDropout as VariationalDropout, renew_masks as renew_masks
 from .equilibrium import *
 from .memory import *

@@ -6,6 +6,7 @@ from .characters import (
 )
 from .copying import Copy as Copy
 from .denoising import Denoise as Denoise
+from .key_values import KeyValues as KeyValues
 from .pixels import (
     PixelSequences as PixelSequences,
     sequential_digits as sequential_digits,
