@@ -29,7 +29,7 @@ CUE = 10
 @suggest_options
 @dataclasses.dataclass(frozen=True)
 class Denoise(SequenceTask):
-    """Symbols at random steps among the first ``delay + n_items - 1``, the cue, then the symbols in order of appearance.
+    """Symbols at random steps among the first ``delay + n_items - 1``, the cue, then the symbols in their order.
 
     Args:
         delay: T; ``delay + 2 n_items`` steps in all.

@@ -131,7 +131,7 @@ def answers(model: Any, task: SequenceTask, n: int, seed: int) -> Iterator[tuple
 
 
 def evaluate(trained: Trained, args: Any, seed: int) -> Payload:
-    """Accuracy at each delay with the number of problems; for screened memories, what was kept and what it was worth."""
+    """Accuracy at each delay and the number of problems; for screened memories, what was kept and its worth."""
     import torch
 
     found: Payload = {"delays": [], "n_problems": [], "accuracy": [], "right": []}
@@ -166,8 +166,8 @@ def in_memory(trace: Any, oracle: Tensor, length: int) -> Tensor:
 def _worth_of_keeping(kept: Tensor, right: Tensor) -> Payload:
     """Retention by symbol, and how often an answer is right if its state was kept and if it was lost."""
 
-    def share(where: Tensor) -> float:
-        return float(right[where].double().mean()) if bool(where.any()) else math.nan
+    def share(where: Tensor) -> float | None:
+        return float(right[where].double().mean()) if bool(where.any()) else None
 
     return {
         "retention": float(kept.double().mean()),
