@@ -48,10 +48,13 @@ class AbstractScreening(abc.ABC):
     the most recent one goes. Scores carry no gradient.
 
     For implementers: write ``observe``, which changes ``sight.scores`` in place, sample by sample and with finite
-    numbers; ``begin`` if the policy needs something of its own along a sequence.
+    numbers; ``begin`` if the policy needs something of its own along a sequence; ``rescores_kept`` must be true if
+    scores beyond the buffer are changed.
     """
 
     name: ClassVar[str]
+    rescores_kept: ClassVar[bool] = False
+    """Whether scores of kept states change too."""
     needs_states: ClassVar[bool] = False
     """Whether the policy looks at hidden states or inputs, so that it cannot be played on weights alone."""
 
