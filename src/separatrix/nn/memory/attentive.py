@@ -347,7 +347,7 @@ def _checked_mix(mix: Any, combine: str) -> tuple[float, float] | None:
 def _last(states: Tensor, initial: Tensor | None, lengths: Tensor | None) -> Tensor:
     """After the last step of each sequence; the initial one where there is none."""
     if lengths is None:
-        return states[-1]
+        return states[-1].clone()  # a view would keep the whole sequence alive
     assert initial is not None
     samples = torch.arange(states.shape[1], device=states.device)
     return torch.cat([initial.unsqueeze(0), states])[lengths, samples]
