@@ -54,7 +54,9 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        hidden, states, cells, *tensors = ctx.saved_tensors
+        # a saved output leads back to this node, and what hangs on the node must not lead to it: it would never be freed
+        hidden, states, cells = ctx.saved_tensors[:3]
+        tensors = ctx.saved_tensors[3:]
         given = Given(*tensors)
         if torch.is_grad_enabled():  # create_graph=True: the way back must itself be differentiable
             found = _plain_gradients(ctx.setup, given, ctx.carried, gradients, ctx.needs_input_grad[3:])

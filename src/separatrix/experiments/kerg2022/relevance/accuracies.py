@@ -28,8 +28,8 @@ class Settings(Params):
     n_hidden: int = 128
     batch_size: int = 10
     clip: float = 1.0
-    n_steps: int = 2400
-    tail_steps: int = 1000  # at half the rate
+    n_steps: int = 3200
+    tail_steps: int = 800  # at half the rate
     n_test: int = 400
     n_valid: int = 50
     measure_every: int = 100
@@ -151,11 +151,12 @@ def in_words(rows: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{row['model']} {row['mean']:.3f} at {row['delay']}" for row in rows)
 
 
-def keeps(models: Sequence[str], above: float) -> Callable[[Measured], Judgement]:
-    """A rule: the accuracy at every delay of the test lies above a bound."""
+def keeps(models: Sequence[str], above: float, *, trained_only: bool = False) -> Callable[[Measured], Judgement]:
+    """A rule: the accuracy at every delay of the test, or at those of training alone, lies above a bound."""
 
     def judge_kept(summary: Measured) -> Judgement:
         found = [row for model in models for row in _own(summary, model)]
+        found = [row for row in found if not trained_only or row["delay"] == row["trained_at"]]
         return judge(in_words(found), [_as_row(row, above=above) for row in found])
 
     return judge_kept
@@ -181,6 +182,72 @@ def loses(models: Sequence[str], learned: float, below: float) -> Callable[[Meas
         return judge(in_words(words), rows)
 
     return judge_lost
+
+
+def ahead(first: str, others: Sequence[str]) -> Callable[[Measured], Judgement]:
+    """A rule: at the delays of training one model is above each of the others."""
+
+    def judge_ahead(summary: Measured) -> Judgement:
+        rows, words = [], []
+        for own in _own(summary, first):
+            if own["delay"] != own["trained_at"]:
+                continue
+            words.append(own)
+            for model in others:
+                other = accuracy_row(summary, model, own["delay"], own["trained_at"])
+                if other is not None:
+                    words.append(other)
+                    rows.append(_gap_row(own, other))
+        return judge(in_words(words), rows)
+
+    return judge_ahead
+
+
+def _gap_row(own: Mapping[str, Any], other: Mapping[str, Any]) -> Row:
+    """Difference of two accuracies with its interval (Newcombe's, from the two intervals)."""
+    gap = own["mean"] - other["mean"]
+    low = gap - math.hypot(own["mean"] - own["low"], other["high"] - other["mean"])
+    high = gap + math.hypot(own["high"] - own["mean"], other["mean"] - other["low"])
+    return interval_row(f"{own['model']} minus {other['model']} at {own['delay']}", gap, (low, high), above=0.0)
+
+
+def sooner(first: str, others: Sequence[str], share: float = 0.5) -> Callable[[Measured], Judgement]:
+    """A rule: one model reaches .9 within a share of the updates of each of the others, of which some learned."""
+
+    def judge_sooner(summary: Measured) -> Judgement:
+        until = {row["model"]: row["until_90"] for row in summary.table(TRAINING)}
+        limit = {row["model"]: row["updates"] for row in summary.table(TRAINING)}
+        if first not in until or not set(others) & set(until):
+            return judge("", [])
+        own, rows = float(until[first]), []
+        for model in others:
+            if model not in until:
+                continue
+            other = float(until[model])
+            name = f"updates until .9, {first} over {model}"
+            ratio = own / min(other, float(limit[model]))
+            agrees: bool | None = ratio < share
+            if math.isinf(other) and not agrees:  # it might have taken any number of further updates
+                agrees = None
+            rows.append(Row(name, ratio if math.isfinite(ratio) else "never", f"below {share:g}", agrees=agrees))
+        words = ", ".join(
+            f"{model} {_count(until[model], limit[model])}" for model in (first, *others) if model in until
+        )
+        return judge(f"updates until .9: {words}", rows)
+
+    return judge_sooner
+
+
+def _count(until: float, limit: int) -> str:
+    return f"not within {limit}" if math.isinf(float(until)) else f"{float(until):.0f}"
+
+
+def with_updates(first: str, own: float, others: float) -> Any:
+    """A counterfeit or a genuine summary: other numbers of updates."""
+    return in_turn(
+        with_column(TRAINING, "until_90", own, lambda row: row["model"] == first),
+        with_column(TRAINING, "until_90", others, lambda row: row["model"] != first),
+    )
 
 
 def _delay(row: Mapping[str, Any]) -> int:

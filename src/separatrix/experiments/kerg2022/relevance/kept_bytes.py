@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
-import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+@final
+class _Births(TorchDispatchMode):
+    """Notes every storage that an operation makes, without keeping it alive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.born: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operation and note what came of it."""
+        made = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(made):
+            if isinstance(leaf, Tensor):
+                storage = leaf.untyped_storage()
+                reference = StorageWeakRef(storage)
+                self.born[reference.cdata] = (reference, storage.nbytes())
+        return made
+
+    def alive(self) -> int:
+        """Bytes of those that are still there."""
+        return sum(size for reference, size in self.born.values() if not reference.expired())
 
 
 def kept_bytes(forward: Callable[[], Any]) -> int:
-    """Bytes of all storages that are alive because of a forward pass while its result is held.
-
-    Tensors that autograd saved, whoever saved them, and tensors that Python objects hold (those of the result and of
-    its graph) are counted once each; what was alive before is not.
-    """
-    gc.collect()
-    before = {key for key, _ in _alive()}
-    saved: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        saved[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    """Bytes of all storages made by a forward pass that are alive while its result, and so its graph, is held."""
+    with _Births() as births:
         result = forward()
-    gc.collect()
-    saved |= dict(_alive())
+        kept = births.alive()
     del result
-    return sum(size for key, size in saved.items() if key not in before)
-
-
-def _alive() -> list[tuple[int, int]]:
-    storages = (found.untyped_storage() for found in gc.get_objects() if issubclass(type(found), Tensor))
-    return [(storage.data_ptr(), storage.nbytes()) for storage in storages]
+    return kept
