@@ -115,7 +115,7 @@ def _pixels(cell: Cell) -> Trained:
     from separatrix.training import train
 
     args = cell.args
-    data = _images(args["data"], args["n_train"])
+    data = load_images(args["data"], args["n_train"])
     row = _row(cell, 1, data.n_classes)
     head = spawn(cell.seed, "kerg3", "read-out")
     model = nn.SequenceModel(_core(cell, row, 1), data.n_classes, "last", generator=head)
@@ -165,7 +165,7 @@ def _characters(cell: Cell) -> Trained:
     from .character_model import EMBEDDING, CharacterModel
 
     args = cell.args
-    text = _text(args["data"], args["n_train"])
+    text = load_text(args["data"], args["n_train"])
     n_embedding = min(EMBEDDING, text.n_symbols) if args["n_hidden"] else EMBEDDING
     row = _row(cell, n_embedding, text.n_symbols)
     model = CharacterModel(_core(cell, row, n_embedding), text.n_symbols, spawn(cell.seed, "kerg3", "read-out"))
@@ -261,12 +261,12 @@ def first_window(cell: Cell) -> tuple[Tensor, Tensor]:
     """Symbols and targets of the first window of the test text of a cell."""
     from separatrix import tasks
 
-    text = _text(cell.args["data"], cell.args["n_train"])
+    text = load_text(cell.args["data"], cell.args["n_train"])
     return next(tasks.evaluation_windows(text.test, 10, cell.args["context"]))
 
 
 @functools.lru_cache(maxsize=1)
-def _images(data: str, n_train: int) -> PixelSequences:
+def load_images(data: str, n_train: int) -> PixelSequences:
     """``"digits"`` (64 steps), ``"mnist-pooled"`` (196) or ``"mnist"`` (784), permuted."""
     from separatrix import tasks
 
@@ -277,7 +277,7 @@ def _images(data: str, n_train: int) -> PixelSequences:
 
 
 @functools.lru_cache(maxsize=1)
-def _text(data: str, n_train: int) -> Text:
+def load_text(data: str, n_train: int) -> Text:
     """A text by name or, if there is such a file, by path; ``"made-up"`` needs no file. Parts are cut at ``n_train``,
     a tenth of it and a tenth of it."""
     from separatrix import tasks
