@@ -55,7 +55,7 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         # a saved output leads back to this node; hung on the node as it is, neither would ever be freed
-        hidden, states, cells = ctx.saved_tensors[:3]
+        hidden, states, cells = (tensor.detach() for tensor in ctx.saved_tensors[:3])
         tensors = ctx.saved_tensors[3:]
         given = Given(*tensors)
         if torch.is_grad_enabled():  # create_graph=True: the way back must itself be differentiable
