@@ -218,6 +218,7 @@ EXPERIMENT = Experiment(
     scales={
         "smoke": Settings(
             seeds=(0, 1),
+            models=MODELS[:6],
             text="made-up",
             text_hidden=8,
             pixels_hidden=8,
