@@ -33,7 +33,8 @@ def run(setup: Setup, given: Given, carried: Carried | None, record: RunRecord, 
         given.vector,
         given.bias,
     )
-    if plain or needs_plain_loop(*(tensor for tensor in tensors if tensor is not None)):
+    gates = setup.screening is not None and setup.screening.gates
+    if plain or gates or needs_plain_loop(*(tensor for tensor in tensors if tensor is not None)):
         return plain_run(setup, given, carried, record)
     hidden, states, cells = _Attend.apply(setup, carried, record, *tensors)
     return hidden, states, cells if given.carried_cell is not None else None
