@@ -59,7 +59,7 @@ def run_memory(cell: Cell) -> Payload:
     return run_and_evaluate(cell)
 
 
-def wilson(share: float, n: float) -> tuple[float, float]:
+def wilson(share: float, n: int) -> tuple[float, float]:
     """95 % interval of a share of right answers in n independent problems.
 
     The symbols of one problem are answered by one network from one memory: problems count, not symbols.
@@ -225,7 +225,7 @@ def sooner(first: str, others: Sequence[str], share: float = 0.5) -> Callable[[M
                 continue
             other = float(until[model])
             name = f"updates until .9, {first} over {model}"
-            ratio = own / min(other, float(limit[model]))
+            ratio = own / (float(limit[model]) if math.isinf(other) else other)
             agrees: bool | None = ratio < share
             if math.isinf(other) and not agrees:  # it might have taken any number of further updates
                 agrees = None
@@ -238,7 +238,7 @@ def sooner(first: str, others: Sequence[str], share: float = 0.5) -> Callable[[M
     return judge_sooner
 
 
-def _count(until: float, limit: int) -> str:
+def _count(until: Any, limit: int) -> str:
     return f"not within {limit}" if math.isinf(float(until)) else f"{float(until):.0f}"
 
 

@@ -111,7 +111,7 @@ def _quiet() -> Any:
     return warnings.catch_warnings(action="ignore")
 
 
-def _slope(sizes: Sequence[float], values: Sequence[float]) -> float:
+def _slope(sizes: Sequence[float | int], values: Sequence[float]) -> float:
     import math
 
     return math.log(values[1] / values[0]) / math.log(sizes[1] / sizes[0])

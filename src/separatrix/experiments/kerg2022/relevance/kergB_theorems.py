@@ -169,7 +169,7 @@ def _single(cell: Cell) -> Payload:
     return {"single": max(errors), "single_printed": max(printed)}
 
 
-def _followed(value: complex, k: int, degree: int) -> complex:
+def _followed(value: float | complex, k: int, degree: int) -> complex:
     """All later times attend to the state that d recurrent steps lead to; the start is attended to before that."""
     by_hidden = {0: 1.0 + 0j}
     state = 0j

@@ -65,7 +65,7 @@ def sparse_violations(seed: int, n_patterns: int, n_steps: int) -> dict[str, flo
             corrected += value < bound * (1 - 1e-12)
             printed += value < sparsity**-degree * (1 - 1e-12)
             least = min(least, value / bound)
-    return {"pairs": pairs, "corrected": corrected / pairs, "printed": printed / pairs, "least_ratio": least}
+    return {"pairs": float(pairs), "corrected": corrected / pairs, "printed": printed / pairs, "least_ratio": least}
 
 
 def planted_chain(sparsity: int, degree: int, gap: int) -> tuple[list[tuple[int, ...]], int]:

@@ -24,7 +24,7 @@ def worst_of(results: Sequence[tuple[Cell, Payload]], part: str) -> dict[str, fl
         if cell.args["part"] == part:
             for name, value in payload.items():
                 if isinstance(value, int | float):
-                    found[name] = max(found.get(name, value), value)
+                    found[name] = max(found.get(name, float(value)), float(value))
     return found
 
 
