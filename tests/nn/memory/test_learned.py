@@ -59,7 +59,7 @@ def test_training_it_raises_the_score_of_what_is_worth_keeping() -> None:
         loss = -own(x)[0][:, -1].square().sum()
         loss.backward()
         optimiser.step()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     assert losses[-1] < losses[0]
 
 

@@ -232,14 +232,15 @@ EXPERIMENT = Experiment(
         ),
         "laptop": Settings(
             seeds=(0, 1, 2),
+            models=MODELS[:6],
             text="tiny-shakespeare",
             text_hidden=64,
             pixels_hidden=64,
             pixels_batch=50,
-            n_epochs=5,
+            n_epochs=4,
             context=50,
             text_batch=20,
-            text_steps=300,
+            text_steps=200,
             n_characters=50_000,
             **SMALL,  # type: ignore[arg-type]
         ),

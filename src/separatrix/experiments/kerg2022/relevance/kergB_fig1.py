@@ -143,7 +143,7 @@ EXPERIMENT = Experiment(
             delay=80,
             n_items=4,
             n_hidden=32,
-            n_steps=150,
+            n_steps=100,
             batch_size=16,
         ),
         "paper": Settings(),
