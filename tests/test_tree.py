@@ -25,6 +25,7 @@ ACROSS = {
     "experiments/test_dialect.py": "form of every experiment",
     "experiments/test_power.py": "a counterfeit for every claim",
     "experiments/test_published_verdicts.py": "verdicts of every published result",
+    "nn/test_memory_is_freed.py": "every layer",
     "nn/equilibrium/test_mapped_layers.py": "every layer under the transforms of torch.func",
     "theory/free_probability/test_laws.py": "every law against the same identities",
 }

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import math
+
+import pytest
 import torch
 
-from separatrix.core import spawn
+from separatrix.core import InvalidInput, spawn
 from separatrix.tasks import Denoise
 
 
@@ -32,3 +35,18 @@ def test_the_other_variant_loses_symbols_and_cues_with_nothing() -> None:
     assert float(shown.max()) <= 10
     assert float(shown.min()) < 10
     assert int(batch.targets.max()) == 9
+
+
+def test_fewer_items_make_shorter_sequences_with_the_same_rules() -> None:
+    task = Denoise(20, n_items=4)
+    batch = task.sample(50, generator=spawn(0, "denoise"))
+    row = batch.inputs.argmax(-1)
+    assert task.length == row.shape[1] == 28
+    assert task.baseline == pytest.approx(4 * math.log(8) / 28)
+    assert bool((row[:, 23] == 10).all())
+    assert torch.equal(row.gather(1, batch.oracle), batch.targets[:, 24:])
+    answers = torch.nn.functional.one_hot(batch.targets, 10).float()
+    answers[:, :24] = 0  # what is said before the answers does not count
+    assert float(task.accuracy(answers, batch)) == 1
+    with pytest.raises(InvalidInput, match="n_items"):
+        Denoise(20, n_items=0)

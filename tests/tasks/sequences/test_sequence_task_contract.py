@@ -49,6 +49,7 @@ TASKS: dict[str, SequenceTask] = {
     "denoise": Denoise(15),
     "denoise, shortest": Denoise(1),
     "denoise, jing": Denoise(15, variant="jing"),
+    "denoise, four items": Denoise(20, n_items=4),
     "adding": Adding(9),
     "adding, shortest": Adding(2),
     "stranger: parity": Parity(4),

@@ -1,6 +1,7 @@
 from .attentive import GrowthWarning as GrowthWarning, Recall as Recall
 from .backtracking import SAB as SAB, HDetachLSTM as HDetachLSTM
 from .full import MemLSTM as MemLSTM, MemRNN as MemRNN
+from .learned import Learned as Learned
 from .policies import (
     SCREENINGS as SCREENINGS,
     AttentionMax as AttentionMax,

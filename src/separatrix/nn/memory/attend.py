@@ -2,6 +2,8 @@
 
 Forwards nothing is kept of an attention but its weights; on the way back its inner values are computed again from the
 states. Memory grows like T (n + k) and not like T n k; without screening, where k = T, weights are computed again too.
+A step is a handful of small operations, whose number is what it costs: factors wait until after the last step, and
+tables that follow from the moves of states are made from those at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from ..recurrent.steps.scan import needs_plain_loop
 from .cells import AbstractCell
 from .plain import plain_run
 from .setup import Carried, Given, RunRecord, Setup
-from .stores import AbstractStore, FullStore, ScreenedStore, make_store
+from .stores import AbstractStore, make_store
 
 States = tuple[Tensor, Tensor, Tensor | None]
 
@@ -31,7 +33,8 @@ def run(setup: Setup, given: Given, carried: Carried | None, record: RunRecord, 
         given.vector,
         given.bias,
     )
-    if plain or needs_plain_loop(*(tensor for tensor in tensors if tensor is not None)):
+    gates = setup.screening is not None and setup.screening.gates
+    if plain or gates or needs_plain_loop(*(tensor for tensor in tensors if tensor is not None)):
         return plain_run(setup, given, carried, record)
     hidden, states, cells = _Attend.apply(setup, carried, record, *tensors)
     return hidden, states, cells if given.carried_cell is not None else None
@@ -52,7 +55,9 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        hidden, states, cells, *tensors = ctx.saved_tensors
+        # a saved output leads back to this node; hung on the node as it is, neither would ever be freed
+        hidden, states, cells = (tensor.detach() for tensor in ctx.saved_tensors[:3])
+        tensors = ctx.saved_tensors[3:]
         given = Given(*tensors)
         if torch.is_grad_enabled():  # create_graph=True: the way back must itself be differentiable
             found = _plain_gradients(ctx.setup, given, ctx.carried, gradients, ctx.needs_input_grad[3:])
@@ -63,6 +68,14 @@ class _Attend(torch.autograd.Function):
         return None, None, None, *wanted
 
 
+def _scaled_projection(setup: Setup, given: Given) -> Tensor:
+    """Recurrent matrix and queries in one, the latter scaled as the alignment wants them."""
+    width = given.drives.shape[2]
+    scaled = given.projection.clone()
+    scaled[width:] *= setup.alignment.query_scale(given.key.shape[0])
+    return scaled
+
+
 class _Walk:
     """The way forward."""
 
@@ -71,7 +84,8 @@ class _Walk:
         n_steps, batch = given.drives.shape[:2]
         size = given.key.shape[0]
         self.cell: AbstractCell = setup.make_cell(given.bias)
-        self.store: AbstractStore = make_store(setup, n_steps, given.state, carried, given.key)
+        self.key = given.key * setup.alignment.key_scale
+        self.store: AbstractStore = make_store(setup, n_steps, given.state, carried, self.key)
         self.hidden = given.drives.new_empty(n_steps, batch, size)
         self.states = given.drives.new_empty(n_steps + 1, batch, given.state.shape[1])
         self.states[0] = given.state
@@ -79,40 +93,40 @@ class _Walk:
         if given.carried_cell is not None:
             self.cells[0] = given.carried_cell
         if setup.logs:
-            count = self.store.values.shape[1]
-            record.weights = given.drives.new_zeros(n_steps, batch, count)
-            record.index = torch.full((n_steps, batch, count), -1, dtype=torch.int32, device=given.drives.device)
+            record.weights = given.drives.new_zeros(n_steps, batch, self.store.values.shape[1])
 
     def forward(self) -> None:
         """All steps."""
-        given, setup, store = self.given, self.setup, self.store
-        projection, key = given.projection.mT.contiguous(), given.key.mT.contiguous()
-        width = given.drives.shape[2]
+        given, setup, store, alignment = self.given, self.setup, self.store, self.setup.alignment
+        projection, key = _scaled_projection(setup, given).mT.contiguous(), self.key.mT.contiguous()
+        vector = alignment.scaled_vector(given.vector)
         rows, hidden, cells = self.states.unbind(0), self.hidden.unbind(0), self.cells.unbind(0)
+        mixed = self.states.unsqueeze(2).unbind(0), self.hidden.unsqueeze(2).unbind(0)
+        product = rows[0].new_empty(len(rows[0]), projection.shape[1])
+        pre, query = product.split([given.drives.shape[2], len(key)], 1)
         space = torch.empty_like(store.values)
         for t, drive in enumerate(given.drives.unbind(0)):
-            product = rows[t] @ projection
-            product[:, :width].add_(drive)
+            torch.mm(rows[t], projection, out=product)
+            pre.add_(drive)
             before, after = (cells[t], cells[t + 1]) if self.cell.has_carry else (None, None)
-            self.cell.forward(product[:, :width], before, hidden[t], after)
+            self.cell.forward(pre, before, hidden[t], after)
             store.write(t, hidden[t], hidden[t] @ key)
             values, keys, bias = store.seen(t)
-            logits = setup.alignment.logits_into(product[:, width:], keys, given.vector, _like(space, keys))
+            compared = alignment.compare(query, keys, _like(space, keys))
+            logits = alignment.score(query, keys, vector, compared)
             weights = torch.softmax(logits if bias is None else logits.add_(bias), -1)
-            _combine(setup, hidden[t], torch.bmm(weights.unsqueeze(1), values).squeeze(1), rows[t + 1])
-            self._log(t, weights)
+            if setup.mix is None:
+                context = torch.bmm(weights.unsqueeze(1), values).squeeze(1)
+                torch.cat([hidden[t], context], -1, out=rows[t + 1])
+            else:
+                a, b = setup.mix
+                torch.baddbmm(mixed[1][t], weights.unsqueeze(1), values, beta=a, alpha=b, out=mixed[0][t + 1])
+            if self.record.weights is not None:
+                self.record.weights[t, :, : weights.shape[1]] = weights
             store.observe(t, weights)
         store.leave(self.record, self.hidden)
-
-    def _log(self, t: int, weights: Tensor) -> None:
-        record = self.record
-        if record.weights is None or record.index is None:
-            return
-        record.weights[t, :, : weights.shape[1]] = weights
-        if isinstance(self.store, ScreenedStore):
-            record.index[t] = self.store.slots.index
-        elif isinstance(self.store, FullStore):
-            record.index[t, :, : weights.shape[1]] = self.store.index(t + 1)
+        if setup.logs:
+            self.record.index = store.history(len(hidden))
 
 
 class _WayBack:
@@ -129,25 +143,31 @@ class _WayBack:
         self.setup, self.given, self.store, self.weights = setup, given, store, weights
         self.hidden, self.states, self.cells = saved
         self.cell = setup.make_cell(given.bias)
-        # pre-activations and queries of all steps; each is overwritten by its gradient
-        self.product = self.states[:-1] @ given.projection.mT
+        # pre-activations and queries of all steps; each is overwritten by its gradient, up to a factor
+        self.product = self.states[:-1] @ _scaled_projection(setup, given).mT
         self.width = given.drives.shape[2]
-        self.products = self.product.unbind(0)
         self.queries = self.product[..., self.width :].unbind(0)
         self.by_key = torch.empty_like(self.hidden)
+        self.by_keys = self.by_key.unbind(0)
         self.by_vector = None if given.vector is None else torch.zeros_like(given.vector)
+        self.vector = setup.alignment.scaled_vector(given.vector)
+        by_query, by_key, self.vector_factor = setup.alignment.factors(given.vector, given.key)
+        self.query_factor, self.key_factor = by_query.unsqueeze(1), by_key.unsqueeze(1)
+        self.key = given.key * self.key_factor
 
     def run(self, gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         """Gradients by everything given."""
-        from_hidden, from_states, from_cells = gradients
+        from_hidden, from_states, from_cells = (None if by is None else by.unbind(0) for by in gradients)
         given, store = self.given, self.store
         pre = self.product[..., : self.width].add_(given.drives)
         self.cell.prepare_backward(pre, self.hidden, self.cells if self.cell.has_carry else None)
-        store.begin_backward(self.hidden, self.hidden @ given.key.mT)
+        store.begin_backward(self.hidden, self.hidden @ (given.key * self.setup.alignment.key_scale).mT)
+        projection = given.projection.clone()
+        projection[self.width :] *= self.query_factor
         space = torch.empty_like(store.values)
         now = torch.zeros_like(given.state)
         by_cell = None if given.carried_cell is None else torch.zeros_like(given.carried_cell)
-        pres = pre.unbind(0)
+        pres, products = pre.unbind(0), self.product.unbind(0)
         for t in range(len(self.hidden) - 1, -1, -1):
             if from_states is not None:
                 now = now + from_states[t]
@@ -157,36 +177,37 @@ class _WayBack:
             if from_hidden is not None:
                 by_hidden.add_(from_hidden[t])
             self.cell.backward(t, by_hidden, by_cell, pres[t])
-            now = self.products[t] @ given.projection
+            now = products[t] @ projection
         return self._collect(now, by_cell)
 
     def _through_attention(self, t: int, by_state: Tensor, space: Tensor) -> Tensor:
-        setup, given, store = self.setup, self.given, self.store
-        direct, by_context = _split(setup, by_state)
+        setup, store, alignment = self.setup, self.store, self.setup.alignment
+        direct, by_context, a = _split(setup, by_state)
         values, keys, bias = store.seen(t)
-        query, inner = self.queries[t], _like(space, keys)
-        logits = setup.alignment.logits_into(query, keys, given.vector, inner)
+        query = self.queries[t]
+        compared = alignment.compare(query, keys, _like(space, keys))
         if self.weights is None:
+            logits = alignment.score(query, keys, self.vector, compared)
             weights = torch.softmax(logits if bias is None else logits.add_(bias), -1)
         else:
             weights = self.weights[t, :, : keys.shape[1]]
         by_weights = torch.bmm(values, by_context.unsqueeze(-1)).squeeze(-1)
-        by_logits = weights * (by_weights - (weights * by_weights).sum(-1, keepdim=True))
+        by_logits = torch._softmax_backward_data(by_weights, weights, -1, by_weights.dtype)
         by_values, by_keys = store.collecting(t)
         by_values.addcmul_(weights[:, : by_values.shape[1]].unsqueeze(-1), by_context.unsqueeze(1))
-        by_query = setup.alignment.pull_back(by_logits, query, keys, inner, by_keys, self.by_vector)
-        query.copy_(setup.alignment.finish(by_query, given.vector))
-        by_hidden, by_key = store.undo(t)
-        self.by_key[t] = setup.alignment.finish(by_key, given.vector)
-        return torch.addmm(direct + by_hidden, self.by_key[t], given.key)
+        query.copy_(alignment.pull_back(by_logits, query, keys, compared, by_keys, self.by_vector))
+        by_hidden = store.undo(t, self.by_keys[t]).add_(direct, alpha=a)
+        return by_hidden.addmm_(self.by_keys[t], self.key)
 
     def _collect(self, now: Tensor, by_cell: Tensor | None) -> tuple[Tensor | None, ...]:
         by_pre = self.product[..., : self.width]
         projection = self.product.flatten(0, 1).mT @ self.states[:-1].flatten(0, 1)
+        projection[self.width :] *= self.query_factor
         key = self.by_key.flatten(0, 1).mT @ self.hidden.flatten(0, 1)
-        key += self.setup.alignment.finish(self.store.end_backward(), self.given.vector).mT
+        key = (key + self.store.end_backward().mT) * self.key_factor
         by_bias = self.cell.by_bias(by_pre, self.hidden)
-        return by_pre, now, by_cell, projection, key, self.by_vector, by_bias
+        by_vector = None if self.by_vector is None else self.vector_factor * self.by_vector
+        return by_pre, now, by_cell, projection, key, by_vector, by_bias
 
 
 def _like(space: Tensor, keys: Tensor) -> Tensor:
@@ -194,18 +215,13 @@ def _like(space: Tensor, keys: Tensor) -> Tensor:
     return space if space.shape == keys.shape else space.view(-1)[: keys.numel()].view(keys.shape)
 
 
-def _combine(setup: Setup, hidden: Tensor, context: Tensor, out: Tensor) -> None:
-    if setup.mix is None:
-        torch.cat([hidden, context], -1, out=out)
-    else:
-        torch.mul(hidden, setup.mix[0], out=out).add_(context, alpha=setup.mix[1])
-
-
-def _split(setup: Setup, by_state: Tensor) -> tuple[Tensor, Tensor]:
+def _split(setup: Setup, by_state: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Gradients by the hidden state, up to a number that follows, and by the context."""
     if setup.mix is None:
         direct, by_context = by_state.chunk(2, -1)
-        return direct, by_context.contiguous()
-    return setup.mix[0] * by_state, setup.mix[1] * by_state
+        return direct, by_context.contiguous(), 1.0
+    a, b = setup.mix
+    return by_state, by_state if b == 1 else b * by_state, a
 
 
 def _plain_gradients(

@@ -114,6 +114,12 @@ class AbstractAttentive(AbstractSequenceCore):
                 stacklevel=3,
             )
         self.last = None
+        self.screening = options.screening
+        """The policy; ``None`` for a memory of everything. One with weights is a part of the module."""
+        if options.carry_memory and options.screening is not None and options.screening.gates:
+            raise InvalidInput(
+                f"carry_memory must be false with screening {options.screening.name!r}, which has weights."
+            )
         self._build(start, default_generator(generator), dtype)
 
     def _build(self, start: str, generator: torch.Generator, dtype: torch.dtype) -> None:
@@ -224,6 +230,10 @@ class AbstractAttentive(AbstractSequenceCore):
 
     def attentive_steps(self) -> Steps:
         """The halves of a step, for following gradients through them."""
+        if self.screening is not None and self.screening.gates:
+            raise InvalidInput(
+                f"paths cannot be followed through screening {self.screening.name!r}, which changes states."
+            )
         return Steps(self)
 
     def _cell(self, bias: Tensor | None) -> AbstractCell:
@@ -347,7 +357,7 @@ def _checked_mix(mix: Any, combine: str) -> tuple[float, float] | None:
 def _last(states: Tensor, initial: Tensor | None, lengths: Tensor | None) -> Tensor:
     """After the last step of each sequence; the initial one where there is none."""
     if lengths is None:
-        return states[-1]
+        return states[-1].clone()  # a view would keep the whole sequence alive
     assert initial is not None
     samples = torch.arange(states.shape[1], device=states.device)
     return torch.cat([initial.unsqueeze(0), states])[lengths, samples]

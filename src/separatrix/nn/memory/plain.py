@@ -83,6 +83,7 @@ class _ScreenedMemory:
 
     def add(self, t: int, unit: Tensor) -> tuple[Tensor, Tensor | None]:
         zeros = torch.zeros_like(self.store.values[:, 0])
+        left = self.slots.index[:, t % self.store.n_buffer].clone()
         self.store.write(t, unit.detach(), zeros)
         move = self.store.moves[-1]
         if move.samples is not None:
@@ -90,7 +91,10 @@ class _ScreenedMemory:
             target = torch.full((len(unit), 1), -1, device=unit.device)
             target[move.samples, 0] = move.targets
             moved = (self.places == target).unsqueeze(-1)
-            self.values = torch.where(moved, self.values[:, move.place].unsqueeze(1), self.values)
+            kept, policy = self.values[:, move.place], self.slots.screening
+            if policy.gates:
+                kept = kept * policy.gate(kept, self.slots.own, move.place, left)
+            self.values = torch.where(moved, kept.unsqueeze(1), self.values)
         newest = (self.places == move.place).view(1, -1, 1)
         self.values = torch.where(newest, unit.unsqueeze(1), self.values)
         values = self.values

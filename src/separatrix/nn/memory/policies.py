@@ -73,6 +73,7 @@ class HeavyHitter(AbstractScreening):
     """Attention received since the beginning: kept states go on collecting, and may be overtaken."""
 
     name = "heavy_hitter"
+    rescores_kept = True
 
     def observe(self, sight: Sight) -> None:
         """Add the weights everywhere; an empty place stays at minus infinity."""

@@ -48,10 +48,15 @@ class AbstractScreening(abc.ABC):
     the most recent one goes. Scores carry no gradient.
 
     For implementers: write ``observe``, which changes ``sight.scores`` in place, sample by sample and with finite
-    numbers; ``begin`` if the policy needs something of its own along a sequence.
+    numbers; ``begin`` if the policy needs something of its own along a sequence; ``rescores_kept`` must be true if
+    scores beyond the buffer are changed.
     """
 
     name: ClassVar[str]
+    rescores_kept: ClassVar[bool] = False
+    """Whether scores of kept states change too."""
+    gates: ClassVar[bool] = False
+    """Whether kept states are multiplied by ``gate``, so that weights of the policy get a gradient."""
     needs_states: ClassVar[bool] = False
     """Whether the policy looks at hidden states or inputs, so that it cannot be played on weights alone."""
 
@@ -62,3 +67,7 @@ class AbstractScreening(abc.ABC):
     @abc.abstractmethod
     def observe(self, sight: Sight) -> None:
         """Change the scores after a step."""
+
+    def gate(self, leaving: Tensor, own: Any, place: int, step: Tensor) -> Tensor:
+        """What states (batch, h) that leave a place of the buffer are multiplied by if they are kept, (batch, 1)."""
+        raise NotImplementedError

@@ -42,8 +42,8 @@ class Slots:
     ) -> None:
         self.n_buffer, self.n_relevant, self.screening = n_buffer, n_relevant, screening
         size = n_buffer + n_relevant
-        self.rows = torch.full((batch, size), -1, device=like.device)
-        self.index = self.rows.clone()
+        self.index = torch.full((batch, size), -1, device=like.device)
+        self.rows = self.index  # one table, unless a memory is carried in
         self.scores = like.new_zeros(batch, size)
         self.scores[:, n_buffer:] = -torch.inf  # whoever comes first is kept
         self.bias = like.new_full((batch, size), -torch.inf)
@@ -52,6 +52,7 @@ class Slots:
         self.final = like.new_zeros(n_steps, batch)
         """Scores with which the states of this sequence left the buffer."""
         self.is_carried = False
+        """Whether a memory from before was given; if not, the number of a row is that of its step."""
         self._take_views()
         self.own = screening.begin(batch, like)
 
@@ -71,25 +72,33 @@ class Slots:
         tables = (self.rows, self.index, self.scores, self.bias)
         self._columns = tuple(zip(*(table.unbind(1) for table in tables), strict=True))
         self._kept = self.scores[:, self.n_buffer :]
+        self._finals = self.final.unbind(0)
+        self._least: Tensor | None = None
 
     def advance(self, t: int, row: int) -> Move:
         """Make room for the state of step t, which the caller keeps at ``row``."""
         place = t % self.n_buffer
         move = Move(place, None, None, None)
         if t >= self.n_buffer:
-            self.final[t - self.n_buffer] = self._columns[place][2]
+            self._finals[t - self.n_buffer].copy_(self._columns[place][2])
         if self.n_relevant and (t >= self.n_buffer or self.is_carried):
             move = self._screen(place)
         rows, index, scores, bias = self._columns[place]
-        rows.fill_(row)
-        torch.add(self.offset, t, out=index)
+        if self.is_carried:
+            rows.fill_(row)
+            torch.add(self.offset, t, out=index)
+        else:
+            rows.fill_(t)
         scores.zero_()
-        bias.zero_()
+        if t < self.n_buffer:
+            bias.zero_()
         return move
 
     def _screen(self, place: int) -> Move:
         kept, (rows, _, scores, _) = self._kept, self._columns[place]
-        least = kept.amin(1)
+        if self._least is None or self.screening.rescores_kept:
+            self._least = kept.amin(1)
+        least = self._least
         accepted: Bool[Tensor, " batch"] = scores > least
         if self.is_carried:  # else nothing leaves before the ring is full
             accepted = accepted & (rows >= 0)
@@ -100,8 +109,9 @@ class Slots:
         samples = accepted.nonzero().squeeze(1)
         targets = latest[samples]
         replaced = self.rows[samples, targets]
-        for table in (self.rows, self.index, self.scores):
+        for table in (self.rows, self.index, self.scores) if self.is_carried else (self.index, self.scores):
             table[samples, targets] = table[samples, place]
+        self._least = None
         self.bias[samples, targets] = 0
         return Move(place, samples, targets, replaced)
 

@@ -39,6 +39,10 @@ class AbstractStore(abc.ABC):
         """Write down what remains after the last step."""
 
     @abc.abstractmethod
+    def history(self, n_steps: int) -> Tensor:
+        """Steps of the states that each attention saw, (t, batch, k) of 32 bits; -1 for an empty place."""
+
+    @abc.abstractmethod
     def begin_backward(self, hidden: Tensor, keys: Tensor) -> None:
         """Prepare gradients, of all states (t, batch, h) and their keys."""
 
@@ -47,8 +51,11 @@ class AbstractStore(abc.ABC):
         """Gradients by the values and keys of step t's attention that are wanted, from the first place on."""
 
     @abc.abstractmethod
-    def undo(self, t: int) -> tuple[Tensor, Tensor]:
-        """Gradients collected by the state of step t and its key; the store is as before step t then."""
+    def undo(self, t: int, by_key: Tensor) -> Tensor:
+        """Gradient collected by the state of step t, a new tensor; that by its key is written to ``by_key``.
+
+        The store is as before step t then.
+        """
 
     @abc.abstractmethod
     def end_backward(self) -> Tensor:
@@ -103,6 +110,12 @@ class FullStore(AbstractStore):
         scores = self.values.new_zeros(index.shape)
         record.memory = Carried(self.values, index, scores)
 
+    def history(self, n_steps: int) -> Tensor:
+        """All until each step."""
+        last = self.index(n_steps).to(torch.int32)
+        count = self.before + torch.arange(1, n_steps + 1, device=last.device)
+        return torch.where(torch.arange(last.shape[1], device=last.device) < count.view(-1, 1, 1), last, -1)
+
     def begin_backward(self, hidden: Tensor, keys: Tensor) -> None:
         """One row each."""
         self.by_values, self.by_keys = torch.zeros_like(self.values), torch.zeros_like(self.values)
@@ -113,9 +126,10 @@ class FullStore(AbstractStore):
         count = self.before + t + 1
         return self.by_values[:, :count], self.by_keys[:, :count]
 
-    def undo(self, t: int) -> tuple[Tensor, Tensor]:
+    def undo(self, t: int, by_key: Tensor) -> Tensor:
         """Nothing moved."""
-        return self.by_values[:, self.before + t], self.by_keys[:, self.before + t]
+        by_key.copy_(self.by_keys[:, self.before + t])
+        return self.by_values[:, self.before + t].clone()
 
     def end_backward(self) -> Tensor:
         """With what was carried."""
@@ -137,6 +151,8 @@ class ScreenedStore(AbstractStore):
         self.carried = carried
         self.before = 0
         self.moves: list[Move] = []
+        self.changes: list[tuple[int, Tensor]] = []
+        """Steps at which the set of kept states changed, and their steps then."""
         if carried is not None:
             self.before = self.values.shape[1]
             self.slots.carry(carried.index, carried.scores)
@@ -157,13 +173,34 @@ class ScreenedStore(AbstractStore):
         if move.samples is not None:
             for buffer in (self.values, self.keys):
                 buffer[move.samples, move.targets] = buffer[move.samples, move.place]
+            if self.setup.logs:
+                self.changes.append((t, self.slots.index[:, self.n_buffer :].to(torch.int32)))
         self.places[0][move.place].copy_(hidden)
         self.places[1][move.place].copy_(key)
         self.moves.append(move)
 
     def seen(self, t: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The buffers."""
-        return self.values, self.keys, self.slots.bias
+        """The buffers; once all places are taken, nothing is masked."""
+        is_full = t >= self.values.shape[1] and not self.slots.is_carried
+        return self.values, self.keys, None if is_full else self.slots.bias
+
+    def history(self, n_steps: int) -> Tensor:
+        """Who stood in the ring follows from the time, who was kept from the changes."""
+        device, size = self.values.device, self.values.shape[1]
+        table = torch.empty(n_steps, len(self.values), size, dtype=torch.int32, device=device)
+        steps = torch.arange(n_steps, device=device).unsqueeze(1)
+        standing = steps - (steps - torch.arange(self.n_buffer, device=device)) % self.n_buffer
+        ring = torch.where(standing < 0, -1, standing).unsqueeze(1)
+        kept = torch.full((len(self.values), size - self.n_buffer), -1, dtype=torch.int32, device=device)
+        if self.carried is not None:
+            before, kept = self.carried.index.split([self.n_buffer, size - self.n_buffer], 1)
+            ring = torch.where(ring < 0, before, ring + self.slots.offset.unsqueeze(1))
+            kept = kept.to(torch.int32)
+        table[..., : self.n_buffer] = ring
+        starts = [0, *(t for t, _ in self.changes), n_steps]
+        for place, change in enumerate([kept, *(index for _, index in self.changes)]):
+            table[starts[place] : starts[place + 1], :, self.n_buffer :] = change
+        return table
 
     def observe(self, t: int, weights: Tensor) -> None:
         """Let the policy score; remember the memory of those who end here."""
@@ -217,11 +254,12 @@ class ScreenedStore(AbstractStore):
         count = self.n_buffer if self.setup.detach_memory else self.values.shape[1]
         return self.by_values[:, :count], self.by_keys
 
-    def undo(self, t: int) -> tuple[Tensor, Tensor]:
+    def undo(self, t: int, by_key: Tensor) -> Tensor:
         """The newest goes; who stood there before comes back, with the gradient it got where it was kept."""
         move = self.moves[t]
         place, samples, targets = move.place, move.samples, move.targets
-        found = self.gradient_places[0][place].clone(), self.gradient_places[1][place].clone()
+        by_hidden = self.gradient_places[0][place].clone()
+        by_key.copy_(self.gradient_places[1][place])
         if samples is not None and self.setup.detach_memory:
             self.outer += _outer(self.values[samples, targets], self.by_keys[samples, targets])
             self.by_keys[samples, targets] = 0
@@ -232,7 +270,7 @@ class ScreenedStore(AbstractStore):
             self.gradient_places[which][place].zero_()
         if samples is not None:
             self._undo_move(move)
-        return found
+        return by_hidden
 
     def _undo_move(self, move: Move) -> None:
         assert move.replaced is not None

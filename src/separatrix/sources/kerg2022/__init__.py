@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.sources.document import Document
 
-from . import recurrence, relational, relevance
+from . import recurrence, relational, relevance, relevance_items
 
 DOCUMENT = Document(
     key="kerg2022",
@@ -13,5 +13,5 @@ DOCUMENT = Document(
     year=2022,
     venue="PhD thesis, Université de Montréal",
     errata=(*recurrence.ERRATA, *relevance.ERRATA),
-    items=(*recurrence.ITEMS, *relevance.ITEMS, *relational.ITEMS),
+    items=(*recurrence.ITEMS, *relevance_items.ITEMS, *relational.ITEMS),
 )

@@ -38,12 +38,14 @@ def mean_cross_entropy(outputs: Float[Tensor, "batch t classes"], targets: Int[T
     return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
 
 
-def recall_accuracy(outputs: Float[Tensor, "batch t classes"], targets: Int[Tensor, "batch t"]) -> Float[Tensor, ""]:
+def recall_accuracy(
+    outputs: Float[Tensor, "batch t classes"], targets: Int[Tensor, "batch t"], n_items: int = N_ITEMS
+) -> Float[Tensor, ""]:
     """Share of right symbols among the last steps."""
-    right = outputs[:, -N_ITEMS:].argmax(-1) == targets[:, -N_ITEMS:]
+    right = outputs[:, -n_items:].argmax(-1) == targets[:, -n_items:]
     return right.to(outputs.dtype).mean()
 
 
-def memoryless_loss(n_symbols: int, length: int) -> float:
-    """Blanks are known, the items are guessed: ``N_ITEMS ln(n_symbols) / length``."""
-    return N_ITEMS * math.log(n_symbols) / length
+def memoryless_loss(n_symbols: int, length: int, n_items: int = N_ITEMS) -> float:
+    """Blanks are known, the items are guessed: ``n_items ln(n_symbols) / length``."""
+    return n_items * math.log(n_symbols) / length

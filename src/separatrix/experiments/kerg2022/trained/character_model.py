@@ -19,7 +19,8 @@ class CharacterModel(nn.Module):
         super().__init__()
         self.embedding = nn.utils.skip_init(nn.Embedding, n_symbols, core.input_size)
         self.core = core
-        self.head = nn.utils.skip_init(nn.Linear, int(core.hidden_size), n_symbols)  # type: ignore[arg-type]
+        size = int(getattr(core, "output_size", core.hidden_size))  # type: ignore[arg-type]
+        self.head = nn.utils.skip_init(nn.Linear, size, n_symbols)
         with torch.no_grad():
             self.embedding.weight.uniform_(-0.1, 0.1, generator=generator)
             self.head.weight.uniform_(-0.1, 0.1, generator=generator)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from separatrix.sources.kerg2022.models import ModelRow
     from separatrix.tasks import PixelSequences, Text
-    from separatrix.training import TrainingRun
+    from separatrix.training import TrainingRun, TrainingSettings
 
 N_TEST_BATCHES = 50
 
@@ -31,14 +32,28 @@ class Trained:
 
     model: Any
     run: TrainingRun
-    row: ModelRow
+    row: Any
     payload: Payload
 
 
-def run_cell(cell: Cell) -> Trained:
-    """Train the model of a cell on its task."""
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How cells of a family of experiments are built and trained."""
+
+    row: Callable[[Cell, int, int], Any]
+    """Cell, numbers of inputs and outputs to a row of hyperparameters with ``n_hidden`` and ``lr``."""
+    core: Callable[[Cell, Any, int], Any]
+    settings: Callable[..., TrainingSettings]
+    """Row, number of steps and options to the settings of the training."""
+    penalty: Callable[[Any, Any, Any], Any]
+    """Loss, model and row to what is descended on."""
+
+
+def run_cell(cell: Cell, recipe: Recipe | None = None) -> Trained:
+    """Train the model of a cell on its task, by the rows of chapter 3 if nothing else is said."""
     kinds = {"copy": _copy, "pixels": _pixels, "characters": _characters}
-    return kinds[choose("task", cell.args["task"], kinds)](cell)
+    own = recipe or Recipe(_row, _core, training_settings, with_penalty)
+    return kinds[choose("task", cell.args["task"], kinds)](cell, own)
 
 
 def _row(cell: Cell, n_inputs: int, n_outputs: int) -> ModelRow:
@@ -60,7 +75,7 @@ def _checkpoint(cell: Cell) -> Path | None:
     return None if folder is None else folder / "checkpoint.pt"
 
 
-def _copy(cell: Cell) -> Trained:
+def _copy(cell: Cell, recipe: Recipe) -> Trained:
     import torch
 
     from separatrix import nn, tasks
@@ -68,12 +83,12 @@ def _copy(cell: Cell) -> Trained:
 
     args = cell.args
     task = tasks.Copy(args["delay"])
-    row = _row(cell, task.n_inputs, task.n_outputs)
+    row = recipe.row(cell, task.n_inputs, task.n_outputs)
     head = spawn(cell.seed, "kerg3", "read-out")
-    model = nn.SequenceModel(_core(cell, row, task.n_inputs), task.n_outputs, generator=head)
+    model = nn.SequenceModel(recipe.core(cell, row, task.n_inputs), task.n_outputs, generator=head)
 
     def loss(m: Any, batch: Any) -> Tensor:
-        return with_penalty(task.loss(m(batch.inputs), batch), m, row)
+        return recipe.penalty(task.loss(m(batch.inputs), batch), m, row)
 
     def over(part: str, n_batches: int) -> list[tuple[float, float]]:
         stream = tasks.StreamedBatches(task, args["batch_size"], cell.seed, part)
@@ -81,7 +96,7 @@ def _copy(cell: Cell) -> Trained:
             answers = [(model(stream(k).inputs), stream(k)) for k in range(n_batches)]
         return [(float(task.loss(out, batch)), float(task.accuracy(out, batch))) for out, batch in answers]
 
-    settings = training_settings(row, args["n_steps"], clip=args["clip"], measure_every=args["measure_every"])
+    settings = recipe.settings(row, args["n_steps"], clip=args["clip"], measure_every=args["measure_every"])
     batches = tasks.StreamedBatches(task, args["batch_size"], cell.seed)
     run = train(
         model,
@@ -108,23 +123,23 @@ def _copy(cell: Cell) -> Trained:
     )
 
 
-def _pixels(cell: Cell) -> Trained:
+def _pixels(cell: Cell, recipe: Recipe) -> Trained:
     from torch.nn import functional
 
     from separatrix import nn, tasks
     from separatrix.training import train
 
     args = cell.args
-    data = _images(args["data"], args["n_train"])
-    row = _row(cell, 1, data.n_classes)
+    data = load_images(args["data"], args["n_train"])
+    row = recipe.row(cell, 1, data.n_classes)
     head = spawn(cell.seed, "kerg3", "read-out")
-    model = nn.SequenceModel(_core(cell, row, 1), data.n_classes, "last", generator=head)
+    model = nn.SequenceModel(recipe.core(cell, row, 1), data.n_classes, "last", generator=head)
     batches = tasks.ShuffledBatches(len(data.train_y), args["batch_size"], cell.seed, "kerg3", "order")
 
     def loss(m: Any, chosen: Tensor) -> Tensor:
-        return with_penalty(functional.cross_entropy(m(data.train_x[chosen]), data.train_y[chosen]), m, row)
+        return recipe.penalty(functional.cross_entropy(m(data.train_x[chosen]), data.train_y[chosen]), m, row)
 
-    settings = training_settings(
+    settings = recipe.settings(
         row,
         args["n_steps"] or args["n_epochs"] * batches.per_epoch,
         clip=args["clip"],
@@ -155,7 +170,7 @@ def _pixels(cell: Cell) -> Trained:
     )
 
 
-def _characters(cell: Cell) -> Trained:
+def _characters(cell: Cell, recipe: Recipe) -> Trained:
     import torch
     from torch.nn import functional
 
@@ -165,16 +180,16 @@ def _characters(cell: Cell) -> Trained:
     from .character_model import EMBEDDING, CharacterModel
 
     args = cell.args
-    text = _text(args["data"], args["n_train"])
+    text = load_text(args["data"], args["n_train"])
     n_embedding = min(EMBEDDING, text.n_symbols) if args["n_hidden"] else EMBEDDING
-    row = _row(cell, n_embedding, text.n_symbols)
-    model = CharacterModel(_core(cell, row, n_embedding), text.n_symbols, spawn(cell.seed, "kerg3", "read-out"))
+    row = recipe.row(cell, n_embedding, text.n_symbols)
+    model = CharacterModel(recipe.core(cell, row, n_embedding), text.n_symbols, spawn(cell.seed, "kerg3", "read-out"))
     batches = tasks.ContiguousBatches(text.train, args["batch_size"], args["context"])
 
     def loss(m: Any, batch: Any, state: Any) -> tuple[Tensor, Any]:
         logits, state = m(batch[0], state)
         value = functional.cross_entropy(logits.flatten(0, 1), batch[1].flatten())
-        return with_penalty(value, m, row), state
+        return recipe.penalty(value, m, row), state
 
     def evaluate(symbols: Tensor) -> tuple[float, float]:
         total = right = count = 0.0
@@ -187,7 +202,7 @@ def _characters(cell: Cell) -> Trained:
                 count += targets.numel()
         return tasks.bits_per_symbol(total / count), right / count
 
-    settings = training_settings(
+    settings = recipe.settings(
         row,
         args["n_steps"] or args["n_epochs"] * batches.per_epoch,
         clip=args["clip"],
@@ -222,7 +237,7 @@ def _characters(cell: Cell) -> Trained:
     )
 
 
-def _ending(run: TrainingRun, row: ModelRow, model: nn.Module) -> dict[str, Any]:
+def _ending(run: TrainingRun, row: Any, model: nn.Module) -> dict[str, Any]:
     return {
         "ending": run.ending,
         "n_done": run.n_done,
@@ -261,12 +276,12 @@ def first_window(cell: Cell) -> tuple[Tensor, Tensor]:
     """Symbols and targets of the first window of the test text of a cell."""
     from separatrix import tasks
 
-    text = _text(cell.args["data"], cell.args["n_train"])
+    text = load_text(cell.args["data"], cell.args["n_train"])
     return next(tasks.evaluation_windows(text.test, 10, cell.args["context"]))
 
 
 @functools.lru_cache(maxsize=1)
-def _images(data: str, n_train: int) -> PixelSequences:
+def load_images(data: str, n_train: int) -> PixelSequences:
     """``"digits"`` (64 steps), ``"mnist-pooled"`` (196) or ``"mnist"`` (784), permuted."""
     from separatrix import tasks
 
@@ -277,7 +292,7 @@ def _images(data: str, n_train: int) -> PixelSequences:
 
 
 @functools.lru_cache(maxsize=1)
-def _text(data: str, n_train: int) -> Text:
+def load_text(data: str, n_train: int) -> Text:
     """A text by name or, if there is such a file, by path; ``"made-up"`` needs no file. Parts are cut at ``n_train``,
     a tenth of it and a tenth of it."""
     from separatrix import tasks
