@@ -95,7 +95,9 @@ def _restricted(
     return DistributionOfN(n, len(shapes) - (n + 1) if holdout is None else holdout, direction, seed, shapes)
 
 
-def _game(name: str, holdout: int | None, seed: int, n_shapes: int, glyph_set: GlyphSet | None, test: str = "hexominoes") -> GameTask:  # fmt: skip
+def _game(
+    name: str, holdout: int | None, seed: int, n_shapes: int, glyph_set: GlyphSet | None, test: str = "hexominoes"
+) -> GameTask:
     if holdout is not None or glyph_set is not None:
         raise InvalidInput(
             f"holdout and glyph_set are not for games, whose families are held out; got them for {name}."
