@@ -221,5 +221,5 @@ def test_seeds_side_by_side_train_as_one_by_one(name: str) -> None:
             return nn.functional.cross_entropy(model(images[k], index[step, k]), label[step, k])
 
         train(network, lambda step: step, loss, settings)
-        apart = [float((both.member(k)[n] - p).abs().max()) for n, p in network.named_parameters()]
+        apart = [float((both.member(k)[n] - p.detach()).abs().max()) for n, p in network.named_parameters()]
         assert max(apart) < 1e-4

@@ -68,8 +68,9 @@ def _normal(z: Tensor, eps: float) -> Tensor:
             f"z must have at least 2 positions to normalise over, in every segment; got {z.shape[1]}: one position "
             "has no variance."
         )
-    variance, mean = torch.var_mean(z, dim=1, keepdim=True)
-    return (z - mean) * (variance + eps).rsqrt()
+    centred = z - z.mean(1, keepdim=True)
+    variance = centred.square().sum(1, keepdim=True) / (z.shape[1] - 1)  # torch.var_mean takes four times as long here
+    return centred * (variance + eps).rsqrt()
 
 
 def _checked(segments: Segments, n_positions: int) -> Tensor:

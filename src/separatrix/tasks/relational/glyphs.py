@@ -219,7 +219,11 @@ def random_colours(n: int = 100, seed: int = 0) -> Float[Tensor, "n 3"]:
         >>> random_colours(2).shape
         torch.Size([2, 3])
     """
-    require_integer(n, "n", at_least=1)
+    return _colours(require_integer(n, "n", at_least=1), seed).clone()
+
+
+@functools.lru_cache(maxsize=8)
+def _colours(n: int, seed: int) -> Float[Tensor, "n 3"]:
     return torch.from_numpy(spawn_numpy(seed, "relational", "colours").random((n, 3))).to(torch.float32)
 
 
