@@ -70,9 +70,9 @@ def test_the_finite_protocol_takes_its_epochs_from_the_source() -> None:
 
 
 def test_the_finite_protocol_is_for_patterns() -> None:
+    network, settings = make_network("CoRelNet", 9, 2, image_size=12), RelationalSettings(protocol="finite")
     with pytest.raises(InvalidInput, match="protocol 'finite' is for tasks made of patterns"):
-        network = make_network("CoRelNet", 9, 2, image_size=12)
-        train_relational(network, make_task("game_same"), RelationalSettings(protocol="finite", n_steps=1))
+        train_relational(network, make_task("game_same"), settings)
 
 
 @pytest.mark.parametrize("name", ["same_diff_colour", "same_diff_separated", "comparison_transitive"])

@@ -122,8 +122,7 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 def area_under_curve(scores: Float[Tensor, " n"], positive: Tensor) -> float:
     """Probability that a positive scores higher than a negative, ties counted by half; NaN without both kinds."""
-    ranks = torch.empty(len(scores), dtype=torch.float64)
-    values, inverse, counts = scores.unique(return_inverse=True, return_counts=True)
+    _, inverse, counts = scores.unique(return_inverse=True, return_counts=True)
     upper = counts.cumsum(0).double()
     ranks = (upper - (counts - 1) / 2)[inverse]
     n_positive = int(positive.sum())

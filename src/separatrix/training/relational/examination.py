@@ -1,4 +1,4 @@
-"""Does a relational result come from the architecture? One call that asks everything that could explain it otherwise."""
+"""Does a relational result come from the architecture? One call asks everything that could explain it otherwise."""
 
 from __future__ import annotations
 
