@@ -18,7 +18,7 @@ from separatrix.nn.relational.network import AbstractRelationalNetwork
 from separatrix.tasks.relational.game_files import PictureProblems
 from separatrix.tasks.relational.task import Part, Problems, RelationalTask
 
-from .pictures import encode_part
+from .pictures import distinct_pictures
 
 CHUNK = 2000
 """Problems answered at once."""
@@ -67,17 +67,12 @@ def evaluate_relational(
     require_integer(n_problems, "n_problems", at_least=1)
     stream = spawn(0, "relational", "evaluation") if generator is None else generator
     problems = task.problems(part, n_problems, generator=stream)
-    return evaluate_problems(network, task, problems, part)
+    return evaluate_problems(network, task, problems)
 
 
-def evaluate_problems(network: nn.Module, task: RelationalTask, problems: Problems, part: Part) -> Answers:
+def evaluate_problems(network: nn.Module, task: RelationalTask, problems: Problems) -> Answers:
     """Accuracy on problems that were drawn before."""
-    if isinstance(network, AbstractRelationalNetwork):
-        place, images = encode_part(task, network, part)
-        index = place[problems.index]
-    else:
-        used, index = problems.index.unique(return_inverse=True)
-        images = task.pictures(used)
+    images, index = distinct_pictures(task, problems.index)
     return answers_of(network, images, index, problems.label, problems)
 
 

@@ -154,7 +154,7 @@ def train_relational(
     }
 
     def measure(model: Any) -> dict[str, float]:
-        seen, unseen = (evaluate_problems(model, task, fixed[part], part) for part in ("train", "test"))
+        seen, unseen = (evaluate_problems(model, task, fixed[part]) for part in ("train", "test"))
         return {"train": seen.accuracy, "train_loss": seen.loss, "test": unseen.accuracy}
 
     before = None if encoder is None else _vector(encoder)
@@ -170,7 +170,7 @@ def train_relational(
     )
     run = train(network, batch_at, loss, plan, measure=measure, checkpoint=checkpoint)
     stream = spawn(seed, "relational", repr(task), "last")
-    last = evaluate_problems(network, task, task.problems("test", settings.n_test, generator=stream), "test")
+    last = evaluate_problems(network, task, task.problems("test", settings.n_test, generator=stream))
     movement = None if encoder is None or before is None else _movement(before, _vector(encoder))
     return _told(task, network, run, last, ratio, movement, batch_size, batch_at(0).equal_counts)
 

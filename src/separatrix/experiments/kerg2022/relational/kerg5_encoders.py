@@ -85,7 +85,8 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             id="separatrix-relational-drift",
-            statement="A trained encoder of CoRelNet moves although its gradient is next to nothing, by the rule of Adam.",
+            statement="A trained encoder of CoRelNet moves although its gradient is next to nothing, "
+            "by the rule of Adam.",
             measures="gradient of the encoder over that of the rest at the start; relative movement of its weights",
             test="every run: ratio below 1e-4 and movement above 1 %, on tasks of more than two positions",
             judge=judge_drift,
