@@ -67,6 +67,20 @@ ATTENTIVE_OPTIONS = {"Rel": (*ATTENTIVE, "normalise", "screening"), "Mem": ATTEN
 ELMAN_OPTIONS = {"RNN": ("nonlinearity", "start"), "LSTM": ()}
 
 OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("DualAttention", "relations"): lambda bad: layers.DualAttention(2, 2, relations=bad),
+    ("CoRelNet", "temperature"): lambda bad: layers.CoRelNet(2, 2, temperature=bad),
+    ("CoRelNet", "relation"): lambda bad: layers.CoRelNet(2, 2, relation=bad),
+    ("CoRelNet", "normalise"): lambda bad: layers.CoRelNet(2, 2, normalise=bad),
+    ("CoRelNet", "encoder"): lambda bad: layers.CoRelNet(2, 2, encoder=bad),
+    ("CoRelNetT", "temperature"): lambda bad: layers.CoRelNetT(2, 2, temperature=bad),
+    ("CoRelNetMix", "temperature"): lambda bad: layers.CoRelNetMix(2, 2, temperature=bad),
+    ("PatternTask", "design"): lambda bad: tasks.PatternTask(bad),
+    ("public_game", "part"): lambda bad: tasks.public_game(bad),
+    ("GameTask", "train"): lambda bad: tasks.GameTask("same", train=bad),
+    ("GameTask", "test"): lambda bad: tasks.GameTask("same", bad),
+    ("GameTask", "rule"): lambda bad: tasks.GameTask(bad),
+    ("make_task", "name"): lambda bad: tasks.make_task(bad),
+    ("make_network", "name"): lambda bad: layers.make_network(bad, 2, 2),
     ("deq", "phi"): lambda bad: advise.deq(bad, 64),
     ("deq", "ensemble"): lambda bad: advise.deq("tanh", 64, ensemble=bad),
     ("deq", "weight_scale"): lambda bad: advise.deq("tanh", 64, ensemble="gaussian", weight_scale=bad),

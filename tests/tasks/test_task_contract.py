@@ -95,7 +95,7 @@ WITHOUT_LOADER = {
     "vad-lstm",
     "minilm-l6-attention",
 }
-"""Read by their parts with ``locate(name).read(part)``."""
+"""Read by their parts with ``locate(name).read(part)``; glyphs and boards by loaders of ``tasks.relational``."""
 
 
 @pytest.fixture(autouse=True)

@@ -4,4 +4,5 @@ from .equilibrium import *
 from .memory import *
 from .orthogonal import *
 from .recurrent import *
+from .relational import *
 from .side_by_side import SideBySide as SideBySide

@@ -4,6 +4,7 @@ from .batches import (
     ShuffledBatches as ShuffledBatches,
 )
 from .images import *
+from .relational import *
 from .semantic import LinearTask as LinearTask, semantic_task as semantic_task, white_regression as white_regression
 from .sequences import *
 from .store import *

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, spawn
-from separatrix.tasks import Adding, Copy, Denoise, SequenceBatch, SequenceTask, StreamedBatches
+from separatrix.tasks import Adding, Copy, Denoise, SequenceBatch, SequenceTask, StreamedBatches, make_task
 
 
 class Parity(SequenceTask):
@@ -52,6 +52,8 @@ TASKS: dict[str, SequenceTask] = {
     "denoise, four items": Denoise(20, n_items=4),
     "adding": Adding(9),
     "adding, shortest": Adding(2),
+    "relational: identity rules": make_task("identity_rules", holdout=0),
+    "relational: a game": make_task("game_occurs"),
     "stranger: parity": Parity(4),
 }
 
@@ -72,7 +74,8 @@ def memoryless(task: SequenceTask, batch: SequenceBatch) -> Tensor:
 
 def test_shapes_are_those_announced(task: SequenceTask) -> None:
     batch = task.sample(5, generator=spawn(0, "contract"))
-    assert batch.inputs.shape == (5, task.length, task.n_inputs)
+    features = (task.n_inputs,) if batch.inputs.is_floating_point() else ()  # a step may be an index
+    assert batch.inputs.shape == (5, task.length, *features)
     assert batch.targets.shape[0] == len(batch) == 5
     if task.readout == "steps":
         assert batch.targets.shape == (5, task.length)
@@ -100,8 +103,9 @@ def test_answers_that_know_the_targets_have_no_loss_and_are_right(task: Sequence
 
 def test_what_stands_at_the_oracle_steps_decides_the_answer(task: SequenceTask) -> None:
     batch = task.sample(400, generator=spawn(3, "contract"))
+    inputs = batch.inputs.reshape(400, task.length, task.n_inputs)
     steps = batch.oracle.unsqueeze(-1).expand(-1, -1, task.n_inputs)
-    seen = batch.inputs.gather(1, steps).flatten(1)
+    seen = inputs.gather(1, steps).flatten(1)
     answers: dict[tuple[float, ...], list[float]] = {}
     for key, target in zip(seen.tolist(), batch.targets.flatten(1).tolist() if batch.targets.ndim > 1
                            else batch.targets.unsqueeze(1).tolist(), strict=True):  # fmt: skip

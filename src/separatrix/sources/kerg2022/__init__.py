@@ -12,6 +12,6 @@ DOCUMENT = Document(
     title="Inductive biases for efficient information transfer in artificial networks",
     year=2022,
     venue="PhD thesis, Université de Montréal",
-    errata=(*recurrence.ERRATA, *relevance.ERRATA),
+    errata=(*recurrence.ERRATA, *relevance.ERRATA, *relational.ERRATA),
     items=(*recurrence.ITEMS, *relevance_items.ITEMS, *relational.ITEMS),
 )

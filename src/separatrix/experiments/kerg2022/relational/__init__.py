@@ -1,0 +1,1 @@
+"""Relational networks: chapters 5 and 7, appendix C."""

@@ -1,0 +1,41 @@
+"""kerg2022, appendix C, Fig. 10: unseen relations over the range of held-out shapes."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from ..judging import level_claim
+from ..scales import FIVE, RANGE, UNSEEN, suite_scales
+from ..suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+EXPERIMENT = Experiment(
+    name="kergC-fig10",
+    title="Unseen relations over the range of held-out shapes",
+    document="kerg2022",
+    place="appendix C, Fig. 10",
+    version=1,
+    scales=suite_scales(
+        UNSEEN, FIVE, RANGE, smoke={"tasks": ("rmts3",), "models": ("CoRelNet", "CoRelNet-T", "Transformer")}
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        level_claim(
+            id="kerg2022-C-fig10-corelnet",
+            statement="CoRelNet nearly solves match to sample of three and identity rules of four at every holdout.",
+            models=("CoRelNet",),
+            tasks=("rmts3", "identity_rules4"),
+            above=0.95,
+            every=True,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

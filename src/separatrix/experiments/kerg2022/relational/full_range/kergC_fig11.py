@@ -1,0 +1,44 @@
+"""kerg2022, appendix C, Fig. 11: unseen relations with random encoders over the range of held-out shapes."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from ..judging import gap_claim
+from ..scales import RANGE, RELATIONAL, UNSEEN, suite_scales
+from ..suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+MODELS = (*RELATIONAL, *(f"random encoder {name}" for name in RELATIONAL))
+
+EXPERIMENT = Experiment(
+    name="kergC-fig11",
+    title="Unseen relations with random encoders over the range of held-out shapes",
+    document="kerg2022",
+    place="appendix C, Fig. 11",
+    version=1,
+    scales=suite_scales(
+        UNSEEN, MODELS, RANGE, smoke={"tasks": ("rmts3",), "models": ("CoRelNet", "random encoder CoRelNet")}
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        gap_claim(
+            id="kerg2022-C-fig11-random",
+            statement="On unseen relations random encoders are as good as trained ones at every holdout.",
+            first=RELATIONAL,
+            second=tuple(f"random encoder {name}" for name in RELATIONAL),
+            tasks=UNSEEN,
+            within=0.02,
+            every=True,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

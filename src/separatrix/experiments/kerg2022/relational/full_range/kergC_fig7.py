@@ -1,0 +1,50 @@
+"""kerg2022, appendix C, Fig. 7: sensory features beside relations over the range of held-out shapes."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from ..judging import gap_claim
+from ..scales import BASIC, RANGE, RELATIONAL, suite_scales
+from ..suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+MODELS = (*RELATIONAL, *(f"{name} cat" for name in RELATIONAL))
+
+EXPERIMENT = Experiment(
+    name="kergC-fig7",
+    title="Sensory features beside relations, over the range of held-out shapes",
+    document="kerg2022",
+    place="appendix C, Fig. 7",
+    version=1,
+    scales=suite_scales(BASIC, MODELS, RANGE, smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "CoRelNet cat")}),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        gap_claim(
+            id="kerg2022-C-fig7-sensory",
+            statement="In the extreme case sensory features beside relations lower accuracy.",
+            first=RELATIONAL,
+            second=tuple(f"{name} cat" for name in RELATIONAL),
+            tasks=BASIC,
+            above=0.0,
+            scale="paper",
+        ),
+        gap_claim(
+            id="kerg2022-C-fig7-dist3",
+            statement="On the distribution of three sensory features do little harm.",
+            first=RELATIONAL,
+            second=tuple(f"{name} cat" for name in RELATIONAL),
+            tasks=("dist3",),
+            within=0.1,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

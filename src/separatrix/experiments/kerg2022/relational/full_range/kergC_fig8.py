@@ -1,0 +1,44 @@
+"""kerg2022, appendix C, Fig. 8: random encoders over the range of held-out shapes."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from ..judging import gap_claim
+from ..scales import BASIC, RANGE, RELATIONAL, suite_scales
+from ..suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+MODELS = (*RELATIONAL, *(f"random encoder {name}" for name in RELATIONAL))
+
+EXPERIMENT = Experiment(
+    name="kergC-fig8",
+    title="Random encoders over the range of held-out shapes",
+    document="kerg2022",
+    place="appendix C, Fig. 8",
+    version=1,
+    scales=suite_scales(
+        BASIC, MODELS, RANGE, smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "random encoder CoRelNet")}
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        gap_claim(
+            id="kerg2022-C-fig8-random",
+            statement="Random encoders are as good as trained ones, however many shapes are held out.",
+            first=RELATIONAL,
+            second=tuple(f"random encoder {name}" for name in RELATIONAL),
+            tasks=BASIC,
+            within=0.02,
+            every=True,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,49 @@
+"""kerg2022, appendix C, Fig. 9: symmetric and asymmetric similarities over the range of held-out shapes."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from ..judging import gap_claim
+from ..scales import BASIC, RANGE, RELATIONAL, suite_scales
+from ..suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+MODELS = (*RELATIONAL, *(f"asymmetric {name}" for name in RELATIONAL), "Transformer", "symmetric Transformer")
+
+EXPERIMENT = Experiment(
+    name="kergC-fig9",
+    title="Symmetric and asymmetric similarities over the range of held-out shapes",
+    document="kerg2022",
+    place="appendix C, Fig. 9",
+    version=1,
+    scales=suite_scales(
+        BASIC,
+        MODELS,
+        RANGE,
+        smoke={
+            "tasks": ("same_diff",),
+            "models": ("CoRelNet", "asymmetric CoRelNet", "Transformer", "symmetric Transformer"),
+        },
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        gap_claim(
+            id="kerg2022-C-fig9-symmetry",
+            statement="In the extreme case a symmetric similarity is more accurate than an asymmetric one.",
+            first=RELATIONAL,
+            second=tuple(f"asymmetric {name}" for name in RELATIONAL),
+            tasks=BASIC,
+            above=0.0,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

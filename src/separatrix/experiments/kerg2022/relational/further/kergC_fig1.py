@@ -1,0 +1,54 @@
+"""kerg2022, appendix C, Fig. 1: identity rules of four with training and test exchanged."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from ..judging import level_claim
+from ..scales import FIVE, suite_scales
+from ..suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+TASKS = ("identity_rules4_flipped", "identity_rules4_flipped_missing")
+
+EXPERIMENT = Experiment(
+    name="kergC-fig1",
+    title="Identity rules of four with training and test exchanged",
+    document="kerg2022",
+    place="appendix C, Fig. 1",
+    version=1,
+    scales=suite_scales(
+        TASKS,
+        FIVE,
+        smoke={"tasks": ("identity_rules4_flipped_missing", "identity_rules4_flipped"), "models": ("CoRelNet",)},
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        level_claim(
+            id="separatrix-relational-flipped",
+            document="separatrix",
+            statement="CoRelNet solves identity rules of four after training on three objects a word.",
+            models=("CoRelNet",),
+            tasks=("identity_rules4_flipped",),
+            above=0.95,
+            scale="paper",
+        ),
+        level_claim(
+            id="separatrix-relational-flipped-missing",
+            document="separatrix",
+            statement="Without the word abca it does not: what the other two show leaves a relation open.",
+            models=("CoRelNet",),
+            tasks=("identity_rules4_flipped_missing",),
+            below=0.8,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,49 @@
+"""kerg2022, appendix C, Fig. 4: shapes and colours as separate inputs."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from ..judging import fall_claim, level_claim
+from ..scales import RANGE, suite_scales
+from ..suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+TASKS = ("same_diff_separated",)
+MODELS = ("CoRelNet", "ESBN", "Transformer")
+
+EXPERIMENT = Experiment(
+    name="kergC-fig4",
+    title="Shapes and colours as separate inputs",
+    document="kerg2022",
+    place="appendix C, Fig. 4",
+    version=1,
+    scales=suite_scales(TASKS, MODELS, RANGE),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        level_claim(
+            id="kerg2022-C-fig4-corelnet",
+            statement="CoRelNet ignores colours that come as separate inputs, however many shapes are held out.",
+            models=("CoRelNet",),
+            tasks=TASKS,
+            above=0.95,
+            every=True,
+            scale="paper",
+        ),
+        fall_claim(
+            id="kerg2022-C-fig4-others",
+            statement="ESBN and Transformer lose accuracy when shapes are held out.",
+            models=("ESBN", "Transformer"),
+            tasks=TASKS,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,216 @@
+"""Rules of the suite: levels, gaps seed by seed, falls with held-out shapes; each with its counterfeit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from separatrix.lab import Claim, Judgement, Row, in_turn, interval_row, judge, with_column
+
+from .suite import Measured
+
+Where = Callable[[Mapping[str, Any]], bool]
+Keyed = dict[int, float]
+
+
+def _of(
+    summary: Measured, task: str, model: str, asked: str | None, extreme: bool | None, holdout: int | None
+) -> Keyed:
+    """Accuracies by seed."""
+    return {
+        row["seed"]: row["accuracy"]
+        for row in summary.runs
+        if row["task"] == task
+        and row["model"] == model
+        and (asked is None or row["asked"] == asked)
+        and (extreme is None or row["extreme"] is extreme)
+        and (holdout is None or row["holdout"] == holdout)
+    }
+
+
+def _present(summary: Measured, names: Sequence[str], column: str) -> list[str]:
+    """All names; in a partial run those that were run."""
+    run = {row[column] for row in summary.runs}
+    return [name for name in names if name in run] if summary.partial else list(names)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    from separatrix.training import spread
+
+    found = spread(values)
+    return found.mean, (found.low, found.high)
+
+
+def _holdouts(summary: Measured, every: bool) -> list[int]:
+    found = sorted({row["holdout"] for row in summary.runs}, key=lambda m: (m < 0, m))
+    return found if every else found[-1:]
+
+
+def level_claim(
+    *,
+    id: str,
+    statement: str,
+    models: Sequence[str],
+    tasks: Sequence[str],
+    above: float | None = None,
+    below: float | None = None,
+    every: bool = False,
+    asked: str | None = None,
+    **more: Any,
+) -> Claim:
+    """The interval of the mean accuracy of every model on every task lies on one side of a bound."""
+    bound = above if above is not None else below
+    assert bound is not None
+
+    def judge_levels(summary: Measured) -> Judgement:
+        rows: list[Row] = []
+        words = []
+        for task in _present(summary, tasks, "task"):
+            for model in _present(summary, models, "model"):
+                for m in _holdouts(summary, every) if not task.startswith("game_") else [-1]:
+                    values = list(_of(summary, task, model, asked, None, m).values())
+                    if not values:
+                        return judge("", [])
+                    mean, interval = _interval(values)
+                    rows.append(interval_row(f"{model} on {task}", mean, interval, above=above, below=below))
+                    words.append(f"{model} on {task} {mean:.3f}")
+        return judge(", ".join(words), rows)
+
+    good, bad = (bound + (1 - bound) / 2, bound / 2) if above is not None else (bound / 2, bound + (1 - bound) / 2)
+    where = _rows(models, tasks)
+    side = f"above {above:g}" if above is not None else f"below {below:g}"
+    return Claim(
+        id=id,
+        statement=statement,
+        measures="share of right answers about unseen pictures after the last step, mean over seeds",
+        test=f"95 % interval over seeds {side}, each model and task",
+        judge=judge_levels,
+        counterfeit=with_column("runs", "accuracy", bad, where),
+        genuine=with_column("runs", "accuracy", good, where),
+        **{"scale": "laptop", **more},
+    )
+
+
+def gap_claim(
+    *,
+    id: str,
+    statement: str,
+    first: Sequence[str],
+    second: Sequence[str],
+    tasks: Sequence[str],
+    above: float | None = None,
+    within: float | None = None,
+    together: bool = False,
+    every: bool = False,
+    **more: Any,
+) -> Claim:
+    """Seed by seed, the mean of the first models minus that of the second lies above a bound, or near 0.
+
+    With ``together`` the mean over tasks is judged, otherwise each task.
+    """
+
+    def judge_gaps(summary: Measured) -> Judgement:
+        rows: list[Row] = []
+        words = []
+        per_task = []
+        for task in _present(summary, tasks, "task"):
+            for m in _holdouts(summary, every) if not task.startswith("game_") else [-1]:
+                gaps = _gaps(summary, task, first, second, m)
+                if not gaps:
+                    return judge("", [])
+                per_task.append((task, gaps))
+        if together and per_task:
+            shared = set.intersection(*(set(gaps) for _, gaps in per_task))
+            mean = {seed: sum(gaps[seed] for _, gaps in per_task) / len(per_task) for seed in shared}
+            per_task = [("all tasks", mean)]
+        for task, gaps in per_task:
+            mean_gap, interval = _interval(list(gaps.values()))
+            rows += list(_sided(task, mean_gap, interval, above, within))
+            words.append(f"{task} {mean_gap:+.3f}")
+        return judge(f"{' and '.join(first)} minus {' and '.join(second)}: {', '.join(words)}", rows)
+
+    high, low = (
+        with_column("runs", "accuracy", 0.93, _rows(first, tasks)),
+        with_column("runs", "accuracy", 0.31, _rows(second, tasks)),
+    )
+    swapped = in_turn(
+        with_column("runs", "accuracy", 0.31, _rows(first, tasks)),
+        with_column("runs", "accuracy", 0.93, _rows(second, tasks)),
+    )
+    level = with_column("runs", "accuracy", 0.97, _rows([*first, *second], tasks))
+    test = f"95 % interval above {above:g}" if above is not None else f"95 % interval within {within:g} of 0"
+    return Claim(
+        id=id,
+        statement=statement,
+        measures="difference of mean accuracies about unseen pictures, seed by seed",
+        test=test + (", mean over tasks" if together else ", each task"),
+        judge=judge_gaps,
+        counterfeit=swapped,
+        genuine=in_turn(high, low) if above is not None else level,
+        **{"scale": "laptop", **more},
+    )
+
+
+def _sided(
+    task: str, mean: float, interval: tuple[float, float], above: float | None, within: float | None
+) -> Iterable[Row]:
+    if above is not None:
+        yield interval_row(f"difference on {task}", mean, interval, above=above)
+    if within is not None:
+        yield interval_row(f"difference on {task}", mean, interval, above=-within)
+        yield interval_row(f"difference on {task}", mean, interval, below=within)
+
+
+def _gaps(summary: Measured, task: str, first: Sequence[str], second: Sequence[str], holdout: int) -> Keyed:
+    sides = []
+    for models in (first, second):
+        columns = [_of(summary, task, model, None, None, holdout) for model in _present(summary, models, "model")]
+        if not columns or not all(columns):
+            return {}
+        shared = set.intersection(*(set(column) for column in columns))
+        sides.append({seed: sum(column[seed] for column in columns) / len(columns) for seed in shared})
+    return {seed: sides[0][seed] - sides[1][seed] for seed in sides[0] if seed in sides[1]}
+
+
+def fall_claim(
+    *, id: str, statement: str, models: Sequence[str], tasks: Sequence[str], least: float = 0.05, **more: Any
+) -> Claim:
+    """Accuracy without held-out shapes minus that of the extreme case is above a bound, each model and task."""
+
+    def judge_falls(summary: Measured) -> Judgement:
+        rows: list[Row] = []
+        words = []
+        for task in _present(summary, tasks, "task"):
+            for model in _present(summary, models, "model"):
+                inside, outside = (_of(summary, task, model, None, None, m) for m in (0, -1))
+                shared = [seed for seed in inside if seed in outside]
+                if not shared:
+                    return judge("", [])
+                mean, interval = _interval([inside[seed] - outside[seed] for seed in shared])
+                rows.append(interval_row(f"fall of {model} on {task}", mean, interval, above=least))
+                words.append(f"{model} on {task} {mean:.3f}")
+        return judge(", ".join(words), rows)
+
+    def at(extreme: bool) -> Where:
+        inner = _rows(models, tasks)
+        return lambda row: inner(row) and row["extreme"] is extreme
+
+    up, down = 0.97, 0.55
+    return Claim(
+        id=id,
+        statement=statement,
+        measures="accuracy with all shapes in training minus that with the fewest, seed by seed",
+        test=f"95 % interval above {least:g}, each model and task",
+        judge=judge_falls,
+        counterfeit=in_turn(
+            with_column("runs", "accuracy", down, at(False)), with_column("runs", "accuracy", up, at(True))
+        ),
+        genuine=in_turn(
+            with_column("runs", "accuracy", up, at(False)), with_column("runs", "accuracy", down, at(True))
+        ),
+        **{"scale": "laptop", **more},
+    )
+
+
+def _rows(models: Sequence[str], tasks: Sequence[str]) -> Where:
+    return lambda row: row["model"] in models and row["task"] in tasks

@@ -1,0 +1,48 @@
+"""kerg2022, chapter 5, Fig. 3: five networks on the four basic tasks."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from .judging import fall_claim, level_claim
+from .scales import BASIC, FIVE, RELATIONAL, suite_scales
+from .suite import EXTREME, draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+EXPERIMENT = Experiment(
+    name="kerg5-fig3",
+    title="Five networks on the four basic tasks, with and without held-out shapes",
+    document="kerg2022",
+    place="chapter 5, Fig. 3",
+    version=1,
+    scales=suite_scales(
+        BASIC, FIVE, (0, EXTREME), smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "PrediNet", "Transformer")}
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        level_claim(
+            id="kerg2022-ch5-fig3-relational",
+            statement="ESBN, CoRelNet and CoRelNet-T answer nearly every problem, however many shapes are held out.",
+            models=RELATIONAL,
+            tasks=BASIC,
+            above=0.95,
+            every=True,
+            scale="paper",
+        ),
+        fall_claim(
+            id="kerg2022-ch5-fig3-others-fall",
+            statement="Transformer and PrediNet lose accuracy when shapes are held out.",
+            models=("Transformer", "PrediNet"),
+            tasks=BASIC,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,71 @@
+"""kerg2022, chapter 5, Fig. 4: sensory features, asymmetry and random encoders on the four basic tasks."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from .judging import gap_claim
+from .scales import BASIC, RELATIONAL, suite_scales
+from .suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+MODELS = (
+    *RELATIONAL,
+    *(f"{name} cat" for name in RELATIONAL),
+    *(f"asymmetric {name}" for name in RELATIONAL),
+    *(f"random encoder {name}" for name in RELATIONAL),
+)
+
+EXPERIMENT = Experiment(
+    name="kerg5-fig4",
+    title="Sensory features, asymmetry and random encoders on the four basic tasks",
+    document="kerg2022",
+    place="chapter 5, Fig. 4",
+    version=1,
+    scales=suite_scales(
+        BASIC,
+        MODELS,
+        smoke={
+            "tasks": ("same_diff",),
+            "models": ("CoRelNet", "CoRelNet cat", "asymmetric CoRelNet", "random encoder CoRelNet"),
+        },
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        gap_claim(
+            id="kerg2022-ch5-fig4-random-encoders",
+            statement="With random encoders ESBN, CoRelNet and CoRelNet-T are as accurate as with trained ones.",
+            first=RELATIONAL,
+            second=tuple(f"random encoder {name}" for name in RELATIONAL),
+            tasks=BASIC,
+            within=0.02,
+            scale="paper",
+        ),
+        gap_claim(
+            id="kerg2022-ch5-fig4-sensory",
+            statement="Sensory features beside relations lower the accuracy about unseen shapes.",
+            first=RELATIONAL,
+            second=tuple(f"{name} cat" for name in RELATIONAL),
+            tasks=BASIC,
+            above=0.0,
+            scale="paper",
+        ),
+        gap_claim(
+            id="kerg2022-ch5-fig4-symmetry",
+            statement="A symmetric similarity is more accurate about unseen shapes than an asymmetric one.",
+            first=RELATIONAL,
+            second=tuple(f"asymmetric {name}" for name in RELATIONAL),
+            tasks=BASIC,
+            above=0.0,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,58 @@
+"""kerg2022, chapter 5, Fig. 6: colours that do not count."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from .judging import gap_claim, level_claim
+from .scales import COLOURED, suite_scales
+from .suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+MODELS = ("ESBN", "CoRelNet", "random encoder ESBN", "random encoder CoRelNet", "L1 ESBN", "L1 CoRelNet")
+
+EXPERIMENT = Experiment(
+    name="kerg5-fig6",
+    title="Colours that do not count: random, trained and penalised encoders",
+    document="kerg2022",
+    place="chapter 5, Fig. 6",
+    version=1,
+    scales=suite_scales(COLOURED, MODELS, smoke={"tasks": ("same_diff_colour",)}),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        level_claim(
+            id="kerg2022-ch5-fig6-random",
+            statement="With colours that do not count random encoders of ESBN and CoRelNet do poorly.",
+            models=("random encoder ESBN", "random encoder CoRelNet"),
+            tasks=COLOURED,
+            below=0.7,
+            scale="paper",
+        ),
+        level_claim(
+            id="kerg2022-ch5-fig6-learned",
+            statement="With colours that do not count trained encoders struggle too.",
+            models=("ESBN", "CoRelNet"),
+            tasks=COLOURED,
+            below=0.9,
+            scale="paper",
+        ),
+        gap_claim(
+            id="kerg2022-ch5-fig6-l1",
+            statement="A penalty on absolute values behind the encoder helps against colours that do not count.",
+            first=("L1 ESBN", "L1 CoRelNet"),
+            second=("ESBN", "CoRelNet"),
+            tasks=COLOURED,
+            above=0.0,
+            together=True,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+)

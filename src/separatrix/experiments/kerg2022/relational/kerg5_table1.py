@@ -1,0 +1,91 @@
+"""kerg2022, chapter 5, Table 1: relational games on families never seen."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from .judging import level_claim
+from .scales import FIVE, GAMES, suite_scales
+from .suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+EXPERIMENT = Experiment(
+    name="kerg5-table1",
+    title="Relational games on families never seen: five networks",
+    document="kerg2022",
+    place="chapter 5, Table 1",
+    version=1,
+    scales=suite_scales(
+        GAMES,
+        FIVE,
+        smoke={
+            "tasks": ("game_row_matching", "game_colour_shape", "game_left_of"),
+            "models": ("CoRelNet", "ESBN", "Transformer"),
+        },
+        laptop={
+            "tasks": ("game_row_matching", "game_between"),
+            "models": ("CoRelNet", "CoRelNet-T", "Transformer"),
+            "n_test": 4000,
+            "public": True,
+        },
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        level_claim(
+            id="kerg2022-ch5-table1-rows",
+            statement="CoRelNet and CoRelNet-T match rows of objects of families never seen.",
+            models=("CoRelNet", "CoRelNet-T"),
+            tasks=("game_row_matching",),
+            above=0.85,
+        ),
+        level_claim(
+            id="kerg2022-ch5-table1-rows-others",
+            statement="Transformer and PrediNet do not get beyond chance at matching rows.",
+            models=("Transformer", "PrediNet"),
+            tasks=("game_row_matching",),
+            below=0.6,
+            scale="paper",
+        ),
+        level_claim(
+            id="kerg2022-ch5-table1-colour-shape",
+            statement="CoRelNet, CoRelNet-T and ESBN cannot tell colour from shape.",
+            models=("CoRelNet", "CoRelNet-T", "ESBN"),
+            tasks=("game_colour_shape",),
+            below=0.6,
+            scale="paper",
+        ),
+        level_claim(
+            id="kerg2022-ch5-table1-colour-shape-others",
+            statement="Transformer tells colour and shape of families never seen.",
+            models=("Transformer",),
+            tasks=("game_colour_shape",),
+            above=0.75,
+            scale="paper",
+        ),
+        level_claim(
+            id="kerg2022-ch5-table1-left-of",
+            statement="CoRelNet and CoRelNet-T tell which object is left of a brighter one.",
+            models=("CoRelNet", "CoRelNet-T"),
+            tasks=("game_left_of",),
+            above=0.9,
+            scale="paper",
+        ),
+        level_claim(
+            id="kerg2022-ch5-table1-left-of-esbn",
+            statement="ESBN does not get beyond chance at left-of.",
+            models=("ESBN",),
+            tasks=("game_left_of",),
+            below=0.6,
+            scale="paper",
+        ),
+    ),
+    draw=draw,
+    data=("relations-game",),
+)

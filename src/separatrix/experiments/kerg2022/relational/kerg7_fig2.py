@@ -1,0 +1,77 @@
+"""kerg2022, chapter 7, Fig. 2: which of two is larger, and whether that is passed on."""
+
+from __future__ import annotations
+
+from separatrix.lab import Cell, Experiment, Payload
+
+from .judging import gap_claim, level_claim
+from .scales import suite_scales
+from .suite import draw, expand, run_suite, summarise
+
+
+def run(cell: Cell) -> Payload:
+    """Train one network on one task."""
+    return run_suite(cell)
+
+
+TASKS = ("comparison", "comparison_transitive")
+MODELS = (
+    "CoRelNet",
+    "CoRelNet / sqrt d",
+    "CoRelNet-diff",
+    "asymmetric CoRelNet",
+    "CoRelNet-mix",
+    "ESBN",
+    "asymmetric ESBN",
+)
+
+EXPERIMENT = Experiment(
+    name="kerg7-fig2",
+    title="Which of two is larger, and whether that is passed on to sizes never compared",
+    document="kerg2022",
+    place="chapter 7, Fig. 2",
+    version=1,
+    scales=suite_scales(
+        TASKS,
+        MODELS,
+        smoke={"models": MODELS[:4]},
+        laptop={"models": MODELS[:5], "n_steps": 300, "seeds": tuple(range(6)), "n_test": 2000},
+    ),
+    expand=expand,
+    run=run,
+    summarise=summarise,
+    claims=(
+        level_claim(
+            id="kerg2022-ch7-fig2-diff",
+            statement="CoRelNet-diff solves comparison and transitive comparison.",
+            models=("CoRelNet-diff",),
+            tasks=TASKS,
+            above=0.95,
+        ),
+        level_claim(
+            id="kerg2022-ch7-fig2-symmetric",
+            statement="A symmetric similarity cannot learn the comparison.",
+            models=("CoRelNet",),
+            tasks=TASKS,
+            below=0.75,
+            erratum="kerg2022-symmetric-comparison",
+        ),
+        gap_claim(
+            id="kerg2022-ch7-fig2-asymmetric",
+            statement="An asymmetric similarity learns the comparison better than a symmetric one.",
+            first=("asymmetric CoRelNet",),
+            second=("CoRelNet",),
+            tasks=("comparison",),
+            above=0.0,
+        ),
+        level_claim(
+            id="separatrix-relational-symmetric-comparison",
+            document="separatrix",
+            statement="The same symmetric similarity learns both comparisons when it is divided by sqrt d.",
+            models=("CoRelNet / sqrt d",),
+            tasks=TASKS,
+            above=0.95,
+        ),
+    ),
+    draw=draw,
+)

@@ -1,0 +1,120 @@
+"""Patterns: problems as words over distinct objects, how often each occurs, and drawing many at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from separatrix.core.arrays import require_integer
+from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
+
+
+@final
+@suggest_options
+@dataclasses.dataclass(frozen=True)
+class Pattern:
+    """One kind of problem.
+
+    Args:
+        name: what it is called where accuracies are told by pattern.
+        letters: the object at each position, as a number of a list of distinct objects; without the choices.
+        answer: the label, or, in a task with choices, the object that is right.
+        weight: how often it occurs among the patterns of its part.
+    """
+
+    name: str
+    letters: tuple[int, ...]
+    answer: int
+    weight: int = 1
+
+
+@final
+@suggest_options
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """The patterns of a task in training and in the test.
+
+    Args:
+        name: of the task.
+        n_answers: how many answers there are.
+        train: patterns of training.
+        test: patterns of the test.
+        choices: how many objects are offered after the patterns, in random order; 0 for none.
+        extreme: the largest number of held-out shapes, of 100, that the source uses.
+        batch: problems in a batch of the source.
+    """
+
+    name: str
+    n_answers: int
+    train: tuple[Pattern, ...]
+    test: tuple[Pattern, ...]
+    choices: int
+    extreme: int
+    batch: int
+
+    @property
+    def seq_len(self) -> int:
+        """Positions of a problem, choices included."""
+        return len(self.train[0].letters) + self.choices
+
+    def patterns(self, part: str) -> tuple[Pattern, ...]:
+        """Of one part."""
+        return self.train if part == "train" else self.test
+
+    def n_objects(self, part: str) -> int:
+        """Distinct objects that a problem of a part may need; the least number of shapes of the part."""
+        return max(self.choices, *(max(pattern.letters) + 1 for pattern in self.patterns(part)))
+
+
+def draw_patterns(
+    weights: Sequence[int], size: int, *, generator: torch.Generator
+) -> tuple[Int[Tensor, " batch"], bool]:
+    """Pattern numbers of a batch in random order, and whether each occurs exactly as often as its weight says.
+
+    Where the size is no multiple of the sum of weights, each problem draws its pattern for itself.
+    """
+    require_integer(size, "size", at_least=1)
+    counts = torch.tensor(weights)
+    total = int(counts.sum())
+    if size % total == 0:
+        ordered = torch.arange(len(counts)).repeat_interleave(counts * (size // total))
+        return ordered[torch.randperm(size, generator=generator)], True
+    return torch.multinomial(counts.double(), size, replacement=True, generator=generator), False
+
+
+def distinct_objects(
+    size: int, k: int, ids: Int[Tensor, " s"], *, generator: torch.Generator
+) -> Int[Tensor, "batch k"]:
+    """For each problem k different objects in random order.
+
+    Cost: a random number per object and problem.
+    """
+    if k > len(ids):
+        raise InvalidInput(f"{k} different objects are needed, and there are {len(ids)}.")
+    chosen = torch.rand(size, len(ids), generator=generator).argsort(1)[:, :k]
+    return ids[chosen]
+
+
+def fill(
+    patterns: Sequence[Pattern],
+    pattern: Int[Tensor, " batch"],
+    objects: Int[Tensor, "batch k"],
+    choices: int,
+    *,
+    generator: torch.Generator,
+) -> tuple[Int[Tensor, "batch t"], Int[Tensor, " batch"]]:
+    """Objects put where the letters of each problem's pattern say, choices shuffled behind them, and the labels."""
+    letters = torch.tensor([one.letters for one in patterns])[pattern]
+    answer = torch.tensor([one.answer for one in patterns])[pattern]
+    index = objects.gather(1, letters)
+    if not choices:
+        return index, answer
+    order = torch.rand(len(pattern), choices, generator=generator).argsort(1)
+    label = (order == answer.unsqueeze(1)).to(torch.int64).argmax(1)
+    return torch.cat([index, objects.gather(1, order)], dim=1), label

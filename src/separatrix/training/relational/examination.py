@@ -1,0 +1,256 @@
+"""Does a relational result come from the architecture? One call asks everything that could explain it otherwise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from separatrix.core.errors import InvalidInput
+from separatrix.core.random import spawn
+from separatrix.core.result import Result
+from separatrix.nn.relational.network import AbstractRelationalNetwork
+from separatrix.tasks.relational.shortcuts import shortcut_accuracy
+from separatrix.tasks.relational.task import RelationalTask, equal_pairs
+
+from ..over_seeds import Spread, spread
+from .evaluation import area_under_curve
+from .oracle import oracle_answers
+from .pictures import distinct_pictures
+from .run import RelationalRun, RelationalSettings, train_relational
+
+COLLAPSE = 0.05
+"""How far accuracy on unseen pictures must fall below its greatest value to be called a collapse."""
+NEAR = 0.02
+"""Accuracies nearer than this are told as equal."""
+N_RELATIONS = 500
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class RelationalExamination(Result):
+    """What was found, as numbers and as sentences."""
+
+    task: str
+    accuracy: Spread
+    """After the last step, over seeds."""
+    chosen: Spread
+    """At the step that fresh problems of training choose."""
+    greatest: Spread
+    frozen: Spread | None
+    """The same with the encoder left at its random start; ``None`` if it was not run."""
+    oracle: float
+    oracle_by_pattern: dict[str, float]
+    by_pattern: dict[str, float]
+    shortcut: str
+    shortcut_accuracy: float
+    chance: float
+    collapses: int
+    """Runs that lost more than 5 points on unseen pictures while training problems stayed at 99 %."""
+    gradient_ratio: float | None
+    encoder_movement: float | None
+    relation_score: float | None
+    """Probability that a pair of equal unseen objects has a greater entry of the relation matrix than a pair of
+    different ones; ``None`` without a relation matrix."""
+    margin: float | None
+    """Least similarity of equal pairs minus greatest of different pairs, before the softmax; ``None`` without."""
+    runs: list[RelationalRun] = dataclasses.field(repr=False)
+
+    @property
+    def findings(self) -> list[str]:
+        """What the numbers say, in sentences that hold them."""
+        return [
+            sentence for sentence in (*_about_task(self), *_about_encoder(self), *_about_relations(self)) if sentence
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.task}:", *(f"- {sentence}" for sentence in self.findings)])
+
+
+def examine_relational(
+    make: Callable[[int], nn.Module],
+    task: RelationalTask | Callable[[int], RelationalTask],
+    settings: RelationalSettings | None = None,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    encoder: Callable[[Any], nn.Module] | None = None,
+    oracle_steps: int = 1500,
+) -> RelationalExamination:
+    """Train a network over seeds, and beside it everything that could explain its accuracy without its architecture.
+
+    - rules of thumb, and a decoder that is told which objects are equal: what the task itself gives away or withholds;
+    - the same network with its encoder left at its random start: what learning to see adds;
+    - accuracy on unseen pictures during training: whether it is lost again;
+    - gradient and movement of the encoder, accuracy by pattern, relations of unseen objects against the ideal.
+
+    Args:
+        make: a seed to a new network. It is called with images and index as those of this package are.
+        task: the task, or a seed to one, so that each seed has its own held-out shapes.
+        settings: of training.
+        seeds: at least one.
+        encoder: a network to its encoder; known for those of this package. Without it neither movement nor the frozen
+            control is measured for a network of yours.
+        oracle_steps: updates of the decoder that is told.
+
+    Returns:
+        Numbers and ``findings``; print it.
+
+    Cost: twice the training of all seeds, and a second or two.
+
+    Example:
+        >>> from separatrix.nn import CoRelNet
+        >>> from separatrix.tasks import make_task
+        >>> quick = RelationalSettings(n_steps=3, n_test=60, n_curve=20)
+        >>> found = examine_relational(
+        ...     lambda seed: CoRelNet(2, 2), make_task("same_diff"), quick, seeds=(0,), oracle_steps=60
+        ... )
+        >>> found.shortcut, found.oracle
+        ('some two equal', 1.0)
+    """
+    if not seeds:
+        raise InvalidInput("seeds must hold at least one seed.")
+    tasks = {seed: task if isinstance(task, RelationalTask) else task(seed) for seed in seeds}
+    first = tasks[seeds[0]]
+    if not isinstance(first, RelationalTask):
+        raise InvalidInput(f"task must be a RelationalTask or give one; got {type(first).__name__}.")
+    networks = {seed: make(seed) for seed in seeds}
+    runs = [
+        train_relational(networks[s], tasks[s], settings, seed=s, encoder=_part(networks[s], encoder)) for s in seeds
+    ]
+    frozen = _frozen_control(make, tasks, settings, encoder)
+    told = oracle_answers(first, n_steps=oracle_steps, n_test=4000)
+    short = shortcut_accuracy(first, 4000)
+    names = runs[0].last.by_pattern
+    scores = [_relations(networks[seed], tasks[seed]) for seed in seeds]
+    return RelationalExamination(
+        task=first.name,
+        accuracy=spread([run.last.accuracy for run in runs]),
+        chosen=spread([run.chosen for run in runs]),
+        greatest=spread([run.greatest for run in runs]),
+        frozen=frozen,
+        oracle=told.accuracy,
+        oracle_by_pattern=told.by_pattern,
+        by_pattern={name: statistics.fmean(run.last.by_pattern[name] for run in runs) for name in names},
+        shortcut=short.best[0],
+        shortcut_accuracy=short.best[1],
+        chance=short.chance,
+        collapses=sum(collapsed(run) for run in runs),
+        gradient_ratio=_mean([run.gradient_ratio for run in runs]),
+        encoder_movement=_mean([run.encoder_movement for run in runs]),
+        relation_score=_mean([score for score, _ in scores]),
+        margin=_mean([margin for _, margin in scores]),
+        runs=runs,
+    )
+
+
+def _part(network: nn.Module, encoder: Callable[[Any], nn.Module] | None) -> nn.Module | None:
+    return None if encoder is None else encoder(network)
+
+
+def _frozen_control(make: Any, tasks: dict[int, RelationalTask], settings: Any, encoder: Any) -> Spread | None:
+    values = []
+    for seed, task in tasks.items():
+        network = make(seed)
+        part = network.encoder if isinstance(network, AbstractRelationalNetwork) else _part(network, encoder)
+        if part is None:
+            return None
+        part.requires_grad_(False)
+        if isinstance(network, AbstractRelationalNetwork):
+            network.encoder_mode = "frozen"
+        values.append(train_relational(network, task, settings, seed=seed).last.accuracy)
+    return spread(values)
+
+
+def collapsed(run: RelationalRun) -> bool:
+    """Whether accuracy on unseen pictures was lost again while problems of training stayed right."""
+    return run.greatest - run.last.accuracy > COLLAPSE and run.train_accuracy >= 0.99
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return statistics.fmean(known) if known else None
+
+
+def _relations(network: nn.Module, task: RelationalTask) -> tuple[float | None, float | None]:
+    """How well relations of unseen objects tell equal from different, and by what margin."""
+    if not isinstance(network, AbstractRelationalNetwork):
+        return None, None
+    problems = task.problems("test", N_RELATIONS, generator=spawn(0, "relational", "relations"))
+    images, index = distinct_pictures(task, problems.index)
+    before = torch.ones(task.seq_len, task.seq_len).tril(-1).bool()
+    equal = equal_pairs(task.symbols(problems.index))[:, before].flatten()
+    score = margin = None
+    network.eval()
+    with torch.no_grad():
+        if type(network).relations is not AbstractRelationalNetwork.relations:
+            score = area_under_curve(network.relation_matrix(images, index)[:, before].flatten(), equal)
+        if network.has_similarity and bool(equal.any()) and not bool(equal.all()):
+            first, second = network.sides(network.objects(images, index))
+            similarity: Tensor = (first @ second.mT)[:, before].flatten()
+            margin = float(similarity[equal].min() - similarity[~equal].max())
+    return score, margin
+
+
+def _about_task(found: RelationalExamination) -> list[str]:
+    accuracy = found.accuracy
+    sentences = [f"accuracy on unseen pictures {accuracy.mean:.3f} ({accuracy.least:.3f} to {accuracy.greatest:.3f})"]
+    if found.shortcut_accuracy > found.chance + 0.1:
+        sentences.append(
+            f"the rule of thumb {found.shortcut!r} alone answers {found.shortcut_accuracy:.3f}: accuracy up to there "
+            "shows nothing about relations"
+        )
+    if found.oracle < 0.98:
+        worst = min(found.oracle_by_pattern, key=lambda name: found.oracle_by_pattern[name])
+        sentences.append(
+            f"a decoder that is told which objects are equal reaches {found.oracle:.3f} ({worst!r}: "
+            f"{found.oracle_by_pattern[worst]:.3f}): what training shows does not determine the rest"
+        )
+    elif accuracy.mean < found.oracle - NEAR:
+        sentences.append(
+            f"a decoder that is told which objects are equal reaches {found.oracle:.3f}: what fails are the relations "
+            "or their training, not the decoder"
+        )
+    return sentences
+
+
+def _about_encoder(found: RelationalExamination) -> list[str]:
+    sentences = []
+    if found.collapses:
+        sentences.append(
+            f"{found.collapses} of {found.accuracy.n} runs lost more than {COLLAPSE:g} on unseen pictures while "
+            f"problems of training stayed right: greatest {found.greatest.mean:.3f}, last {found.accuracy.mean:.3f}"
+        )
+    if found.frozen is not None:
+        gap = found.accuracy.mean - found.frozen.mean
+        words = "learning to see adds nothing" if abs(gap) < NEAR else f"learning the encoder changes it by {gap:+.3f}"
+        sentences.append(f"with the encoder at its random start {found.frozen.mean:.3f}: {words}")
+    if found.gradient_ratio is not None and found.encoder_movement is not None:
+        sentences.append(
+            f"the encoder's gradient is {found.gradient_ratio:.2g} of the rest at the start; its weights moved by "
+            f"{found.encoder_movement:.2%}"
+        )
+    return sentences
+
+
+def _about_relations(found: RelationalExamination) -> list[str]:
+    sentences = []
+    if found.relation_score is not None:
+        sentences.append(
+            f"a pair of equal unseen objects has the greater relation with probability {found.relation_score:.3f}"
+        )
+    if found.margin is not None:
+        side = "all equal pairs are more similar than all different ones" if found.margin > 0 else "they overlap"
+        sentences.append(f"margin of similarities {found.margin:.3g}: {side}")
+    if len(found.by_pattern) > 1:
+        worst = min(found.by_pattern, key=lambda name: found.by_pattern[name])
+        best = max(found.by_pattern, key=lambda name: found.by_pattern[name])
+        if found.by_pattern[best] - found.by_pattern[worst] > 0.05:
+            sentences.append(
+                f"by pattern {found.by_pattern[worst]:.3f} ({worst}) to {found.by_pattern[best]:.3f} ({best})"
+            )
+    return sentences

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from helpers import seeded
+from separatrix.core import InvalidInput
+from separatrix.nn import CoRelNet
+from separatrix.tasks import make_task
+from separatrix.training import RelationalSettings, examine_relational
+from separatrix.training.relational.examination import collapsed
+
+QUICK = RelationalSettings(n_steps=40, batch_size=32, n_test=400, n_curve=100, measure_every=10)
+
+
+def test_a_sound_network_is_told_to_owe_nothing_to_its_encoder() -> None:
+    found = examine_relational(
+        lambda seed: CoRelNet(2, 2, generator=seeded(seed)), make_task("same_diff"), QUICK, seeds=(0,), oracle_steps=60
+    )
+    assert found.accuracy.mean > 0.95
+    assert found.oracle == 1.0
+    assert found.frozen is not None
+    assert found.relation_score is not None
+    words = str(found)
+    assert "learning to see adds nothing" in words
+    assert "'some two equal' alone answers 1.000" in words
+    assert found.margin is not None
+    assert found.collapses == 0
+
+
+class Looks(nn.Module):
+    """A stranger's network that learns the pictures of training by heart and relates nothing."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.see, self.out = nn.Linear(3 * 32 * 32, 32), nn.Linear(64, 2)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.normal_(0, 0.05, generator=seeded(seed))
+
+    def forward(self, images: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return self.out(torch.relu(self.see(images.flatten(1)))[index].flatten(1))
+
+
+def test_a_network_that_learns_by_heart_is_found_out() -> None:
+    task = make_task("same_diff", n_shapes=12, holdout=6)
+    found = examine_relational(Looks, task, QUICK, seeds=(0,), encoder=lambda n: n.see, oracle_steps=60)
+    assert found.accuracy.mean < 0.9
+    assert found.relation_score is None
+    assert found.encoder_movement is not None
+    assert found.encoder_movement > 0
+    assert "what fails are the relations or their training" in str(found)
+
+
+def test_a_collapse_is_found() -> None:
+    task = make_task("same_diff", n_shapes=12, holdout=6)
+    sound = examine_relational(lambda s: CoRelNet(2, 2, generator=seeded(s)), task, QUICK, seeds=(0,), oracle_steps=5)
+    run = dataclasses.replace(sound.runs[0], greatest=1.0, train_accuracy=1.0)
+    fallen = dataclasses.replace(run, last=dataclasses.replace(run.last, accuracy=0.75))
+    assert collapsed(fallen)
+    assert not collapsed(dataclasses.replace(fallen, train_accuracy=0.8))  # it never learned
+    assert not collapsed(dataclasses.replace(fallen, greatest=0.78))
+    words = str(dataclasses.replace(sound, collapses=1))
+    assert "1 of 1 runs lost more than 0.05 on unseen pictures" in words
+
+
+def test_no_seed_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="seeds must hold at least one"):
+        examine_relational(lambda seed: CoRelNet(2, 2), make_task("same_diff"), QUICK, seeds=())
