@@ -102,7 +102,7 @@ def _computed(
             with RunProgress(quiet) as progress:
                 return run_experiments(requests, store, engine, progress), None
         except RunInterrupted as stopped:
-            return [report_from_store(*request, store) for request in requests], stopped
+            return [report_from_store(one, params, scale, store) for one, params, scale in requests], stopped
 
 
 def _show(found: Sweep, output: Path | None, quantity: str | None, as_json: bool) -> None:
@@ -116,7 +116,8 @@ def _show(found: Sweep, output: Path | None, quantity: str | None, as_json: bool
         from separatrix.report.figures.style import save
         from separatrix.report.figures.sweep import draw_sweep
 
-        save(draw_sweep(found.rows, *found.axes, found.quantity(quantity)), output)
+        across, up = found.axes
+        save(draw_sweep(found.rows, across, up, found.quantity(quantity)), output)
         if not as_json:
             print(output)
 
