@@ -21,7 +21,6 @@ from rich.text import Text
 
 from separatrix.core.names import suggest_options
 
-
 WORTH_SAYING = 60.0
 """Seconds of computing from which on a forecast is shown."""
 
