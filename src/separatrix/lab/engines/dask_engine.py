@@ -284,7 +284,7 @@ def _collect(flight: _Flight, n_cells: int, interrupts: list[int]) -> Iterator[F
         n_done += len(finished)
         for key, error in finished:
             yield Finished(key, error)
-        if interrupts and not finished:
+        if interrupts:  # all that was published has been told of
             raise RunInterrupted(n_done, n_cells, interrupts[0])
         if not finished:
             time.sleep(POLL_SECONDS)
