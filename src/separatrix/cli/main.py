@@ -5,10 +5,12 @@ Command modules import the rooms they need inside their functions, so that help 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 import warnings
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -106,10 +108,38 @@ def _warn(
 
 
 def main() -> None:
-    """Run a command; an expected error is one line on standard error and exit code 2, never a traceback."""
+    """Run a command; an expected error is one line on standard error and exit code 2, never a traceback.
+
+    What nobody expected is a bug of ours: one line too, with exit code 70, and the traceback if the variable
+    ``SEPARATRIX_TRACEBACK`` is set.
+    """
     warnings.showwarning = _warn
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # a full disk behind a redirected output is noticed here, while we can still say so
     except SeparatrixError as error:
-        say(str(error))
-        sys.exit(2)
+        _leave(str(error), 2)
+    except BrokenPipeError:
+        _leave(None, 141)  # who read our output has enough, as with SIGPIPE
+    except MemoryError:
+        _leave("there is not enough memory for this; ask for less.", 2)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else "the output cannot be written: "
+        _leave(f"{place}{error.strerror or error}.", 2)
+    except Exception as error:
+        if os.environ.get("SEPARATRIX_TRACEBACK"):
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        _leave(f"a bug of separatrix: {reason[:500]} (SEPARATRIX_TRACEBACK=1 shows where)", 70)
+
+
+def _leave(sentence: str | None, code: int) -> NoReturn:
+    if sentence is not None:
+        say(" ".join(sentence.split("\n")))
+    # What is left in the buffer cannot be written; the interpreter would try again at its end and complain.
+    with contextlib.suppress(OSError, ValueError):
+        handle = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(handle, sys.stdout.fileno())
+    sys.exit(code)

@@ -54,6 +54,13 @@ Address: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Seeds: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--seeds", help="3 (seeds 0, 1, 2), 0,4,7 or 2-5; default: the scale's.", show_default=False),
+]
+Settings: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
+]
 DocumentKey: TypeAlias = Annotated[
     str | None,
     typer.Option("--document", help="Only this document.", autocompletion=complete_document, show_default=False),

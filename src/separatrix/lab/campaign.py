@@ -20,7 +20,7 @@ from .experiment.provenance import combined
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
 from .store.condensed import find_condensed, keep_condensed, state_of
-from .store.costs import longest_first
+from .store.costs import expected_seconds, longest_first
 from .store.records import Store
 from .store.runs import best_run, known_keys, remember_run, run_command, run_name, touch_run
 
@@ -112,7 +112,8 @@ def run_experiments(
     n_cells = len({key for plan in plans for key in plan.keys})
     missing = {cell.key: cell for cell in longest_first([c for plan in plans for c in plan.missing()], store)}
     failures: dict[str, str] = {}
-    progress.begin(n_cells, n_cells - len(missing))
+    expected = expected_seconds(list(missing.values()), store)
+    progress.begin(n_cells, n_cells - len(missing), sum(expected.values()) if len(expected) == len(missing) else None)
     if missing:
         for finished in engine.run(list(missing.values()), store, data or {}):
             if finished.error is not None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from command_line import command, environment
@@ -22,6 +23,11 @@ from short_experiments import SHORT
 from trouble_experiments import TROUBLE
 
 N_CELLS = 200
+
+pytestmark = [  # connections that Dask leaves to the collector when a scheduler is gone
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def digests(store: Store) -> dict[str, str]:
@@ -51,12 +57,12 @@ def test_what_cannot_work_is_one_sentence_before_the_work(tmp_path: Path, monkey
 def test_a_cell_that_goes_on_too_long_is_set_aside(tmp_path: Path) -> None:
     cells = TROUBLE.cells(TROUBLE.params("smoke", kinds=("spin", "calm"), amount=30.0))
     with Store(tmp_path) as store:
-        engine = DaskEngine(shared_cluster(), limits=Limits(seconds=0.5))
+        engine = DaskEngine(shared_cluster(), limits=Limits(seconds=1.5))
         ended = {finished.key: finished.error for finished in engine.run(cells, store, {})}
     assert ended[cells[1].key] is None
     error = ended[cells[0].key]
     assert error is not None
-    assert error.startswith("TimeLimit: stopped because it ran longer than 0.5 s")
+    assert error.startswith("TimeLimit: stopped because it ran longer than 1.5 s")
 
 
 def test_large_records_take_the_way_through_a_shared_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +104,12 @@ def test_killed_workers_and_a_killed_client_lose_nothing(tmp_path: Path, calm: d
     with Cluster(2, tmp_path) as cluster:
 
         def kill() -> None:
+            """Every two seconds, if anything was done since the last time: on a busy machine a start takes longer."""
+            seen = 0
             while not over.wait(2.0):
+                if len(list((tmp_path / "store").glob("records/*/*.json"))) < seen + 4:
+                    continue
+                seen = len(list((tmp_path / "store").glob("records/*/*.json")))
                 victim = chooser.randrange(2)
                 os.killpg(cluster.workers[victim].pid, signal.SIGKILL)
                 cluster.workers[victim].wait()
@@ -146,8 +157,24 @@ def assert_same(folder: Path, calm: dict[str, str]) -> None:
 @pytest.fixture
 def certificates(tmp_path: Path) -> Path:
     made = subprocess.run(
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 "
-        "-addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem".split(),
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            "key.pem",
+            "-out",
+            "cert.pem",
+        ],
         cwd=tmp_path,
         capture_output=True,
         check=False,
@@ -177,6 +204,11 @@ def test_a_cluster_of_our_own_listens_to_this_machine_alone(tmp_path: Path) -> N
         run = engine.run(cells_of(3), store, {})
         next(run)
         listening = subprocess.run(["ss", "-ltnp"], capture_output=True, text=True, check=False).stdout
-        ours = [line.split()[3] for line in listening.splitlines() if f"pid={os.getpid()}," in line]
+        pids = [os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))]
+        ours = [line.split()[3] for line in listening.splitlines() if any(f"pid={pid}," in line for pid in pids)]
+        assert len(pids) > 1
         assert len(list(run)) == 2
+    if not listening:
+        pytest.skip("the system does not tell who listens")
+    assert ours
     assert all(address.startswith("127.0.0.1:") for address in ours), ours

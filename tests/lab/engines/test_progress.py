@@ -26,3 +26,11 @@ def test_the_display_counts_cells_and_failures_and_tells_the_time_left() -> None
 @pytest.mark.parametrize(("quiet", "terminal"), [(True, True), (False, False)])
 def test_nothing_is_shown_when_nobody_watches(quiet: bool, terminal: bool) -> None:
     assert shown(quiet, terminal).strip() == ""
+
+
+def test_a_long_run_is_announced() -> None:
+    for seconds, told in ((7200.0, True), (5.0, False), (None, False)):
+        text = io.StringIO()
+        with RunProgress(False, Console(file=text, force_terminal=True, width=160)) as progress:
+            progress.begin(10, 0, seconds)
+        assert ("about 2:00:00 of computing ahead" in text.getvalue()) is told

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..lookup import find_experiment, reading
-from ..options import AsJson, Jobs, Name, ScaleName, StoreFolder
+from ..options import AsJson, Jobs, Name, ScaleName, Seeds, Settings, StoreFolder
 from ..parse import parse_seeds, parse_settings
 from ..printing import print_json, say, shown_duration, tell
 
@@ -18,12 +16,8 @@ if TYPE_CHECKING:
 def plan(
     name: Name,
     scale: ScaleName = "paper",
-    seeds: Annotated[
-        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5; default: the scale's.", show_default=False)
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
-    ] = None,
+    seeds: Seeds = None,
+    settings: Settings = None,
     jobs: Jobs = None,
     store: StoreFolder = None,
     as_json: AsJson = False,

@@ -23,6 +23,8 @@ from ..options import (
     Names,
     Quiet,
     ScaleName,
+    Seeds,
+    Settings,
     StoreFolder,
 )
 from ..parse import parse_seeds, parse_settings
@@ -40,12 +42,8 @@ def run(
     names: Names = None,
     everything: Annotated[bool, typer.Option("--all", help="Every experiment of the package.")] = False,
     scale: ScaleName = "smoke",
-    seeds: Annotated[
-        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5; default: the scale's.", show_default=False)
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter; repeat for more.")
-    ] = None,
+    seeds: Seeds = None,
+    settings: Settings = None,
     jobs: Jobs = None,
     cell_timeout: CellTimeout = None,
     engine: EngineName = "local",

@@ -14,7 +14,7 @@ from separatrix.core.errors import InvalidInput
 
 from ..engine_options import EngineOptions
 from ..lookup import find_experiment
-from ..options import Address, AsJson, CellTimeout, EngineName, Jobs, Name, Quiet, ScaleName, StoreFolder
+from ..options import Address, AsJson, CellTimeout, EngineName, Jobs, Name, Quiet, ScaleName, Seeds, StoreFolder
 from ..parse import parse_axis, parse_duration, parse_seeds
 from ..printing import print_json, print_table, say, say_failures
 
@@ -48,9 +48,7 @@ def sweep(
         typer.Option("--output", "-o", metavar="FILE", help="Heat map (.png, .svg, .pdf).", show_default=False),
     ] = None,
     scale: ScaleName = "smoke",
-    seeds: Annotated[
-        str | None, typer.Option(help="3 (seeds 0, 1, 2), 0,4,7 or 2-5; default: the scale's.", show_default=False)
-    ] = None,
+    seeds: Seeds = None,
     jobs: Jobs = None,
     cell_timeout: CellTimeout = None,
     engine: EngineName = "local",
@@ -102,7 +100,7 @@ def _computed(
             with RunProgress(quiet) as progress:
                 return run_experiments(requests, store, engine, progress), None
         except RunInterrupted as stopped:
-            return [report_from_store(*request, store) for request in requests], stopped
+            return [report_from_store(one, params, scale, store) for one, params, scale in requests], stopped
 
 
 def _show(found: Sweep, output: Path | None, quantity: str | None, as_json: bool) -> None:
@@ -116,7 +114,8 @@ def _show(found: Sweep, output: Path | None, quantity: str | None, as_json: bool
         from separatrix.report.figures.style import save
         from separatrix.report.figures.sweep import draw_sweep
 
-        save(draw_sweep(found.rows, *found.axes, found.quantity(quantity)), output)
+        across, up = found.axes
+        save(draw_sweep(found.rows, across, up, found.quantity(quantity)), output)
         if not as_json:
             print(output)
 

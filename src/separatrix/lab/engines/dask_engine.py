@@ -37,6 +37,8 @@ POLL_SECONDS = 0.02
 WATCH_SECONDS = 1.0
 RECONNECT_SECONDS = 60.0
 CONNECT_SECONDS = 20
+LOOPBACK = "127.0.0.1:0"
+"""Any free port, for programs of this machine alone."""
 IN_FLIGHT = 2000
 """Cells that are with the cluster at once; more wait in the job table, where other runs may take them."""
 
@@ -106,7 +108,7 @@ class DaskEngine(AbstractEngine):
             client = distributed.Client(
                 address, security=self._security, timeout=f"{CONNECT_SECONDS}s", set_as_default=False
             )
-        except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+        except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise EngineError(f"the Dask scheduler at {address} does not answer: {reason}") from error
         stack.callback(_close_quietly, client)
@@ -123,7 +125,8 @@ class DaskEngine(AbstractEngine):
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address=LOOPBACK,  # its server of pages listens to all the world unless it is told not to
+                worker_dashboard_address=LOOPBACK,
                 silence_logs=50,
                 security=self._security,
                 env={**ONE_THREAD, LOG_VARIABLE: str(log)},
@@ -281,7 +284,7 @@ def _collect(flight: _Flight, n_cells: int, interrupts: list[int]) -> Iterator[F
         n_done += len(finished)
         for key, error in finished:
             yield Finished(key, error)
-        if interrupts and not finished:
+        if interrupts:  # all that was published has been told of
             raise RunInterrupted(n_done, n_cells, interrupts[0])
         if not finished:
             time.sleep(POLL_SECONDS)

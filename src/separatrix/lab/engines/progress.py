@@ -21,6 +21,9 @@ from rich.text import Text
 
 from separatrix.core.names import suggest_options
 
+WORTH_SAYING = 60.0
+"""Seconds of computing from which on a forecast is shown."""
+
 
 @final
 @suggest_options
@@ -52,8 +55,14 @@ class RunProgress:
     ) -> None:
         self._progress.stop()
 
-    def begin(self, n_cells: int, n_done: int) -> None:
-        """The run has ``n_cells`` cells, of which ``n_done`` had records already (they do not count for the rate)."""
+    def begin(self, n_cells: int, n_done: int, expected_seconds: float | None = None) -> None:
+        """The run has ``n_cells`` cells, of which ``n_done`` had records already (they do not count for the rate).
+
+        With ``expected_seconds``, the computing time that is expected of the others, a long run says so first.
+        """
+        if expected_seconds is not None and expected_seconds > WORTH_SAYING and not self._progress.disable:
+            ahead = datetime.timedelta(seconds=round(expected_seconds))
+            self._progress.console.print(f"about {ahead} of computing ahead, on one core")
         self._task = self._progress.add_task("cells", total=n_cells, completed=n_done, n_before=n_done, failed="")
 
     def advance(self, experiment: str, error: str | None) -> None:

@@ -200,10 +200,15 @@ def load(entry: str) -> Experiment:
     if not isinstance(entry, str) or ":" not in entry:
         raise InvalidInput(f"entry must be module:name of an experiment; got {entry!r}.")
     module_name, _, name = entry.partition(":")
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module_name) or not name:
+        raise InvalidInput(f"entry must be module:name of an experiment; got {brief(entry)}.")
     try:
         module = sys.modules.get(module_name) or importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise InvalidInput(f"no module for {entry!r}: {error}; set PYTHONPATH to its folder.") from None
+        raise InvalidInput(f"no module for {brief(entry)}: {error}; set PYTHONPATH to its folder.") from None
+    except (Exception, SystemExit) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InvalidInput(f"the module of {brief(entry)} fails when it is imported ({reason}).") from error
     known = {value.name: value for value in vars(module).values() if isinstance(value, Experiment)}
     return resolve(f"experiment of module {module_name}", name, known)
 

@@ -11,6 +11,7 @@ import os
 import platform
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,26 @@ def code_fingerprint(module: str) -> str:
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(f"{name}\0{hashlib.sha256(files[name].read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def code_state(module: str) -> str:
+    """Digest of the code that an experiment can be expected to use: that of ``code_fingerprint`` and, for an experiment
+    that is not of this package, every source below its folder and every other that is loaded from no installed package.
+
+    Cost: reading these files once per process.
+    """
+    digest = hashlib.sha256(code_fingerprint(module).encode())
+    source = getattr(sys.modules.get(module), "__file__", None)
+    if module.split(".")[0] == "separatrix" or source is None:
+        return digest.hexdigest()
+    loaded = {getattr(found, "__file__", None) for found in list(sys.modules.values())}
+    files = {Path(name) for name in loaded if name and name.endswith(".py")} | set(Path(source).parent.rglob("*.py"))
+    installed = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    for path in sorted(files):
+        if "site-packages" not in path.parts and not str(path).startswith(installed) and path.is_file():
+            digest.update(f"{path}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..experiment.definition import Experiment
-from ..experiment.provenance import code_fingerprint
+from ..experiment.provenance import code_state
 from ..experiment.summary import Summary
 from .records import Store
 
@@ -25,7 +25,7 @@ def state_of(store: Store, experiment: Experiment, keys: Sequence[str]) -> str |
     digests = store.unchanged(keys)
     if len(digests) != len(keys):
         return None
-    state = hashlib.sha256(code_fingerprint(experiment.module).encode())
+    state = hashlib.sha256(code_state(experiment.module).encode())
     for key in keys:
         state.update(f"{key} {digests[key]}\n".encode())
     return state.hexdigest()

@@ -42,13 +42,19 @@ def longest_first(cells: Sequence[Cell], store: Store) -> list[Cell]:
 
     Cells of which nothing is known keep their order and come first: they may be long.
     """
+    expected = expected_seconds(cells, store)
+    return sorted(cells, key=lambda cell: -expected.get(cell.key, math.inf))
+
+
+def expected_seconds(cells: Sequence[Cell], store: Store) -> dict[str, float]:
+    """By key, how long a cell will take; those of experiments that were never measured are left out."""
     expected: dict[str, float] = {}
     for name in {cell.experiment for cell in cells}:
         model = CostModel.of_seconds(store, name)
         if model is not None:
             own = [cell for cell in cells if cell.experiment == name]
             expected.update(zip((cell.key for cell in own), model.typical(own), strict=True))
-    return sorted(cells, key=lambda cell: -expected.get(cell.key, math.inf))
+    return expected
 
 
 @final

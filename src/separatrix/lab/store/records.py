@@ -133,7 +133,7 @@ class Store:
 
     def read(self, key: str) -> Record | None:
         """The verified record of a key, or ``None`` if there is none or it had to be set aside (with a warning)."""
-        row = self.database.query("SELECT sha256, size FROM records WHERE key = ?", (key,))
+        row = self.database.query("SELECT sha256, changed FROM records WHERE key = ?", (key,))
         try:
             content = read_regular(self.path(key))
             record = verified(content, self.path(key), key, row[0][0] if row else None)
@@ -145,7 +145,8 @@ class Store:
             if error.errno is None:  # a pipe or a device
                 return self._set_aside(key)
             raise _problem(self.folder, error) from error
-        if not self.read_only and (not row or row[0][1] is None):  # its writer was killed before indexing it
+        # Its writer was killed before indexing it, or it was touched or copied and is still what was written.
+        if not self.read_only and (not row or row[0][1] != _changed(self.path(key))):
             with self.database.transaction() as connection:
                 self.index(connection, record, content)
         return record
@@ -272,6 +273,12 @@ def verified(content: bytes, path: Path, key: str, sha256: str | None) -> Record
     if record.cell.key != key:
         raise CorruptData(f"the record {path} belongs to another cell ({record.cell.key[:12]}).")
     return record
+
+
+def _changed(path: Path) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_mtime_ns
+    return None
 
 
 def _sha256(content: bytes) -> str:

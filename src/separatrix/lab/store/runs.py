@@ -21,7 +21,7 @@ from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell, canonical_json
 from ..experiment.definition import Experiment, Params
-from ..experiment.provenance import code_fingerprint
+from ..experiment.provenance import code_state
 from ..experiment.scales import SCALES, require_scale
 from .records import Store
 
@@ -66,7 +66,7 @@ def remember_run(
     _write_run(store, name, run)
     with store.database.transaction() as connection:
         insert_run(connection, name, run)
-        connection.execute("UPDATE runs SET code = ? WHERE id = ?", (code_fingerprint(experiment.module), name))
+        connection.execute("UPDATE runs SET code = ? WHERE id = ?", (code_state(experiment.module), name))
 
 
 def run_name(experiment: Experiment, scale: str, params: Params) -> str:
@@ -86,7 +86,7 @@ def known_keys(store: Store, experiment: Experiment, scale: str, params: Params)
     """The keys of a run that was asked for before with the very same code, without expanding it again."""
     rows = store.database.query(
         "SELECT keys FROM runs WHERE id = ? AND code = ?",
-        (run_name(experiment, scale, params), code_fingerprint(experiment.module)),
+        (run_name(experiment, scale, params), code_state(experiment.module)),
     )
     return tuple(json.loads(rows[0][0])) if rows else None
 
