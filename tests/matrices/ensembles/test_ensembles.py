@@ -226,8 +226,9 @@ def test_a_strangers_family_with_a_parameter_is_found_with_it(monkeypatch: pytes
         register_ensemble(Sparse(0.2))  # it replaced the one before
     with pytest.raises(InvalidInput, match="the class ThreePoint has no parse for a parameter; register an object"):
         register_ensemble(ThreePoint)
-    with pytest.raises(InvalidInput, match="the name 'elliptic' is taken by another family"):
-        register_ensemble(type("Taken", (Sparse,), {"name": "elliptic"}))
+    for name in ("elliptic", "haar"):
+        with pytest.raises(InvalidInput, match=f"the name '{name}' is taken by another family"):
+            register_ensemble(type("Taken", (Sparse,), {"name": name}))
 
 
 def test_a_family_without_a_name_bears_that_of_its_class() -> None:

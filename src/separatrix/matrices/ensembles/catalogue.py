@@ -34,10 +34,10 @@ def find_ensemble(ensemble: str | AbstractEnsemble) -> AbstractEnsemble:
     return resolve("ensemble", ensemble, ENSEMBLES, base=AbstractEnsemble, families=families)
 
 
-Entered = TypeVar("Entered", AbstractEnsemble, type[AbstractEnsemble])
+EnteredFamily = TypeVar("EnteredFamily", bound=AbstractEnsemble | type[AbstractEnsemble])
 
 
-def register_ensemble(ensemble: Entered) -> Entered:
+def register_ensemble(ensemble: EnteredFamily) -> EnteredFamily:
     """Have a family found by its name, compared by the advisor and drawn in its colour; returns it.
 
     A class stands for a family with one parameter: ``name:text`` is what its ``parse(text)`` makes.
@@ -52,7 +52,11 @@ def register_ensemble(ensemble: Entered) -> Entered:
     if isinstance(ensemble, type) and issubclass(ensemble, AbstractEnsemble):
         if ensemble.parse.__func__ is AbstractEnsemble.parse.__func__:  # type: ignore[attr-defined]
             raise InvalidInput(f"the class {ensemble.__name__} has no parse for a parameter; register an object of it.")
-        if PARAMETRIC_ENSEMBLES.get(ensemble.name, ensemble) is not ensemble:
+        plain = ENSEMBLES.get(ensemble.name)
+        if PARAMETRIC_ENSEMBLES.get(ensemble.name, ensemble) is not ensemble or type(plain) not in (
+            ensemble,
+            type(None),
+        ):
             raise InvalidInput(f"the name {ensemble.name!r} is taken by another family.")
         PARAMETRIC_ENSEMBLES[ensemble.name] = ensemble
         return ensemble
