@@ -143,7 +143,7 @@ def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: i
     limit = torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
     method, control = chosen_accuracy(double, settings, None, None, None)
     stop = Rest(1e-6, settings.early if isinstance(flow, AbstractSphereFlow) else EARLY_ELSEWHERE)
-    returns = Returns(patience=0, near=0.1, renew=False)
+    returns = Returns(patience=0, renew=False)
     plan = Plan(
         method,
         control,
