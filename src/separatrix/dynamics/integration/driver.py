@@ -359,7 +359,7 @@ class Run:
         return torch.where(size > 0, size, torch.ones_like(size))
 
     def _close_returned(self) -> None:
-        """Attempt to close the orbits of trajectories that came back; stable cycles and slow spirals end, others go on."""
+        """Attempt to close the orbits of trajectories that came back; stable cycles and slow spirals end."""
         parts, self.returned = self.returned, []
         assert self.plan.closer is not None
         assert self.plan.returns is not None
