@@ -74,6 +74,28 @@ class Forced(AbstractFlow):
         return self
 
 
+class Radial(AbstractFlow):
+    """One turn in 2 pi, and a rate of growth that is a function of the squared distance from the origin."""
+
+    def __init__(self, growth: Callable[[Tensor], Tensor]) -> None:
+        self.growth = growth
+
+    def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+        turned = torch.stack([-x[..., 1], x[..., 0]], dim=-1)
+        return self.growth(x.square().sum(dim=-1, keepdim=True)) * x + turned
+
+    def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+        shape = torch.broadcast_shapes(x.shape, u.shape)
+        along: Tensor = torch.func.jvp(self.velocity, (x.expand(shape).clone(),), (u.expand(shape).clone(),))[1]
+        return along
+
+    def select(self, batch_shape: tuple[int, ...], index: Tensor) -> Radial:
+        return self
+
+    def to(self, dtype: torch.dtype) -> Radial:
+        return self
+
+
 class Ring(AbstractFlow):
     """Equilibria on the circle of radius ``radius`` and at its centre; with ``twist`` the circle turns."""
 

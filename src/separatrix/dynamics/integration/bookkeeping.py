@@ -32,6 +32,7 @@ class Bookkeeping:
         self.rejected = torch.zeros_like(self.steps)
         self.evaluations = torch.zeros_like(self.steps)
         self.saddles = torch.zeros_like(self.steps)
+        self.returns = torch.zeros_like(self.steps)
         self.cycles: dict[int, Floquet] = {}
         self.frames = frames
         self.states = None if frames is None else x0.unsqueeze(1).repeat(1, len(frames), 1, 1)
@@ -138,6 +139,7 @@ class Bookkeeping:
             rejected_steps=self.rejected.reshape(shape),
             evaluations=self.evaluations.reshape(shape),
             saddles=self.saddles.reshape(shape),
+            returns=self.returns.reshape(shape),
             times=self.frames,
             states=None if self.states is None else self.states.reshape(*shape, frames, n, d),
             cycles=self.cycles,

@@ -359,7 +359,7 @@ class Run:
         return torch.where(size > 0, size, torch.ones_like(size))
 
     def _close_returned(self) -> None:
-        """Attempt to close the orbits of trajectories that came back; stable cycles end, the others go on."""
+        """Attempt to close the orbits of trajectories that came back; stable cycles and slow spirals end."""
         parts, self.returned = self.returned, []
         assert self.plan.closer is not None
         assert self.plan.returns is not None
@@ -378,8 +378,12 @@ class Run:
             for place, element in zip(places, pool.index.tolist(), strict=True):
                 if closed[place - start]:
                     self.books.cycles[element] = orbits.certificates[place]
-            part = pool.keep(~done)
+            rest = orbits.rest[start : start + len(pool.index)]
+            falls = ~done & torch.isfinite(rest).flatten(1).all(dim=-1)
+            self._close(pool.keep(falls), Outcome.CONVERGED, rest[falls])
+            part = pool.keep(~done & ~falls)
             if len(part.index):
+                self.books.returns[part.index] += 1
                 # a neutral or slowly settling motion comes back again and again: each attempt waits twice as long
                 self.watch_from[part.index] = 2 * self.books.steps[part.index]
                 self._wait(dataclasses.replace(part, anchor=None))

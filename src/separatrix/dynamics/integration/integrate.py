@@ -75,7 +75,7 @@ def integrate(
         x0: starts (..., n, d); unit tokens on the sphere.
         preset: ``"fast"`` (for proportions over many starts), ``"default"`` or ``"reference"``.
         method: instead of the preset's: ``"bs32"``, ``"dp54"``, ``"tsit5"``, ``"dop853"``, ``"rodas4"`` (implicit, for
-            stiff flows), a ``Tableau``, or an object.
+            stiff flows, varying in time or not), a ``Tableau``, or an object.
         rtol: instead of the preset's relative tolerance: of the displacement of a step on the sphere, of the size of
             every entry elsewhere.
         atol: instead of the preset's absolute tolerance: per unit of time and rate on the sphere, of every entry
@@ -97,7 +97,8 @@ def integrate(
 
     Returns:
         One outcome per trajectory: converged, cycle (``cycles`` has its Floquet multipliers), completed (the time that
-        was asked for, off the sphere), out of steps (or, on the sphere, out of time), stalled (slower than ``tol`` /
+        was asked for, off the sphere), out of steps (or, on the sphere, out of time; ``returns`` says whether it came
+        back near former states, as quasi-periodic and chaotic motions do), stalled (slower than ``tol`` /
         1e4 with no equilibrium nearby, or again at a saddle after five departures), diverged (off the sphere: beyond
         1e100, or still on its way at a time of 1e250), non-finite (the state is then NaN).
 
@@ -143,7 +144,7 @@ def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: i
     limit = torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
     method, control = chosen_accuracy(double, settings, None, None, None)
     stop = Rest(1e-6, settings.early if isinstance(flow, AbstractSphereFlow) else EARLY_ELSEWHERE)
-    returns = Returns(patience=0, near=0.1, renew=False)
+    returns = Returns(patience=0, renew=False)
     plan = Plan(
         method,
         control,

@@ -21,7 +21,10 @@ class Trajectory(Result):
 
     ``final`` is the equilibrium that was reached (``outcome`` converged) or the last state; ``residual`` the speed of
     its fastest token and ``time`` when it was reached. ``times`` and ``states`` hold the frames that were asked for.
-    ``saddles`` counts equilibria with unstable directions that were visited and left. ``cycles`` holds, by position
+    ``saddles`` counts equilibria with unstable directions that were visited and left, ``returns`` the times that a
+    motion came back near a former state and was looked at, without lying on a cycle that attracts it or falling to an
+    equilibrium: one that is out of steps with returns is quasi-periodic, chaotic, or drifts slower than can be seen.
+    ``cycles`` holds, by position
     in the flattened batch, the certificate of every trajectory whose outcome is cycle; ``final`` then lies on the
     orbit.
     """
@@ -34,6 +37,7 @@ class Trajectory(Result):
     rejected_steps: Int[Tensor, "*batch"]
     evaluations: Int[Tensor, "*batch"]
     saddles: Int[Tensor, "*batch"]
+    returns: Int[Tensor, "*batch"]
     times: Float[Tensor, " frames"] | None = None
     states: Float[Tensor, "*batch frames n d"] | None = None
     cycles: dict[int, Floquet] = dataclasses.field(default_factory=dict, repr=False)

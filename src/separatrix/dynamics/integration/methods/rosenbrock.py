@@ -103,9 +103,7 @@ def _masked(velocity: Tensor, live: Tensor | None) -> Tensor:
     return velocity if live is None else velocity * live
 
 
-def _implicit(
-    flow: AbstractFlow, x: Tensor, size: Tensor, live: Tensor | None, t: Tensor
-) -> tuple[Tensor, Tensor]:
+def _implicit(flow: AbstractFlow, x: Tensor, size: Tensor, live: Tensor | None, t: Tensor) -> tuple[Tensor, Tensor]:
     """Factors of I - size J."""
     matrix = slope_matrix(flow, x, live, t)
     eye = torch.eye(matrix.shape[-1], dtype=x.dtype, device=x.device)

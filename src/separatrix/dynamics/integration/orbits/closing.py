@@ -17,6 +17,7 @@ from .collocation import Blocks, collocate
 from .floquet import Floquet, certificates
 from .mesh import guessed, radau
 from .shooting import parting_maps, shoot, shoot_stiff, smallest_period
+from .spirals import fall
 
 TOGETHER = 0.05
 """Tokens closer than this are taken to move together; the transversal multipliers say whether they do."""
@@ -41,13 +42,15 @@ class Orbits:
     """Per element: a state on the closed orbit (NaN where none was found), its certificate, and the cost.
 
     ``certificates`` and ``stays`` go by place in the batch; ``stays`` names the orbits on which the trajectory already
-    was before they were closed, as in a family that fills the space.
+    was before they were closed, as in a family that fills the space. ``rest`` is the equilibrium to which a motion
+    falls in turns that do not close (NaN elsewhere).
     """
 
     point: Float[Tensor, "batch n d"]
     certificates: dict[int, Floquet]
     stays: set[int]
     evaluations: Int[Tensor, " batch"]
+    rest: Float[Tensor, "batch n d"]
 
 
 def close_orbits(
@@ -62,11 +65,16 @@ def close_orbits(
     number. ``sizes`` say how many tokens each row stands for.
     """
     evaluations = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-    orbits = Orbits(torch.full_like(x, torch.nan), {}, set(), evaluations)
+    orbits = Orbits(torch.full_like(x, torch.nan), {}, set(), evaluations, torch.full_like(x, torch.nan))
     if not (isinstance(flow, AbstractSphereFlow) and flow.reducible):
         if x.shape[1] * x.shape[2] <= LARGEST_ORBIT:
             closed, split = _closed(flow, x, period, None)
             _enter(orbits, flow, closed, closed.point, split, torch.ones_like(x[..., 0]), range(len(x)))
+            open_ = torch.tensor([place not in orbits.certificates for place in range(len(x))], device=x.device)
+            at = open_.nonzero().squeeze(-1)
+            if len(at):
+                orbits.rest[at], spent = fall(flow.select((len(x),), at), x[at], period[at])
+                evaluations[at] += spent
         return orbits
     clusters = find_clusters(x, TOGETHER)
     for m, chosen in by_count(clusters.n_clusters):

@@ -126,7 +126,9 @@ def _collocate(
     if not len(going):
         empty = x.new_full((count, tangent, tangent), torch.nan)
         split = x.new_zeros(count, 0 if blocks is None else x.shape[1], x.shape[-1], x.shape[-1])
-        return Closed(point, ends, empty, error, residual, mismatch, error, found, unresolved, evaluations, path.stiff), split
+        return Closed(
+            point, ends, empty, error, residual, mismatch, error, found, unresolved, evaluations, path.stiff
+        ), split
     own = flow.select((count,), going)
     mesh = path.keep(going).mesh(own, period[going], x.shape[1:], int(path.intervals[0]), points)
     coarse = _newton(own, mesh, x.shape[1:], blocks, 0, max_steps)

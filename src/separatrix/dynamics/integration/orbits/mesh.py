@@ -238,7 +238,9 @@ class Path:
         steps = self.states.shape[1]
         wide = flow.select((len(x),), torch.arange(len(x), device=x.device).repeat_interleave(steps))
         states = self.states.unflatten(-1, shape)
-        speed = torch.linalg.vector_norm(wide.velocity(states.flatten(0, 1)).flatten(1), dim=-1).unflatten(0, (-1, steps))
+        speed = torch.linalg.vector_norm(wide.velocity(states.flatten(0, 1)).flatten(1), dim=-1).unflatten(
+            0, (-1, steps)
+        )
         place = torch.where(torch.isfinite(speed), speed, torch.inf).argmin(dim=-1)
         best = states[torch.arange(len(x), device=x.device), place]
         usable = self.stiff & torch.isfinite(best).flatten(1).all(dim=-1)

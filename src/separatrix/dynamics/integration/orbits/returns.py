@@ -27,7 +27,7 @@ class Returns:
     """
 
     patience: int = 40
-    near: float = 0.03
+    near: float = 0.1
     renew: bool = True
 
     def anchored(self, pool: Pool, steps: Tensor) -> Pool:

@@ -1,0 +1,116 @@
+"""Motions that nearly come back: slow spirals, families of cycles, tori, jumps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+from torch import Tensor
+
+from separatrix.core import Outcome
+from separatrix.dynamics import integrate
+from stranger_flows import Lorenz, Radial, VanDerPol
+
+
+def state(*entries: float) -> Tensor:
+    return torch.tensor([entries], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("rate", [3e-2, 1e-3, 1e-6])
+def test_a_slow_spiral_ends_at_its_focus_after_a_few_turns(rate: float) -> None:
+    run = integrate(Radial(lambda s: -rate + 0 * s), state(1.0, 0.3))
+    assert int(run.outcome) == Outcome.CONVERGED
+    assert float(run.final.abs().max()) < 1e-12
+    assert int(run.steps) < 200  # at 1e-3 it was all of 20000
+
+
+@pytest.mark.parametrize(("rate", "start"), [(1e-3, 1.0), (-1e-3, 0.0)], ids=["grows", "falls ever slower"])
+def test_a_spiral_that_does_not_contract_to_the_centre_is_not_said_to_rest(rate: float, start: float) -> None:
+    # away from the origin; to it as 1/sqrt(t), which no linear rate shows
+    run = integrate(Radial(lambda s: rate * (s if start == 0.0 else 1 + 0 * s)), state(0.5, 0.0), max_steps=250)
+    assert int(run.outcome) == Outcome.OUT_OF_STEPS
+    assert not run.cycles
+    assert int(run.returns) > 0
+
+
+@pytest.mark.parametrize(("radius", "end"), [(0.4, 0.0), (0.6, 1.0), (1.3, 1.0)])
+def test_nested_cycles_part_the_starts_however_slow(radius: float, end: float) -> None:
+    # a stable focus, an unstable cycle of radius 1/2, a stable one of radius 1
+    run = integrate(Radial(lambda s: 0.05 * (s - 0.25) * (1 - s)), state(radius, 0.0))
+    assert int(run.outcome) == (Outcome.CYCLE if end else Outcome.CONVERGED)
+    assert float(torch.linalg.vector_norm(run.final)) == pytest.approx(end, abs=1e-6)
+    assert all(floquet.stable for floquet in run.cycles.values())
+
+
+def test_a_motion_on_a_torus_is_neither_at_rest_nor_periodic() -> None:
+    turn = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    matrix = torch.block_diag(turn, math.sqrt(2) * turn)
+
+    class Torus(Lorenz):
+        def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+            return x @ matrix.mT
+
+        def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+            return u @ matrix.mT
+
+    run = integrate(Torus(), state(1.0, 0.0, 0.7, 0.2), max_steps=800)
+    assert int(run.outcome) == Outcome.OUT_OF_STEPS
+    assert not run.cycles
+    assert int(run.returns) > 0  # what was seen: it comes back, and does not repeat itself
+
+
+def test_looking_for_cycles_in_chaos_costs_little() -> None:
+    class Counted(Lorenz):
+        calls = 0
+
+        def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+            Counted.calls += 1
+            return super().velocity(x, t)
+
+        def jvp(self, x: Tensor, u: Tensor, t: Tensor | None = None) -> Tensor:
+            Counted.calls += 1
+            return super().jvp(x, u, t)
+
+    run = integrate(Counted(), state(1.0, 1.0, 20.0), max_steps=1500)
+    watched, Counted.calls = Counted.calls, 0
+    integrate(Counted(), state(1.0, 1.0, 20.0), t_max=float(run.time))
+    assert int(run.outcome) == Outcome.OUT_OF_STEPS
+    assert watched < 1.5 * Counted.calls  # it was 9 times
+
+
+def relaxation_period(mu: float) -> float:
+    """Between two crossings of zero, upwards, by another implicit method."""
+
+    def field(_: float, y: numpy.ndarray) -> list[float]:
+        return [y[1], mu * (1 - y[0] ** 2) * y[1] - y[0]]
+
+    def crossing(_: float, y: numpy.ndarray) -> float:
+        return float(y[0])
+
+    crossing.direction = 1  # type: ignore[attr-defined]
+    found = solve_ivp(field, (0, 6 * mu), [2.0, 0.0], "Radau", rtol=1e-9, atol=1e-10, events=crossing).t_events[0]
+    return float(found[-1] - found[-2])
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("mu", [20.0, pytest.param(50.0, marks=SLOW), pytest.param(200.0, marks=SLOW)])
+def test_relaxation_oscillations_have_their_period(mu: float) -> None:
+    run = integrate(VanDerPol(torch.tensor(mu).double()), state(2.0, 0.0))
+    assert int(run.outcome) == Outcome.CYCLE
+    assert run.cycles[0].stable
+    assert float(run.period) == pytest.approx(relaxation_period(mu), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_jumps_of_a_millionth_of_the_period_are_met() -> None:
+    mu = 1000.0
+    run = integrate(VanDerPol(torch.tensor(mu).double()), state(2.0, 0.0))
+    assert int(run.outcome) == Outcome.CYCLE
+    assert run.cycles[0].stable
+    # Dorodnitsyn 1947: the first zero of the Airy function is -2.33811
+    assert float(run.period) == pytest.approx((3 - 2 * math.log(2)) * mu + 3 * 2.33811 * mu ** (-1 / 3), rel=1e-4)
