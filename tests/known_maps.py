@@ -312,7 +312,7 @@ def far_ghost(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 def jump(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """Drawn towards c from both sides, and thrown back just before it is reached."""
     c = draw.between(1, 5)
-    parameters = (c, draw.between(0.1, 0.9), draw.power(-3, -1))
+    parameters = (c, draw.between(0.1, 0.9), _gap(draw))
     return _jump, parameters, ("none", [], c)
 
 
@@ -325,9 +325,9 @@ def transient(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 
 
 def very_slow(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
-    """0.9999 z + x in every unit."""
+    """0.9999 z + x in every unit, or as near to one as the dtype comes."""
     eye = torch.eye(draw.dim, dtype=torch.float64).expand(draw.rows, -1, -1)
-    return _affine, (0.9999 * eye, draw.inputs()), "zero"
+    return _affine, ((1 - max(1e-4, torch.finfo(draw.dtype).eps)) * eye, draw.inputs()), "zero"
 
 
 def far_off(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
@@ -342,11 +342,11 @@ def tiny_gain(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
 
 
 def forbidden(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
-    """A contraction that is not a number where the first unit exceeds its equilibrium by more than a tenth."""
+    """A contraction that is not a number where the first unit exceeds its equilibrium, or zero, by a tenth of it."""
     weight, x = draw.matrix(draw.between(0.05, 0.8)), draw.inputs()
     held, eye = weight.to(draw.dtype).double(), torch.eye(draw.dim, dtype=torch.float64)
     rest = torch.linalg.solve(eye - held, x.to(draw.dtype).double().unsqueeze(-1)).squeeze(-1)
-    limit = rest[:, :1] + 0.1 * rest.norm(dim=1, keepdim=True)
+    limit = rest[:, :1].clamp_min(0) + 0.1 * rest.norm(dim=1, keepdim=True)
     return _forbidden, (weight, x, limit), "zero"
 
 

@@ -3,7 +3,8 @@
 The estimate is of first order: beside a fold through which a map just fails to have an equilibrium (a *ghost*, as in
 z + gap + z^2) the residual falls to a positive minimum, and the estimated distance may fall below any tolerance. An
 equilibrium differs by what lies behind it: there the residual has changed its sign. So the map is evaluated once more,
-four estimated errors away, in the slowest direction seen and through the place where the estimate puts the equilibrium.
+four estimated errors away, through the place where the estimate puts the equilibrium: in the slowest direction seen,
+and at once in the others, each by so much that the residual changes as much.
 There the residual must be what the steps predict, and point back. Where it is not (what the steps tell of a very slow
 direction is mostly rounding), the map is evaluated on the other side too, and if need be on both sides nearer by: what
 the residual has in common on both sides must be less than what tells them apart. Along one direction, and for a
@@ -30,7 +31,7 @@ _SHARE = 0.25
 """Least part of the predicted change of the residual by which it must have come out on the other side."""
 _OFF_BY = 0.5
 """Largest deviation from the predicted residual, in units of the predicted change, beyond rounding."""
-_IN_COMMON = 0.75
+_IN_COMMON = 0.5
 """Largest part that residuals on both sides may have in common, in units of what they differ by."""
 _NEARER = 1 / 16
 """Distance of the last look in units of the first: beside a fold the other equilibrium of a pair may be that near."""
