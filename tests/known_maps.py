@@ -277,10 +277,103 @@ FRESH: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = {
 }  # fmt: skip
 
 
+# ---- what a stranger would try
+
+
+def ghost_pair(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """Two units each beside a fold, the first with equilibria, the second without."""
+    c = draw.between(1, 5)
+    return _two_folds, (c, -_gap(draw), _gap(draw), draw.between(0.05, 0.3)), ("none", [], c)
+
+
+def hidden_ghost(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A ghost in one direction of a state of thirty-odd, turned out of the axes; the rest contracts."""
+    wide = dataclasses.replace(draw, dim=draw.dim + 30)
+    c = draw.between(1, 5)
+    return _turned_fold, (wide.rotation(), c, _gap(draw), draw.between(0.05, 0.3)), ("wide", [], c)
+
+
+def flat_ghost(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A bottleneck of fourth order: z + s (gap + (z - c)^4)."""
+    c = draw.between(1, 5)
+    return lambda z, c, gap, step: z + step * (gap + (z - c) ** 4), (c, _gap(draw), draw.between(0.05, 0.3)), (
+        "none", [], c,
+    )  # fmt: skip
+
+
+def far_ghost(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A ghost of unit width at a hundred million: far narrower than a relative tolerance resolves."""
+    c = draw.between(0.5, 1) * 1e8
+    width = 1e8 * torch.finfo(draw.dtype).eps ** 0.5
+    parameters = (c.to(draw.dtype), draw.between(1, 10) * width, draw.between(0.05, 0.3))
+    return lambda z, c, w, step: z + step * (w + (z - c).square() / w), parameters, ("none", [], c)
+
+
+def jump(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """Drawn towards c from both sides, and thrown back just before it is reached."""
+    c = draw.between(1, 5)
+    parameters = (c, draw.between(0.1, 0.9), _gap(draw))
+    return _jump, parameters, ("none", [], c)
+
+
+def transient(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """Eigenvalues up to 0.6 behind a feedforward part of norm up to 100."""
+    diagonal = torch.diag_embed(draw.normal(draw.dim).clamp(-1, 1) * 0.6)
+    triangle = torch.triu(draw.normal(draw.dim, draw.dim), 1) * draw.power(0, 2).unsqueeze(-1) / draw.dim**0.5
+    basis = draw.rotation()
+    return _affine, (basis @ (diagonal + triangle) @ basis.mT, draw.inputs()), "zero"
+
+
+def very_slow(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """0.9999 z + x in every unit, or as near to one as the dtype comes."""
+    eye = torch.eye(draw.dim, dtype=torch.float64).expand(draw.rows, -1, -1)
+    return _affine, ((1 - max(1e-4, torch.finfo(draw.dtype).eps)) * eye, draw.inputs()), "zero"
+
+
+def far_off(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A contraction onto a point at a hundred million."""
+    weight, point = draw.matrix(draw.between(0.05, 0.9)), 1e8 * draw.normal(draw.dim)
+    return _affine, (weight, point - _times(weight, point)), "zero"
+
+
+def tiny_gain(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A map that hardly looks at its state."""
+    return lambda z, w, x: 1e-8 * torch.tanh(_times(w, z)) + x, (draw.matrix(1.0), draw.inputs()), "picard"
+
+
+def forbidden(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A contraction that is not a number where the first unit exceeds its equilibrium, or zero, by a tenth of it."""
+    weight, x = draw.matrix(draw.between(0.05, 0.8)), draw.inputs()
+    held, eye = weight.to(draw.dtype).double(), torch.eye(draw.dim, dtype=torch.float64)
+    rest = torch.linalg.solve(eye - held, x.to(draw.dtype).double().unsqueeze(-1)).squeeze(-1)
+    limit = rest[:, :1].clamp_min(0) + 0.1 * rest.norm(dim=1, keepdim=True)
+    return _forbidden, (weight, x, limit), "zero"
+
+
+def relu_at_zero(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """relu(W z): its equilibrium, zero, lies on every kink."""
+    return lambda z, w: torch.relu(_times(w, z)), (draw.matrix(draw.between(0.1, 0.95)),), "zero"
+
+
+def relu_net(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """W relu(V z + b) + x with |W||V| below one."""
+    parameters = (draw.matrix(1.0), draw.matrix(draw.between(0.1, 0.97)), draw.normal(draw.dim), draw.inputs())
+    return lambda z, v, w, b, x: _times(w, torch.relu(_times(v, z) + b)) + x, parameters, "picard"
+
+
+STRANGE: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = {
+    kind.__name__: kind
+    for kind in (
+        ghost_pair, hidden_ghost, flat_ghost, far_ghost, jump, transient, very_slow, far_off, tiny_gain, forbidden,
+        relu_at_zero, relu_net,
+    )
+}  # fmt: skip
+
+
 def known_maps(kind: str, dtype: torch.dtype, dim: int, rows: int, seed: int) -> KnownMap:
     """So many maps of one kind, one in each row of a batch; half of the starts are zero."""
     draw = Draw(torch.Generator().manual_seed(seed), dim, rows, dtype)
-    formula, parameters, hint = {**DEVELOPMENT, **FRESH}[kind](draw)
+    formula, parameters, hint = {**DEVELOPMENT, **FRESH, **STRANGE}[kind](draw)
     start = _start(draw, kind, hint)
     known = KnownMap(kind, formula, tuple(value.double() for value in parameters), start, None)
     return dataclasses.replace(known, hints=_hints(known, hint))
@@ -300,14 +393,16 @@ def _start(draw: Draw, kind: str, hint: Any) -> Tensor:
     start = torch.where(zero, 0.0, draw.normal(draw.dim))
     if kind == "newton_root":
         start = start.abs() + 0.5  # it is not defined at zero
-    if isinstance(hint, tuple) and hint[-1] is not None:  # folds: start below, from where the motion leads to them
-        start = hint[-1] - start.abs() - 0.5
+    if isinstance(hint, tuple) and hint[0] == "wide":
+        start = torch.zeros(draw.rows, draw.dim + 30, dtype=torch.float64)
+    elif isinstance(hint, tuple) and hint[-1] is not None:  # folds: start below, from where the motion leads to them
+        start = hint[-1] - (start.abs() + 0.5) * hint[-1].clamp_min(5) / 5
     return start.to(draw.dtype)
 
 
 def _hints(known: KnownMap, hint: Any) -> tuple[Tensor, ...] | None:
     zero = torch.zeros(known.start.shape, dtype=torch.float64)
-    if hint is None or (isinstance(hint, tuple) and hint[0] == "none"):
+    if hint is None or (isinstance(hint, tuple) and hint[0] in ("none", "wide")):
         return None
     if hint == "zero":
         return (zero,)
@@ -354,6 +449,29 @@ def _fold(z: Tensor, c: Tensor, gap: Tensor, step: Tensor) -> Tensor:
     first = z[..., :1]
     through = first + step * (gap + (first - c).square())
     return torch.where(torch.arange(z.shape[-1]) == 0, through, c + 0.5 * (z - c) + 0.25 * (first - c))
+
+
+def _two_folds(z: Tensor, c: Tensor, gap: Tensor, other: Tensor, step: Tensor) -> Tensor:
+    """The first unit has its fold at gap, the last one at the other; a single unit has that alone."""
+    unit = torch.arange(z.shape[-1])
+    which = torch.where(unit == z.shape[-1] - 1, other, gap)
+    folds = z + step * (which + (z - c).square())
+    return torch.where((unit == 0) | (unit == z.shape[-1] - 1), folds, c + 0.5 * (z - c))
+
+
+def _turned_fold(z: Tensor, basis: Tensor, c: Tensor, gap: Tensor, step: Tensor) -> Tensor:
+    turned = _times(basis.mT, z)
+    first = turned[..., :1] - c
+    unit = torch.arange(z.shape[-1])
+    return _times(basis, torch.where(unit == 0, c + first + step * (gap + first.square()), 0.5 * turned + 0.1))
+
+
+def _jump(z: Tensor, c: Tensor, rate: Tensor, gap: Tensor) -> Tensor:
+    return torch.where(z < c, z + rate * (c - z) + gap, z - 1 - gap)
+
+
+def _forbidden(z: Tensor, weight: Tensor, x: Tensor, limit: Tensor) -> Tensor:
+    return torch.where(z[..., :1] > limit, torch.nan, _affine(z, weight, x))
 
 
 def _beside_the_fold(draw: Draw, c: Tensor, offset: Tensor) -> Tensor:

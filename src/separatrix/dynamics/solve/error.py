@@ -53,13 +53,14 @@ rounding hides what a probe did, the estimate is the length of the probe."""
 @final
 @dataclasses.dataclass(frozen=True)
 class Stretch:
-    """How much (I - J)^-1 stretches at most, and along which direction, per sample."""
+    """How much (I - J)^-1 stretches at most, and along which directions, per sample."""
 
     size: Float[Tensor, " batch"]
     direction: Float[Tensor, "batch d"]
-    """Unit vector; zero where nothing is known."""
+    """The slowest direction and the others seen, each as long as it is slow: in the sum they change the residual by
+    amounts of one size. The slowest has length one; zero where nothing is known."""
     response: Float[Tensor, "batch d"]
-    """(J - I) times the direction, as observed."""
+    """(J - I) times that sum, as observed."""
 
     @classmethod
     def unknown(cls, z: States) -> Stretch:
@@ -203,8 +204,7 @@ def _largest_stretch(
 ) -> tuple[Stretch, Tensor]:
     """sup |sum c dz| / (|sum c dr| + noise of the combination) over c, and how many pairs tell something.
 
-    The largest generalised eigenvalue of two Gram matrices, by squaring (at most 12 % too large for eight pairs).
-    Cost: two batched products (k, d) (d, k).
+    The largest generalised eigenvalue of two Gram matrices. Cost: two batched products (k, d) (d, k).
     """
     moved = torch.linalg.vector_norm(moves, dim=-1)
     changed = torch.linalg.vector_norm(changes, dim=-1)
@@ -222,38 +222,18 @@ def _largest_stretch(
     factor, failed = torch.linalg.cholesky_ex(lower)
     half = torch.linalg.solve_triangular(factor, upper, upper=False)
     quotient = torch.linalg.solve_triangular(factor, half.mT, upper=False)
-    largest, vector = _largest_eigenvalue(quotient)
+    values, vectors = torch.linalg.eigh(quotient.nan_to_num(0.0, 0.0, 0.0))
+    largest = values[:, -1]
     single, best = upper.diagonal(dim1=-2, dim2=-1).max(-1)  # where the steps are too much alike to be combined
     combined = (failed == 0) & torch.isfinite(largest)
     stretch = torch.where(combined, largest, single).clamp_min(0).sqrt()
-    weights = torch.linalg.solve_triangular(factor.mT, vector.unsqueeze(-1), upper=True).squeeze(-1)
-    weights = torch.where(combined.unsqueeze(-1), weights, functional.one_hot(best, weights.shape[-1]).double())
-    weights = (weights * diagonal).nan_to_num(0.0, 0.0, 0.0)
+    weights = torch.linalg.solve_triangular(factor.mT, vectors.sum(-1, keepdim=True), upper=True).squeeze(-1)
+    weights = weights / stretch.clamp_min(1e-300).unsqueeze(-1)
+    alone = functional.one_hot(best, weights.shape[-1]) / diagonal
+    weights = (torch.where(combined.unsqueeze(-1), weights, alone) * diagonal).nan_to_num(0.0, 0.0, 0.0)
     # what was seen of dr may have been rounding
     hidden = (noise / torch.where(usable, moved, 0.0).amax(-1).clamp_min(torch.finfo(moved.dtype).tiny)).double()
     stretch = stretch / (1 - stretch * hidden).clamp_min(0.25)
     telling = usable & (changed > _VISIBLE * noise.unsqueeze(-1)) & (moved < _LOCAL * unit.unsqueeze(-1))
-    weights = functional.normalize(weights, dim=-1).to(moved.dtype)
-    direction, response = combination(weights, moves), combination(weights, changes)
-    length = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
-    inverse = torch.where(length > 0, 1 / length.clamp_min(torch.finfo(moved.dtype).tiny), 0.0)
-    return Stretch(stretch.to(moved.dtype), inverse * direction, inverse * response), telling.sum(-1)
-
-
-def _largest_eigenvalue(
-    matrix: Float[Tensor, "batch k k"],
-) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch k"]]:
-    """Of positive semidefinite matrices, within a factor k^(1/16), from the trace of the sixteenth power.
-
-    The vector that belongs to it is a column of the power, which has hardly any other direction left.
-    """
-    logarithm = torch.zeros_like(matrix[:, 0, 0])
-    power = matrix
-    for exponent in (1, 2, 4, 8, 16):
-        trace = power.diagonal(dim1=-2, dim2=-1).sum(-1)
-        logarithm = logarithm + trace.clamp_min(1e-300).log() / exponent
-        power = power / trace.clamp_min(1e-300)[:, None, None]
-        power = power @ power
-    column = power.diagonal(dim1=-2, dim2=-1).nan_to_num(-1.0).argmax(-1)
-    vector = torch.take_along_dim(power, column[:, None, None], dim=2).squeeze(2)
-    return logarithm.exp(), vector
+    weights = weights.to(moved.dtype)
+    return Stretch(stretch.to(moved.dtype), combination(weights, moves), combination(weights, changes)), telling.sum(-1)

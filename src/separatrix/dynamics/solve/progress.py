@@ -90,8 +90,7 @@ class Progress:
             finished &= self.running
         if any_true(finished):
             if any_true(done) and self._examines(fixed_point_map):
-                allowed = self._allowed(scale, rounding)
-                self._crossing.claim(done, residual, error, allowed, rounding * scale, self._estimate.slowest)
+                self._crossing.claim(done, residual, error, rounding * scale, self._estimate.slowest)
             self._finish(finished, self._code(size, done, stalled))
         if len(self.trace) >= self.method.max_steps and self.any_running:
             exhausted = self.running & (self.steps >= self.method.max_steps)
