@@ -13,7 +13,7 @@ Everything that is compiled stands in this file: the cache on disk watches the f
 
 from __future__ import annotations
 
-from typing import no_type_check
+from typing import Any, no_type_check
 
 import numba
 import numpy
@@ -32,7 +32,7 @@ _features = binding.get_host_cpu_features()
 VECTOR_BYTES = 64 if _features.get("avx512f") else 32 if _features.get("avx") else 16
 
 # Fused multiply-add and free order of sums; NaN and infinity keep their meaning.
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 _part = numba.njit(**_OPTIONS)
 _loop = numba.njit(cache=True, **_OPTIONS)
 
