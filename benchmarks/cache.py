@@ -7,7 +7,8 @@ no quality, so it is measured on a small transformer trained here for recall of 
 at one budget.
 
 The peer is ``DecodingPress`` of kvpress, which compresses every few tokens during decoding; it is measured if it is
-installed and runs beside these versions. Its scores do not come from attention here (``KnormPress``), so that it need not compute any.
+installed and runs beside these versions. Its scores do not come from attention here (``KnormPress``), so that it need
+not compute any.
 
 Usage: python benchmarks/cache.py [--rounds 5] [--quick]; writes benchmarks/results/cache.json.
 """

@@ -145,6 +145,8 @@ class RelevanceCache(Cache):
     Cost: n_buffer + n_relevant keys and values a head and layer, and as many products per token.
     """
 
+    layers: list[RelevanceLayer]
+
     def __init__(
         self,
         n_buffer: int,
