@@ -252,6 +252,12 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
         for option in ATTENTIVE_OPTIONS[kind[:3]] + ELMAN_OPTIONS[kind[3:]]
     },
     ("AttentionSum", "normalise"): lambda bad: layers.AttentionSum(bad),
+    ("BoundedKeys", "normalise"): lambda bad: layers.BoundedKeys(2, 2, normalise=bad),
+    ("BoundedCache", "normalise"): lambda bad: layers.BoundedCache(2, 2, normalise=bad),
+    ("RelevanceCache", "normalise"): lambda bad: layers.RelevanceCache(2, 2, normalise=bad),
+    ("play_eviction", "normalise"): lambda bad: layers.play_eviction(torch.zeros(1, 1, 3, 3), 1, 1, normalise=bad),
+    ("ScreenedKeys", "normalise"): lambda bad: layers.ScreenedKeys(bad),
+    ("HeavyHitterKeys", "normalise"): lambda bad: layers.HeavyHitterKeys(bad),
     ("replay", "normalise"): lambda bad: layers.replay([1.0, 2.0], 1, 1, bad),
     ("replay", "screening"): lambda bad: layers.replay([1.0, 2.0], 1, 1, screening=bad),
     ("SequenceModel", "readout"): lambda bad: layers.SequenceModel(layers.ExpRNN(3, 4), 2, bad),

@@ -102,7 +102,7 @@ def _cache(policy: str, budget: int, marked: Tensor | None = None) -> Any:
     """A cache of a policy: half of the budget for the newest keys."""
     from separatrix import nn
 
-    if policy == "oracle":
+    if policy == "oracle" and marked is not None:
         return nn.BoundedCache(budget - budget // 2, budget // 2, nn.GivenKeyScores(marked))
     name, share = policy.removesuffix("_share"), policy.endswith("_share")
     return nn.BoundedCache(budget - budget // 2, budget // 2, name, "share" if share else "none")
@@ -334,12 +334,12 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     from separatrix.report.figures.caches import draw_cache_quality, draw_needle_rows
 
     recall, text = summary.table(RECALL), summary.table(TEXT)
-    shown = [[r for r in rows if r["budget"] < max(q["budget"] for q in rows)] for rows in (recall, text)]
+    short, few = ([r for r in rows if r["budget"] < max(q["budget"] for q in rows)] for rows in (recall, text))
     full = {}
     for rows, column in ((recall, "accuracy"), (text, "loss")):
         if rows:
             full[column] = sum(float(r[f"unbounded_{column}"]) for r in rows) / len(rows)
-    return {"quality": draw_cache_quality(*shown, full), "needles": draw_needle_rows(summary.table(NEEDLES))}
+    return {"quality": draw_cache_quality(short, few, full), "needles": draw_needle_rows(summary.table(NEEDLES))}
 
 
 def _policy(*names: str) -> Callable[[Mapping[str, Any]], bool]:

@@ -39,17 +39,17 @@ class RelevanceLayer(CacheLayerMixin):
         self.pending: tuple[Tensor, Tensor] | None = None
 
     @property
-    def keys(self) -> Tensor | None:  # type: ignore[override]
+    def keys(self) -> Tensor | None:
         """Those that are kept, after rotary embedding, (batch, heads, kept, d)."""
         return None if self.bounded.held is None else self.bounded.held.keys
 
     @property
-    def values(self) -> Tensor | None:  # type: ignore[override]
+    def values(self) -> Tensor | None:
         """Those that are kept."""
         return None if self.bounded.held is None else self.bounded.held.values
 
     @property
-    def is_initialized(self) -> bool:  # type: ignore[override]
+    def is_initialized(self) -> bool:
         """Whether anything has come."""
         return self.bounded.held is not None
 
@@ -144,6 +144,8 @@ class RelevanceCache(Cache):
 
     Cost: n_buffer + n_relevant keys and values a head and layer, and as many products per token.
     """
+
+    layers: list[RelevanceLayer]
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ def draw_needle_rows(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Accuracy of every policy by place of the needle, a panel a budget; dashed where it is paraphrased."""
     budgets = sorted({row["budget"] for row in rows})
     figure, axes = new_figure(1, max(1, len(budgets)), width=3.0 * max(1, len(budgets)) + 1.0, height=3.4, sharey=True)
-    for ax, budget in zip(axes[0], budgets, strict=True):
+    for ax, budget in zip(axes[0], budgets, strict=False):  # one empty panel if there is nothing
         for name in dict.fromkeys(row["policy"] for row in rows):
             for wording, line in (("exact", "-"), ("paraphrased", "--")):
                 own = [r for r in rows if (r["policy"], r["budget"], r["wording"]) == (name, budget, wording)]
@@ -107,6 +107,7 @@ def draw_needle_rows(rows: Sequence[Mapping[str, Any]]) -> Figure:
                 ax.plot(places, means, line, marker=".", color=_colour(name), label=label)
         ax.set(xlabel="place of the needle", title=f"{budget} keys a head", ylim=(-0.03, 1.03))
     axes[0][0].set_ylabel("part that is found")
-    axes[0][-1].legend(fontsize=7)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize=7)
     figure.suptitle("Which needles are found, by place (dashed: asked for by another name)", fontsize=9)
     return figure
