@@ -2,8 +2,8 @@
 
 A training step is forward and backward pass of the sum of all outputs (batch 10, 128 units, nu = rho = 10, one thread).
 Peak memory is how far the resident set rises above where it stood before the step, each in a process of its own. CPU
-times are interleaved; ratios are to the plain loop of the same round: a Python loop over ``tanh(drive + h V')`` with the
-drives of all steps at once and ``unbind``, which is what a user would write. Evaluation is a forward pass without graph.
+times are interleaved; ratios are to the plain loop of the same round: a Python loop over ``tanh(drive + h V')``, with
+the drives of all steps at once and ``unbind``, as a user would write it. Evaluation is a forward pass without graph.
 
 Usage: python benchmarks/relevance.py [--rounds 5] [--quick]; writes benchmarks/results/relevance.json.
 """

@@ -206,6 +206,9 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     numbers: dict[str, float] = {}
     for part in PARTS:
         numbers |= worst_of(results, part)
+    starts = [payload for cell, payload in results if cell.args["part"] == "start"]
+    for name in starts[0]:
+        numbers[name] = sum(payload[name] for payload in starts) / len(starts)
     sparse = [payload for cell, payload in results if cell.args["part"] == "sparse"]
     numbers["least_ratio"] = min(payload["least_ratio"] for payload in sparse)
     numbers["printed"] = min(payload["printed"] for payload in sparse)
