@@ -67,7 +67,7 @@ def _paths(cell: Cell) -> Payload:
     leaf = x.clone().requires_grad_()
     output, _ = core(leaf)
     (truth,) = torch.autograd.grad((output[:, -1] @ direction).sum(), leaf)
-    slopes = 1 - core.last.trace.hidden.square()  # type: ignore[union-attr, operator]
+    slopes = 1 - core.last.trace.hidden.square()  # type: ignore[union-attr]
     # dL/dx_t = U' diag(phi') dL/dh_t, summed over all degrees
     through = torch.einsum("tbh,bth,hi->bti", found.degrees.sum(0), slopes, core.input_weight.detach())
     return {"degrees_sum": float((through - truth).abs().max() / truth.abs().max())}
