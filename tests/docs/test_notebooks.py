@@ -12,11 +12,17 @@ SWITCH = "quick = False"
 
 
 def run(path: Path, *, quick: bool) -> dict[str, Any]:
-    source = path.read_text()
-    assert source.count(SWITCH) == 1
+    source = path.read_text(encoding="utf-8")
+    assert "# %%" in source
+    assert source.count(SWITCH) <= 1
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(source.replace(SWITCH, f"quick = {quick}"), str(path), "exec"), names)
     return names
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in FOLDER.glob("*.py")} - {"memory_of_three_bits"}))
+def test_a_notebook_runs(name: str) -> None:
+    assert run(FOLDER / f"{name}.py", quick=True)
 
 
 def test_a_notebook_on_the_memory_of_a_network_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,6 +105,7 @@ class _Walk:
         product = rows[0].new_empty(len(rows[0]), projection.shape[1])
         pre, query = product.split([given.drives.shape[2], len(key)], 1)
         space = torch.empty_like(store.values)
+        logged = None if self.record.weights is None else self.record.weights.unbind(0)
         for t, drive in enumerate(given.drives.unbind(0)):
             torch.mm(rows[t], projection, out=product)
             pre.add_(drive)
@@ -121,8 +122,8 @@ class _Walk:
             else:
                 a, b = setup.mix
                 torch.baddbmm(mixed[1][t], weights.unsqueeze(1), values, beta=a, alpha=b, out=mixed[0][t + 1])
-            if self.record.weights is not None:
-                self.record.weights[t, :, : weights.shape[1]] = weights
+            if logged is not None:
+                logged[t][:, : weights.shape[1]].copy_(weights)
             store.observe(t, weights)
         store.leave(self.record, self.hidden)
         if setup.logs:
@@ -151,8 +152,11 @@ class _WayBack:
         self.by_keys = self.by_key.unbind(0)
         self.by_vector = None if given.vector is None else torch.zeros_like(given.vector)
         self.vector = setup.alignment.scaled_vector(given.vector)
-        by_query, by_key, self.vector_factor = setup.alignment.factors(given.vector, given.key)
-        self.query_factor, self.key_factor = by_query.unsqueeze(1), by_key.unsqueeze(1)
+        self.a, self.b = (1.0, 1.0) if setup.mix is None else setup.mix
+        by_query, by_key, by_vector = setup.alignment.factors(given.vector, given.key)
+        # b, by which the context counts, is a factor of all that goes through logits
+        self.query_factor, self.key_factor = self.b * by_query.unsqueeze(1), self.b * by_key.unsqueeze(1)
+        self.vector_factor = self.b * by_vector
         self.key = given.key * self.key_factor
 
     def run(self, gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
@@ -182,7 +186,7 @@ class _WayBack:
 
     def _through_attention(self, t: int, by_state: Tensor, space: Tensor) -> Tensor:
         setup, store, alignment = self.setup, self.store, self.setup.alignment
-        direct, by_context, a = _split(setup, by_state)
+        direct, by_context = (by_state, by_state) if setup.mix is not None else _halves(by_state)
         values, keys, bias = store.seen(t)
         query = self.queries[t]
         compared = alignment.compare(query, keys, _like(space, keys))
@@ -194,9 +198,9 @@ class _WayBack:
         by_weights = torch.bmm(values, by_context.unsqueeze(-1)).squeeze(-1)
         by_logits = torch._softmax_backward_data(by_weights, weights, -1, by_weights.dtype)
         by_values, by_keys = store.collecting(t)
-        by_values.addcmul_(weights[:, : by_values.shape[1]].unsqueeze(-1), by_context.unsqueeze(1))
+        by_values.addcmul_(weights[:, : by_values.shape[1]].unsqueeze(-1), by_context.unsqueeze(1), value=self.b)
         query.copy_(alignment.pull_back(by_logits, query, keys, compared, by_keys, self.by_vector))
-        by_hidden = store.undo(t, self.by_keys[t]).add_(direct, alpha=a)
+        by_hidden = store.undo(t, self.by_keys[t], direct, self.a)
         return by_hidden.addmm_(self.by_keys[t], self.key)
 
     def _collect(self, now: Tensor, by_cell: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -215,13 +219,10 @@ def _like(space: Tensor, keys: Tensor) -> Tensor:
     return space if space.shape == keys.shape else space.view(-1)[: keys.numel()].view(keys.shape)
 
 
-def _split(setup: Setup, by_state: Tensor) -> tuple[Tensor, Tensor, float]:
-    """Gradients by the hidden state, up to a number that follows, and by the context."""
-    if setup.mix is None:
-        direct, by_context = by_state.chunk(2, -1)
-        return direct, by_context.contiguous(), 1.0
-    a, b = setup.mix
-    return by_state, by_state if b == 1 else b * by_state, a
+def _halves(by_state: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients by the hidden state and by the context beside it."""
+    direct, by_context = by_state.chunk(2, -1)
+    return direct, by_context.contiguous()
 
 
 def _plain_gradients(

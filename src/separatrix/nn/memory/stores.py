@@ -51,8 +51,8 @@ class AbstractStore(abc.ABC):
         """Gradients by the values and keys of step t's attention that are wanted, from the first place on."""
 
     @abc.abstractmethod
-    def undo(self, t: int, by_key: Tensor) -> Tensor:
-        """Gradient collected by the state of step t, a new tensor; that by its key is written to ``by_key``.
+    def undo(self, t: int, by_key: Tensor, direct: Tensor, a: float) -> Tensor:
+        """Gradient collected by the state of step t plus ``a direct``; that by its key is written to ``by_key``.
 
         The store is as before step t then.
         """
@@ -126,10 +126,10 @@ class FullStore(AbstractStore):
         count = self.before + t + 1
         return self.by_values[:, :count], self.by_keys[:, :count]
 
-    def undo(self, t: int, by_key: Tensor) -> Tensor:
+    def undo(self, t: int, by_key: Tensor, direct: Tensor, a: float) -> Tensor:
         """Nothing moved."""
         by_key.copy_(self.by_keys[:, self.before + t])
-        return self.by_values[:, self.before + t].clone()
+        return torch.add(self.by_values[:, self.before + t], direct, alpha=a)
 
     def end_backward(self) -> Tensor:
         """With what was carried."""
@@ -243,10 +243,12 @@ class ScreenedStore(AbstractStore):
         self.values, self.keys = (buffer.clone() for buffer in self.end)
         before = None if self.carried is None else self.carried.values
         self.rows = (self._rows_of(hidden, before), self._rows_of(keys, self.first_keys))
-        self.by_values, self.by_keys = torch.zeros_like(self.values), torch.zeros_like(self.values)
+        both = self.values.new_zeros(2, *self.values.shape)
+        self.by_values, self.by_keys = both
         self.outer = self.values.new_zeros(self.values.shape[-1], self.values.shape[-1])
         self.places = (self.values.unbind(1), self.keys.unbind(1))
         self.gradient_places = (self.by_values.unbind(1), self.by_keys.unbind(1))
+        self.both_gradients = both.unbind(2)
         self.row_views = tuple(rows.unbind(0) for rows in self.rows)
 
     def collecting(self, t: int) -> tuple[Tensor, Tensor]:
@@ -254,20 +256,20 @@ class ScreenedStore(AbstractStore):
         count = self.n_buffer if self.setup.detach_memory else self.values.shape[1]
         return self.by_values[:, :count], self.by_keys
 
-    def undo(self, t: int, by_key: Tensor) -> Tensor:
+    def undo(self, t: int, by_key: Tensor, direct: Tensor, a: float) -> Tensor:
         """The newest goes; who stood there before comes back, with the gradient it got where it was kept."""
         move = self.moves[t]
         place, samples, targets = move.place, move.samples, move.targets
-        by_hidden = self.gradient_places[0][place].clone()
+        by_hidden = torch.add(self.gradient_places[0][place], direct, alpha=a)
         by_key.copy_(self.gradient_places[1][place])
         if samples is not None and self.setup.detach_memory:
             self.outer += _outer(self.values[samples, targets], self.by_keys[samples, targets])
             self.by_keys[samples, targets] = 0
         row = self.before + t - self.n_buffer if t >= self.n_buffer else place if self.before else None
-        for which in (0, 1):
-            if row is not None:
+        if row is not None:
+            for which in (0, 1):
                 self.places[which][place].copy_(self.row_views[which][row])
-            self.gradient_places[which][place].zero_()
+        self.both_gradients[place].zero_()
         if samples is not None:
             self._undo_move(move)
         return by_hidden

@@ -6,7 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Judgement, Params, Payload, Row, Summary, in_turn, interval_row, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    in_turn,
+    interval_row,
+    judge,
+    with_column,
+    with_fields,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -254,17 +266,24 @@ def _delay(row: Mapping[str, Any]) -> int:
     return int(row["delay"])
 
 
-def shifted(models: Sequence[str], mean: float, *, longest_only: bool = False) -> Any:
-    """A counterfeit or a genuine summary: the accuracies of these models moved elsewhere."""
+def shifted(models: Sequence[str], mean: float, *, longest_only: bool = False) -> Callable[[Measured], Measured]:
+    """A counterfeit or a genuine summary: accuracies of these models elsewhere, also of those that were not run."""
 
-    def where(row: Mapping[str, Any]) -> bool:
-        return row["model"] in models and (not longest_only or row["delay"] > row["trained_at"])
+    def counterfeit(summary: Measured) -> Measured:
+        table = summary.table(ACCURACY)
+        places = dict.fromkeys((row["trained_at"], row["delay"]) for row in table)
+        rows = [dict(row) for row in table if row["model"] not in models]
+        for model in models:
+            for trained_at, delay in places:
+                found = accuracy_row(summary, model, delay, trained_at)
+                if found is not None and longest_only and delay == trained_at:
+                    rows.append(dict(found))
+                    continue
+                ends = {"mean": mean, "low": mean - 0.002, "high": min(1.0, mean + 0.002), "n": 1000}
+                rows.append({"model": model, "trained_at": trained_at, "delay": delay, **ends})
+        return with_fields(tables={**summary.tables, ACCURACY: rows})(summary)
 
-    return in_turn(
-        with_column(ACCURACY, "mean", lambda row: mean + 1e-6, where),
-        with_column(ACCURACY, "low", mean - 0.002, where),
-        with_column(ACCURACY, "high", min(1.0, mean + 0.002), where),
-    )
+    return counterfeit
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

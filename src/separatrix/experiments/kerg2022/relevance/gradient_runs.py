@@ -45,7 +45,7 @@ def _norms(model: Any, task: Any, batch: Any) -> Tensor:
         from separatrix.diagnose import gradient_paths
 
         def loss(hidden: Tensor) -> Tensor:
-            return task.loss(model.head(hidden), batch)  # type: ignore[no-any-return]
+            return task.loss(model.head(hidden), batch)
 
         return gradient_paths(model.core, batch.inputs, loss, n_degrees=1).log_norms.exp()
     return _step_by_step(model, task, batch)

@@ -67,7 +67,7 @@ def _paths(cell: Cell) -> Payload:
     leaf = x.clone().requires_grad_()
     output, _ = core(leaf)
     (truth,) = torch.autograd.grad((output[:, -1] @ direction).sum(), leaf)
-    slopes = 1 - core.last.trace.hidden.square()  # type: ignore[union-attr, operator]
+    slopes = 1 - core.last.trace.hidden.square()  # type: ignore[union-attr]
     # dL/dx_t = U' diag(phi') dL/dh_t, summed over all degrees
     through = torch.einsum("tbh,bth,hi->bti", found.degrees.sum(0), slopes, core.input_weight.detach())
     return {"degrees_sum": float((through - truth).abs().max() / truth.abs().max())}
@@ -206,6 +206,9 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     numbers: dict[str, float] = {}
     for part in PARTS:
         numbers |= worst_of(results, part)
+    starts = [payload for cell, payload in results if cell.args["part"] == "start"]
+    for name in starts[0]:
+        numbers[name] = sum(payload[name] for payload in starts) / len(starts)
     sparse = [payload for cell, payload in results if cell.args["part"] == "sparse"]
     numbers["least_ratio"] = min(payload["least_ratio"] for payload in sparse)
     numbers["printed"] = min(payload["printed"] for payload in sparse)

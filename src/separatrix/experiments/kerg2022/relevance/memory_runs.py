@@ -71,7 +71,7 @@ def train_cell(cell: Cell, **options: Any) -> Trained:
             outputs = network(valid.inputs)
         return {"valid": float(task.loss(outputs, valid)), "accuracy": float(task.accuracy(outputs, valid))}
 
-    runs = []
+    runs: list[TrainingRun] = []
     for part, (n_steps, factor) in enumerate(((args["n_steps"], 1.0), (args["tail_steps"], 0.5))):
         if n_steps == 0 or (runs and runs[-1].ending == "diverged"):
             continue

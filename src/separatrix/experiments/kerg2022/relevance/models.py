@@ -22,12 +22,12 @@ def build_core(row: ScreeningRow, n_inputs: int, n_hidden: int, generator: Any, 
     """The recurrent core of a row; options are those of the attentive classes."""
     from separatrix import nn
 
-    places = {"n_buffer": row.n_buffer, "n_relevant": row.n_relevant}
+    places = row.n_buffer, row.n_relevant
     made = {
         "RelRNN": lambda: nn.RelRNN(
-            n_inputs, n_hidden, **places, nonlinearity=row.nonlinearity, generator=generator, **options
+            n_inputs, n_hidden, *places, nonlinearity=row.nonlinearity, generator=generator, **options
         ),
-        "RelLSTM": lambda: nn.RelLSTM(n_inputs, n_hidden, **places, generator=generator, **options),
+        "RelLSTM": lambda: nn.RelLSTM(n_inputs, n_hidden, *places, generator=generator, **options),
         "MemRNN": lambda: nn.MemRNN(n_inputs, n_hidden, nonlinearity=row.nonlinearity, generator=generator, **options),
         "MemLSTM": lambda: nn.MemLSTM(n_inputs, n_hidden, generator=generator, **options),
         "SAB": lambda: nn.SAB(n_inputs, n_hidden, generator=generator),

@@ -212,8 +212,8 @@ def parameter_errors(seed: int, n_units: int, n_steps: int) -> dict[str, float]:
     truth = dict(zip(names, found, strict=False))
     by_hidden, by_states = found[len(names) : len(names) + n_steps], found[len(names) + n_steps :]
     alignment, recurrent, shifted = _summed(net, hidden, states, by_hidden, by_states, leaves, alignment_gradient)
-    expected = torch.cat([truth[name].flatten() for name in ("query", "key", "vector")])  # type: ignore[union-attr]
-    stacked = torch.cat([truth["recurrent"], truth["entering"], truth["bias"].unsqueeze(1)], 1)  # type: ignore[union-attr, list-item]
+    expected = torch.cat([truth[name].flatten() for name in ("query", "key", "vector")])
+    stacked = torch.cat([truth["recurrent"], truth["entering"], truth["bias"].unsqueeze(1)], 1)
     return {
         "alignment": _error(alignment, expected),
         "recurrence": _error(recurrent, stacked),

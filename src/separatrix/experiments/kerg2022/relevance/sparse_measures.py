@@ -19,7 +19,7 @@ def random_pattern(n_steps: int, sparsity: int, generator: torch.Generator) -> l
 def gradients_along(pattern: list[tuple[int, ...]], eigenvalue: float, start: int = 1) -> list[float]:
     """p_{0:k} of Eq. (B.1.278) for k = 0, 1, ...: derivative of s_{t+k} by h_t in one eigendirection."""
     by_hidden = {start: 1.0}
-    found = []
+    found: list[float] = []
     for time in range(start, len(pattern)):
         if time > start:
             by_hidden[time] = eigenvalue * found[-1]
