@@ -82,7 +82,7 @@ def _update(optimiser: Any, logits: Tensor, label: Tensor, more: Tensor | float 
 def cpu_times(steps: dict[str, tuple[Step, int]], rounds: int) -> dict[str, list[float]]:
     """Milliseconds of CPU a step, by name, one entry a round; every contestant runs in every round."""
     found: dict[str, list[float]] = {name: [] for name in steps}
-    for name, (step, _) in steps.items():
+    for step, _ in steps.values():
         step(0)
     for number in range(rounds):
         for name, (step, repeats) in steps.items():
