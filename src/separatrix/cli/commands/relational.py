@@ -15,6 +15,7 @@ from ..printing import print_json, print_table, tell
 
 if TYPE_CHECKING:
     from separatrix.tasks import RelationalTask
+    from separatrix.tasks.relational.task import Part
 
 app = typer.Typer(help="Relational tasks: see their problems, and explain the accuracies of a run.")
 
@@ -39,7 +40,7 @@ def sample(
 
     if n < 1:
         raise InvalidInput(f"--rows must be at least 1; got {n}.")
-    options = {key: value for key, value in (("test", test), ("train", train)) if value is not None}
+    options: dict[str, Any] = {key: value for key, value in (("test", test), ("train", train)) if value is not None}
     task = tasks.make_task(name, holdout=holdout, seed=seed, **options)
     path = report.save(_sheet(task, n, seed), output)
     tell(f"{task.name}: {n} problems of each part, {path}")
@@ -51,15 +52,16 @@ def _sheet(task: RelationalTask, n: int, seed: int) -> Any:
     from separatrix.tasks import GameTask
 
     parts = {}
-    for part, title in (("train", "training"), ("test", "test")):
-        drawn = task.problems(part, n, generator=spawn(seed, "sample sheet", part))  # type: ignore[arg-type]
+    both: tuple[tuple[Part, str], ...] = (("train", "training"), ("test", "test"))
+    for part, title in both:
+        drawn = task.problems(part, n, generator=spawn(seed, "sample sheet", part))
         if isinstance(task, GameTask):  # as boards, not as rows of cells
             images = (task.canvas(drawn.index).float() / 255).movedim(-1, 1).unsqueeze(1)
         else:
             images = task.pictures(drawn.index.flatten()).unflatten(0, tuple(drawn.index.shape))
         patterns = [drawn.names[place] for place in drawn.pattern.tolist()]
         parts[title] = {"images": images.numpy(), "labels": drawn.label.tolist(), "patterns": patterns}
-    shown = [len(task.ids(part)) for part in ("train", "test")]  # type: ignore[arg-type]
+    shown = [len(task.ids(part)) for part, _ in both]
     return draw_problem_sheet(parts, f"{task.name}: {shown[0]} pictures in training, {shown[1]} in the test")
 
 
@@ -121,7 +123,8 @@ def _explained(key: tuple[str, str], runs: Any, curves: Any, oracle_steps: int) 
         row for row in runs if (row["task"], row["model"]) == key and row["asked"] in ("unseen shapes", "hexominoes")
     ]
     name, _, direction = task_name.partition(":")
-    task = tasks.make_task(name, **({"train": direction} if direction else {}))
+    options: dict[str, Any] = {"train": direction} if direction else {}
+    task = tasks.make_task(name, **options)
     short = tasks.shortcut_accuracy(task, 2000)
     told = training.oracle_answers(task, n_steps=oracle_steps, n_test=1000).accuracy if oracle_steps else None
     last = [row["accuracy"] for row in own]
