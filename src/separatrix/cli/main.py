@@ -39,6 +39,7 @@ COMMANDS = {
     "attention": "attention:app",
     "data": "data:app",
     "diagnose": "diagnose:app",
+    "relational": "relational:app",
 }
 """Every command in the order of the help: its module in ``commands``, and what it is there, a function or (if it has
 commands of its own) a ``typer.Typer``."""

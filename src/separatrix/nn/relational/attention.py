@@ -98,7 +98,7 @@ class RelationalTransformer(AbstractRelationalNetwork):
         x = self._placed(encoded)
         mixed = from_heads(self._weights(x) @ by_heads(self.value(x), HEADS))
         x = self.feed(self.after_attention(x + self.merge(mixed)))
-        return self.out(torch.relu(self.hidden(self.last_norm(x).mean(1))))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.hidden(self.last_norm(x).mean(1))))
 
 
 class _CrossAttention(nn.Module):
@@ -157,7 +157,7 @@ class Abstractor(AbstractRelationalNetwork):
         x = self.symbols.expand(len(encoded), -1, -1)
         for layer in self.layers:
             x = layer(objects, x)
-        return self.out(x.mean(1))  # type: ignore[no-any-return]
+        return self.out(x.mean(1))
 
 
 @final
@@ -218,4 +218,4 @@ class DualAttention(AbstractRelationalNetwork):
         sent = self.of_relation(alike).unflatten(-1, (half, -1)) + self.symbols.unflatten(-1, (half, -1))
         relational = torch.einsum("bhij,bijhd->bihd", weights[:, half:], sent).flatten(2)
         x = self.feed(self.after_attention(x + self.merge(torch.cat([sensory, relational], -1))))
-        return self.out(torch.relu(self.hidden(x.mean(1))))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.hidden(x.mean(1))))

@@ -89,7 +89,7 @@ class CoRelNet(AbstractRelationalNetwork):
 
     def decode(self, read: Float[Tensor, "batch k"]) -> Float[Tensor, "batch y"]:
         """Logits from entries of a relation matrix."""
-        return self.out(torch.relu(self.hidden(read)))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.hidden(read)))
 
 
 @final
@@ -154,7 +154,7 @@ class CoRelNetT(AbstractRelationalNetwork):
             tokens = torch.cat([tokens, first], -1)
         pooled = self.after_attention(self.query + self._attended(tokens))
         pooled = self.after_feed(pooled + self.feed_out(torch.relu(self.feed_in(pooled))))
-        return self.out(torch.relu(self.hidden(pooled)))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.hidden(pooled)))
 
     def _attended(self, tokens: Tensor) -> Tensor:
         """What the query finds: 8 heads of 64, scaled by an eighth."""
@@ -163,4 +163,4 @@ class CoRelNetT(AbstractRelationalNetwork):
         key = self.key(tokens).unflatten(-1, (HEADS, per_head))  # (batch, t, heads, 64)
         value = self.value(tokens).unflatten(-1, (HEADS, per_head))
         weights = torch.softmax((key * query).sum(-1) / per_head**0.5, 1)
-        return self.merge((weights.unsqueeze(-1) * value).sum(1).flatten(1))  # type: ignore[no-any-return]
+        return self.merge((weights.unsqueeze(-1) * value).sum(1).flatten(1))

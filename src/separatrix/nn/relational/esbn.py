@@ -72,7 +72,7 @@ class ESBN(AbstractRelationalNetwork):
             if t:
                 read = self._read(state[0], torch.stack(keys[:-1], 1), stored[:, :t], asked[:, t])
         hidden, _ = self._step(read, state, stored[:, -1])
-        return self.out(hidden).expand(batch, -1)  # type: ignore[no-any-return]
+        return self.out(hidden).expand(batch, -1)
 
     def _step(self, read: Tensor, state: tuple[Tensor, Tensor], before: Tensor | None) -> tuple[Tensor, Tensor]:
         if self.sensory:
@@ -80,7 +80,7 @@ class ESBN(AbstractRelationalNetwork):
             read = torch.cat([read.expand(len(seen), -1), seen], 1)
         if len(read) > len(state[0]):
             state = (state[0].expand(len(read), -1), state[1].expand(len(read), -1))
-        return self.controller(read, state)  # type: ignore[no-any-return]
+        return self.controller(read, state)
 
     def _read(self, hidden: Tensor, keys: Tensor, stored: Tensor, probe: Tensor) -> Tensor:
         scores = (stored @ probe.unsqueeze(-1)).squeeze(-1)

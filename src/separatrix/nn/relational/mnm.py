@@ -68,7 +68,7 @@ class MNM(AbstractRelationalNetwork):
             lost = lost + (_run(memory, key)[-1] - value).square().mean()
             read = _run(memory, asked)[-1]
         self._reconstruction = lost / self.seq_len
-        return self.out(self.read_out(torch.cat([state[0], read], 1)))  # type: ignore[no-any-return]
+        return self.out(self.read_out(torch.cat([state[0], read], 1)))
 
     def _written(self, memory: list[Tensor], key: Tensor, value: Tensor, rate: Tensor) -> list[Tensor]:
         """Every layer moved against the difference of what it gives and its target."""

@@ -95,7 +95,6 @@ class AbstractRelationalNetwork(nn.Module, abc.ABC):
             return torch.zeros(())
         return self.l1 * sum((p.abs().sum() for p in self.penalised.parameters()), torch.zeros(()))
 
-    @final
     def forward(self, images: Tensor, index: Int[Tensor, "batch t"] | None = None) -> Float[Tensor, "batch y"]:
         """Logits."""
         return self.answer(self.objects(images, index))
@@ -114,7 +113,7 @@ class AbstractRelationalNetwork(nn.Module, abc.ABC):
             with torch.no_grad():
                 encoded: Tensor = self.encoder(images)
             return encoded
-        return self.encoder(images)  # type: ignore[no-any-return]
+        return self.encoder(images)
 
     @final
     def objects(self, images: Tensor, index: Int[Tensor, "batch t"] | None = None) -> Float[Tensor, "batch t 128"]:

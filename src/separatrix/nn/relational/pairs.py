@@ -59,7 +59,7 @@ class PrediNet(AbstractRelationalNetwork):
         keys, whole = self.key(placed), placed.flatten(1)
         one, two = (self._attended(query(whole), keys, placed) for query in (self.first_query, self.second_query))
         compared = torch.cat([self.direction(one) - self.direction(two), one[..., -1:], two[..., -1:]], -1)
-        return self.out(torch.relu(self.read(compared.flatten(1))))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.read(compared.flatten(1))))
 
     @staticmethod
     def _attended(query: Tensor, keys: Tensor, placed: Tensor) -> Tensor:
@@ -100,4 +100,4 @@ class RelationNet(AbstractRelationalNetwork):
         left, right = self.pair_in.weight.split(WIDTH + 1, 1)
         sums = (placed @ left.mT).unsqueeze(2) + (placed @ right.mT).unsqueeze(1) + self.pair_in.bias
         pairs = torch.relu(self.pair_out(torch.relu(sums)))
-        return self.out(torch.relu(self.hidden(pairs.sum((1, 2)))))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.hidden(pairs.sum((1, 2)))))

@@ -46,7 +46,7 @@ class RelationalLSTM(AbstractRelationalNetwork):
         state = (encoded.new_zeros(len(encoded), HIDDEN), encoded.new_zeros(len(encoded), HIDDEN))
         for seen in self.norm(encoded).unbind(1):
             state = self.cell(seen, state)
-        return self.out(state[0])  # type: ignore[no-any-return]
+        return self.out(state[0])
 
 
 _ADDRESS = {"key": SLOT, "strength": 1, "gate": 1, "shift": len(SHIFTS), "sharpen": 1}
@@ -119,7 +119,7 @@ class NTM(AbstractRelationalNetwork):
             weights = writing.unsqueeze(2)
             memory = memory * (1 - erase * weights) + add * weights
         last = torch.cat([encoded.new_zeros(batch, WIDTH), read], 1)
-        return self.out(self.cell(last, state)[0])  # type: ignore[no-any-return]
+        return self.out(self.cell(last, state)[0])
 
 
 def _address(said: tuple[Tensor, ...], memory: Tensor, before: Tensor | None) -> Float[Tensor, "batch 10"]:

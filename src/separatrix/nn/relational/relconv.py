@@ -65,4 +65,4 @@ class RelConvNet(AbstractRelationalNetwork):
         chosen = torch.tensor(list(itertools.combinations(range(self.seq_len), self.size)), device=alike.device)
         groups = alike[:, chosen.unsqueeze(2), chosen.unsqueeze(1)].flatten(2)  # (batch, groups, 3 x 3 x 16)
         found = torch.relu(groups @ self.filters.mT)
-        return self.out(torch.relu(self.read(found.flatten(1))))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.read(found.flatten(1))))

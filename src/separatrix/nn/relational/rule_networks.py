@@ -57,7 +57,7 @@ class CoRelNetDiff(AbstractRelationalNetwork):
 
     def answer(self, encoded: Float[Tensor, "batch t 128"]) -> Float[Tensor, "batch y"]:
         """Logits."""
-        return self.out(torch.relu(self.hidden(self.relations(encoded).flatten(1))))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.hidden(self.relations(encoded).flatten(1))))
 
 
 @final
@@ -117,7 +117,7 @@ class CoRelNetMix(AbstractRelationalNetwork):
     def answer(self, encoded: Float[Tensor, "batch t 128"]) -> Float[Tensor, "batch y"]:
         """Logits."""
         chosen = self._chosen(encoded, self._choice(encoded, noisy=self.training))
-        return self.out(torch.relu(self.hidden(chosen.flatten(1))))  # type: ignore[no-any-return]
+        return self.out(torch.relu(self.hidden(chosen.flatten(1))))
 
     def _chosen(self, encoded: Tensor, weights: Tensor) -> Tensor:
         first, second = self.sides(encoded)

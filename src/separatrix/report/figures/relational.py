@@ -121,7 +121,9 @@ def draw_problem_sheet(parts: Mapping[str, Mapping[str, Any]], title: str) -> Fi
     """
     n_rows = max(len(part["labels"]) for part in parts.values())
     n_shown = next(iter(parts.values()))["images"].shape[1]
-    figure, grid = new_figure(n_rows, len(parts), width=len(parts) * (1.6 + 0.36 * n_shown), height=0.5 + 0.55 * n_rows)
+    figure, grid = new_figure(
+        n_rows, len(parts), width=max(5.0, len(parts) * (1.6 + 0.36 * n_shown)), height=0.6 + 0.6 * n_rows
+    )
     for column, (name, part) in enumerate(parts.items()):
         for row in range(n_rows):
             axes = grid[row, column]

@@ -22,7 +22,9 @@ EXPERIMENT = Experiment(
     document="kerg2022",
     place="appendix C, Table 2",
     version=1,
-    scales=suite_scales(GAMES, MODELS, smoke={"tasks": ("game_row_matching", "game_left_of")}),
+    scales=suite_scales(
+        GAMES, MODELS, smoke={"tasks": ("game_row_matching", "game_left_of"), "models": ("LSTM", "RN")}
+    ),
     expand=expand,
     run=run,
     summarise=summarise,

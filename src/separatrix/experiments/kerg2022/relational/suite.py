@@ -104,7 +104,7 @@ def _others(cell: Cell, network: Any) -> dict[str, float]:
     rule = cell.args["task"].removeprefix("game_")
     if rule == cell.args["task"]:
         return {}
-    found = {}
+    found: dict[str, float] = {}
     n = cell.args["n_test"]
     for family in tasks.GAME_TESTS[rule]:
         if family != "hexominoes":

@@ -22,7 +22,9 @@ EXPERIMENT = Experiment(
     document="kerg2022",
     place="appendix C, Fig. 13",
     version=1,
-    scales=suite_scales((*BASIC, *UNSEEN), MODELS, smoke={"tasks": ("same_diff",)}),
+    scales=suite_scales(
+        (*BASIC, *UNSEEN), MODELS, smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "MNM", "NTM")}
+    ),
     expand=expand,
     run=run,
     summarise=summarise,
