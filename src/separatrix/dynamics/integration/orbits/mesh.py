@@ -25,7 +25,7 @@ from ..stopping import Until
 POINTS = 6
 """Collocation points of an interval."""
 
-FIRST_INTERVALS, STEPS_EACH, STIFF_STEPS_EACH = (6, 12, 24, 48, 96, 192), 8, 2
+FIRST_INTERVALS, STEPS_EACH, STIFF_STEPS_EACH = (6, 12, 24, 48, 96, 192), 4, 2
 """Intervals that a first mesh may have, and how many steps of the first guess each of them may hold."""
 
 FASTEST = 10.0
@@ -34,8 +34,9 @@ FASTEST = 10.0
 FAR = 0.3
 """Share of the extent of a loop by which a path that came around may miss its start."""
 
-GUESS = 1e-4
-"""Relative tolerance of the first guess."""
+GUESS, STIFF_GUESS = 1e-6, 1e-4
+"""Relative tolerance of the first guess, and of one that takes an implicit method. A coarse guess moves the orbit of a
+neutral family to a neighbour."""
 
 EXPLICIT_STEPS, IMPLICIT_STEPS = 300, 1000
 """Steps in which an explicit method, and then an implicit one, must come around."""
@@ -165,7 +166,8 @@ def guessed(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Path, Tensor
         now = going if stiff else going[~hopeless]
         if not len(now):
             continue
-        plan = Plan(find_method(name), ScaledControl(GUESS, GUESS), Until(), steps)
+        tol = STIFF_GUESS if stiff else GUESS
+        plan = Plan(find_method(name), ScaledControl(tol, tol), Until(), steps)
         own = scaled.select((len(x),), now)
         run = Run(own, (len(now),), start[now], plan, torch.ones_like(period[now]), None)
         run.books.log = []
