@@ -149,7 +149,8 @@ class ErrorEstimate:
         self._stretch = newest.where(wanted, self._stretch)
         self._noted = torch.where(wanted, self._n_steps, self._noted)
         self.slowest = self._probed.where(probed & (self._probed.size > self._stretch.size), self._stretch)
-        return torch.where(wanted, (size + rounding * scale) * self.slowest.size, torch.inf)
+        known = wanted & (self.slowest.size > 0)  # no step, no probe: nothing is known
+        return torch.where(known, (size + rounding * scale) * self.slowest.size, torch.inf)
 
     def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor]:
         """The stretch over the steps of the window, and how many of them tell something."""
@@ -176,6 +177,9 @@ class ErrorEstimate:
         direction = functional.normalize(pattern, dim=-1) + functional.normalize(f - z, dim=-1)
         if self._moves:
             direction = direction + functional.normalize(self._moves[-1], dim=-1)
+        # the parts may cancel, as in one dimension they often do
+        cancelled = torch.linalg.vector_norm(direction, dim=-1, keepdim=True) < 0.1
+        direction = torch.where(cancelled, pattern, direction)
         moves, changes = [], []
         few, many = _required(self._last, rounding), min(_MANY, 2 * z.shape[-1])
         for k in range(max(few, many) if any_true(wanted & grown) else few):
