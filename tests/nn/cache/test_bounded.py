@@ -25,12 +25,12 @@ def kept_by_step(logits: torch.Tensor, *options: object, **more: object) -> list
     return kept
 
 
-@pytest.mark.parametrize("normalise", ["none", "share", "mean"])
-@pytest.mark.parametrize("policy", ["screening", "attention"])
+@pytest.mark.parametrize(
+    ("policy", "normalise"),
+    [("screening", "none"), ("screening", "share"), ("screening", "mean"), ("attention", "none")],
+)
 def test_one_head_keeps_what_the_exact_algorithm_keeps(policy: str, normalise: str) -> None:
-    if policy == "attention" and normalise != "none":
-        pytest.skip("the name alone, without a normalisation")
-    for seed in range(5):
+    for seed in range(3):
         weights = torch.rand(30, generator=seeded(seed), dtype=torch.float64) ** 4 + 1e-3
         kept = kept_by_step(weights.log().expand(1, 1, 30, 30), 4, 3, policy, normalise)
         assert kept == list(replay(weights, 4, 3, normalise).relevant)

@@ -125,6 +125,7 @@ def relevance_attention(model: Any, cache: RelevanceCache, *, check: bool = True
     For its time every attention layer of the model is computed by the cache, whatever implementation was set (eager,
     sdpa, flash); afterwards, also after an exception, model and registries are as before. Pass
     ``past_key_values=cache`` to every call, ``model.generate`` included. Contexts may be nested, each with its cache.
+    Attention weights are not among the outputs (``output_attentions`` finds none); ``BoundedKeys.watch`` shows them.
 
     Args:
         model: a causal language model of transformers 5 in evaluation mode, all layers with full attention.
