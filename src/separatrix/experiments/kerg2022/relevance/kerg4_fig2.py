@@ -178,7 +178,8 @@ def judge_quadratic(summary: Measured) -> Judgement:
 
 
 def _with_powers(**powers: float) -> Any:
-    names = {"mem": "MemRNN", "stored": "MemRNN, stored", "sab": "SAB", "rel": "RelLSTM"}
+    names = {"mem": "MemRNN", "stored": "MemRNN, stored", "sab": "SAB", "rel": "RelLSTM", "relrnn": "RelRNN"}
+    names |= {"rnn": "RNN, step by step", "lstm": "LSTM, step by step"}
     wanted = {names[short]: value for short, value in powers.items()}
     return with_column(POWERS, "power", lambda row: wanted[row["model"]], lambda row: row["model"] in wanted)
 
@@ -252,6 +253,7 @@ EXPERIMENT = Experiment(
             test="1 to within .1",
             judge=judge_linear,
             counterfeit=_with_powers(rel=2.0),
+            genuine=_with_powers(rel=1.0, relrnn=0.99, rnn=1.0, lstm=0.98),
             scale="laptop",
         ),
         Claim(
