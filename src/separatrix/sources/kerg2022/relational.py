@@ -81,7 +81,8 @@ ERRATA: tuple[Erratum, ...] = (
         place="section 5.6, Symmetry",
         printed="a dot product always scores identical objects higher than different ones",
         correct="after the normalisation over positions; raw features of a random encoder violate it often",
-        evidence="claim kerg2022-ch5-dot-product: 37 % of rows with a repeated object, 20 random encoders, 20,000 problems of identity rules; none after the normalisation",
+        evidence="20 random encoders, 20,000 problems of identity rules: 37 % of rows with a repeated object with raw "
+        "features, none after the normalisation",
     ),
     Erratum(
         key="kerg2022-largest-holdout",

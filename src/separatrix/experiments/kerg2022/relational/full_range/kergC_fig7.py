@@ -22,7 +22,9 @@ EXPERIMENT = Experiment(
     document="kerg2022",
     place="appendix C, Fig. 7",
     version=1,
-    scales=suite_scales(BASIC, MODELS, RANGE, smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "CoRelNet cat")}),
+    scales=suite_scales(
+        BASIC, MODELS, RANGE, smoke={"tasks": ("same_diff", "dist3"), "models": ("CoRelNet", "CoRelNet cat")}
+    ),
     expand=expand,
     run=run,
     summarise=summarise,

@@ -22,7 +22,7 @@ EXPERIMENT = Experiment(
     document="kerg2022",
     place="appendix C, Fig. 2",
     version=1,
-    scales=suite_scales(TASKS, FIVE, smoke={"models": ("CoRelNet",)}),
+    scales=suite_scales(TASKS, FIVE, smoke={"models": ("CoRelNet", "Transformer")}),
     expand=expand,
     run=run,
     summarise=summarise,

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import run_here
+
+
+def test_a_sample_sheet_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sheet.png"
+    done = run_here(capsys, monkeypatch, "relational", "sample", "comparison", "-o", str(path), "--rows", "2")
+    assert done.code == 0, done.err
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert "2 problems of each part" in done.out
+
+
+def test_wrong_requests_are_one_line_and_exit_code_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_here(capsys, monkeypatch, "relational", "sample", "rmt", "-o", str(tmp_path / "x.png"))
+    assert done.code == 2
+    assert "Did you mean 'rmts'" in done.err
+    done = run_here(capsys, monkeypatch, "relational", "explain", "kerg5-fig4", "--store", str(tmp_path))
+    assert done.code == 2
+    assert "no complete run" in done.err
+
+
+@pytest.mark.slow
+def test_a_stored_run_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = str(tmp_path / "store")
+    done = run_here(capsys, monkeypatch, "run", "kerg5-fig4", "--scale", "smoke", "--jobs", "1", "-q", "--store", store)
+    assert done.code == 0, done.err
+    done = run_here(
+        capsys, monkeypatch, "relational", "explain", "kerg5-fig4", "--store", store, "--oracle-steps", "3", "--json"
+    )
+    assert done.code == 0, done.err
+    rows = json.loads(done.out)
+    assert {row["model"] for row in rows} >= {"CoRelNet", "random encoder CoRelNet"}
+    assert all(row["chance"] == 0.5 for row in rows)
