@@ -147,6 +147,10 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("with_column", "rows"): lambda bad: lab.with_column(bad, "x", 1)(lab.Summary(tables={"t": [{"x": 0}]})),
     ("with_entry", "entry"): lambda bad: lab.with_entry("tables", bad)(lab.Summary(tables={"t": []})),
     ("with_entry", "field"): lambda bad: lab.with_entry(bad, "t")(lab.Summary(tables={"t": []})),
+    ("usual_limits", "scale"): lambda bad: lab.usual_limits(bad),
+    ("plan_run", "scale"): lambda bad: lab.plan_run(EXPERIMENT, lab.Params(), bad, None),
+    ("sweep_requests", "scale"): lambda bad: lab.sweep_requests(EXPERIMENT, bad, [{}]),
+    ("swept", "scale"): lambda bad: lab.swept(EXPERIMENT, bad, [{}], []),
     ("best_run", "scale"): lambda bad: lab.best_run(EXPERIMENT, None, bad),
     ("publish", "scale"): lambda bad: lab.publish([], None, Path("nowhere"), bad),
     ("Claim", "scale"): lambda bad: lab.Claim(

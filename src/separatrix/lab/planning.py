@@ -15,6 +15,7 @@ from separatrix.core.result import Result
 from .experiment.cell import Cell
 from .experiment.definition import Experiment, Params
 from .experiment.limits import machine_memory
+from .experiment.scales import require_scale
 from .results.publication import Publication
 from .store.costs import SECONDS_OF_SIZES, CostModel
 from .store.records import Store
@@ -98,6 +99,7 @@ def plan_run(
     Raises:
         MissingData: the experiment was never measured.
     """
+    require_scale(scale)
     cells = experiment.cells(params)
     done = store.unchanged([cell.key for cell in cells]) if store is not None else {}
     left = [cell for cell in cells if cell.key not in done]

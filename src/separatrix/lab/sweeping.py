@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
-from separatrix.core.names import choose
+from separatrix.core.names import choose, suggest_options
 from separatrix.core.random import spawn_numpy
 from separatrix.core.result import Result
 
@@ -21,12 +21,14 @@ from .campaign import RunReport
 from .engines.base import AbstractEngine, Finished, RunInterrupted
 from .experiment.cell import Cell
 from .experiment.definition import Experiment, Params
+from .experiment.scales import require_scale
 from .store.records import Store
 
 MOST_POINTS = 100_000
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Span:
     """A range of a parameter from which random points are drawn, evenly or evenly in the logarithm."""
@@ -139,6 +141,7 @@ def swept(
     experiment: Experiment, scale: str, points: Sequence[Mapping[str, Any]], reports: Sequence[RunReport]
 ) -> Sweep:
     """The table of a sweep from the reports of its points."""
+    require_scale(scale)
     rows = [
         {**point, **{name: value for name, value in report.summary.to_dict().items() if _is_plain(value)}}
         for point, report in zip(points, reports, strict=True)
@@ -156,6 +159,7 @@ def _is_number(value: Any) -> bool:
 
 
 @final
+@suggest_options
 class WithinBudget(AbstractEngine):
     """Another engine that is stopped when the time is over; what was finished is kept.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..outputs import require_picture
 from ..printing import print_table, tell
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def deq_command(
     """Advise on the initial matrix of a deep equilibrium network."""
     from separatrix import advise as room
 
+    require_picture(figure, "--figure")
     advice = room.deq(
         phi,
         width,

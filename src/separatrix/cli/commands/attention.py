@@ -10,6 +10,7 @@ import typer
 from separatrix.core.errors import InvalidInput
 
 from ..options import AsJson
+from ..outputs import require_picture
 from ..printing import print_json, print_table, say, tell
 
 if TYPE_CHECKING:
@@ -199,6 +200,7 @@ def sweep(
     """Follow states through the inverse temperature: how many are stable, and where each gains or loses it."""
     from separatrix.diagnose import beta_sweep
 
+    require_picture(output, "--output")
     found = beta_sweep(
         *_matrices(coupling, query, key, value), _grid(betas, n_betas), n_tokens, clusterings=clusterings, seed=seed
     )
@@ -231,6 +233,7 @@ def phase(
     """Which splits of the tokens are stable at which inverse temperature, in closed form, with a census on top."""
     from separatrix.diagnose import phase_diagram
 
+    require_picture(output, "--output")
     found = phase_diagram(
         *_matrices(coupling, query, key, value), _grid(betas, n_betas), n_tokens, n_starts=n_starts, seed=seed
     )

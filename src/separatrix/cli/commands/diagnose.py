@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ..options import AsJson
+from ..outputs import require_picture
 from ..printing import print_json, print_table, say, tell
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def search_fixed_points(
 
     from ..matrix_files import load_array
 
+    require_picture(output, "--output")
     width = recurrent_networks(file)[0].input_size
     held = [0.0] * width if inputs is None else load_array(inputs, "--inputs")
     starts = None if states is None else load_array(states, "--states")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.core.disk import require_place_for_file
 from separatrix.core.errors import InvalidInput
 
 from ..engine_options import EngineOptions
 from ..lookup import find_experiment
 from ..options import Address, AsJson, CellTimeout, EngineName, Jobs, Name, Quiet, ScaleName, Seeds, StoreFolder
+from ..outputs import require_picture
 from ..parse import parse_axis, parse_duration, parse_seeds
 from ..printing import print_json, print_table, say, say_failures
 
@@ -66,9 +66,7 @@ def sweep(
     if output is not None:
         if len(axes) != 2:
             raise InvalidInput(f"a heat map needs two parameters to sweep over; --grid names {len(axes)}.")
-        if output.suffix not in (".png", ".svg", ".pdf"):
-            raise InvalidInput(f"--output must end with .png, .svg or .pdf; got {output.name!r}.")
-        require_place_for_file(output, "--output")
+        require_picture(output, "--output")
     experiment = find_experiment(name)
     points = sweep_points(axes, n_random, seed)
     requests = sweep_requests(experiment, scale, points, parse_seeds(seeds))

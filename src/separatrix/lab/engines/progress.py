@@ -62,7 +62,7 @@ class RunProgress:
         """
         if expected_seconds is not None and expected_seconds > WORTH_SAYING and not self._progress.disable:
             ahead = datetime.timedelta(seconds=round(expected_seconds))
-            self._progress.console.print(f"about {ahead} of computing ahead, on one core")
+            self._progress.console.print(f"about {ahead} of computing ahead, on one core", highlight=False)
         self._task = self._progress.add_task("cells", total=n_cells, completed=n_done, n_before=n_done, failed="")
 
     def advance(self, experiment: str, error: str | None) -> None:

@@ -9,6 +9,8 @@ from typing import final
 from separatrix.core.names import suggest_options
 from separatrix.core.scalars import require_positive
 
+from .scales import require_scale
+
 USUAL_SECONDS = {"smoke": 900.0, "laptop": 6 * 3600.0, "paper": 7 * 86400.0}
 """By scale, how long a cell may run unless its experiment or ``--cell-timeout`` says otherwise: far above what cells
 take, so that only one that hangs meets it."""
@@ -49,7 +51,7 @@ OPEN = Limits()
 
 def usual_limits(scale: str) -> Limits:
     """Limits that stop only what hangs, or takes the whole machine."""
-    return Limits(USUAL_SECONDS.get(scale), USUAL_SHARE * machine_memory() or None)
+    return Limits(USUAL_SECONDS[require_scale(scale)], USUAL_SHARE * machine_memory() or None)
 
 
 def machine_memory() -> int:

@@ -16,6 +16,8 @@ from typing import Any, final
 
 import numpy
 
+from separatrix.core.names import suggest_options
+
 from ..experiment.cell import Cell
 from .records import Store
 
@@ -58,6 +60,7 @@ def expected_seconds(cells: Sequence[Cell], store: Store) -> dict[str, float]:
 
 
 @final
+@suggest_options
 class CostModel:
     """The cost of cells of one experiment.
 
