@@ -9,8 +9,8 @@ development kind ``slow`` in single precision 2 of 120 solves remain wrong.
 
 Then claims came to be examined beyond the equilibrium (``Crossing``), by a rule chosen on seeds 50 and 100. On those,
 of 1,200 solves beside ghosts none is wrong. Seed 7,310,000 was drawn once, after the rule was committed; of it the
-kinds ``ghost`` and ``saddle_node`` have run: none of 1,020 solves wrong, 12 missed of 444 due, all beside folds. The other
-kinds of that seed have not been looked at.
+kinds ``ghost`` and ``saddle_node`` have run: none of 1,020 solves wrong, 12 missed of 444 due, all beside folds. The
+other kinds of that seed have not been looked at.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,61 @@ def test_what_cannot_be_verified_is_one_sentence(published: Path) -> None:
     edit(published, lambda body: body.pop("records"))
     with pytest.raises(MissingData, match="published without its records"):
         verify(published, SHORT)
+
+
+def forge_number(body: dict[str, Any]) -> None:
+    kept = next(iter(body["records"].values()))
+    kept["numbers"][next(iter(kept["numbers"]))] += 0.5
+
+
+def forge_verdicts(body: dict[str, Any]) -> None:
+    for claim in body["claims"].values():
+        claim["verdict"] = "refuted" if claim["verdict"] == "confirmed" else "confirmed"
+
+
+def forge_rows(body: dict[str, Any]) -> None:
+    for claim in body["claims"].values():
+        for row in claim["rows"]:
+            row["measured"] = 123.0
+
+
+def forge_summary(body: dict[str, Any]) -> None:
+    for name, value in body["summary"].items():
+        if isinstance(value, float):
+            body["summary"][name] = value + 1e-3
+
+
+def forge_rules(body: dict[str, Any]) -> None:
+    for claim in body["claims"].values():
+        claim["rule"], claim["rules_of_run"] = "0" * 64, ["0" * 64]
+
+
+def forge_seed(body: dict[str, Any]) -> None:
+    next(iter(body["records"].values()))["seed"] += 100
+
+
+def drop_cells(body: dict[str, Any]) -> None:
+    for key in list(body["records"])[:-1]:
+        del body["records"][key]
+
+
+FORGERIES = {
+    "a number whose digest is right": (forge_number, "although its digest is right"),
+    "verdicts": (forge_verdicts, "does not follow from the summary by the rule of this code: verdict"),
+    "rows": (forge_rows, "does not follow from the summary by the rule of this code: .*rows"),
+    "no summary": (lambda body: body.update(summary={}), "the published summary is none of short"),
+    "a summary": (forge_summary, "of its summary does not follow from its records"),
+    "rules": (forge_rules, "does not follow from the summary by the rule of this code: rule"),
+    "a seed": (forge_seed, "stands there as"),
+    "cells left out": (drop_cells, "5 of the 6 cells that its parameters have are missing"),
+    "claims left out": (lambda body: body.update(claims={}), "is missing"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_file_is_found_out(published: Path, name: str) -> None:
+    forge, reason = FORGERIES[name]
+    edit(published, forge)
+    found = verify(published, SHORT)
+    assert not found.ok
+    assert re.search(reason, " / ".join([*found.faults, *(check.reason for check in found.checks)]))

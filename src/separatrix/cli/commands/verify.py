@@ -28,7 +28,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute cells of a published result again; leave with 0 if all agree, with 1 if one does not."""
+    """Compute cells of a published result again and judge it again; leave with 0 if all agrees, with 1 if not."""
     from separatrix.lab.results.publication import read_publication
     from separatrix.lab.results.verification import verify as check
 
@@ -57,6 +57,7 @@ def _plain(found: Verification) -> dict[str, object]:
             for check in found.checks
         ],
         "rules": found.rules,
+        "faults": list(found.faults),
         "ok": found.ok,
     }
 
@@ -71,3 +72,5 @@ def _print(found: Verification) -> None:
     for check in found.checks:
         if check.agreement == "different":
             say(f"{name}: the cell {dict(check.cell.args)}, seed {check.cell.seed}, is different: {check.reason}")
+    for fault in found.faults:
+        say(f"{name}: {fault}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import separatrix
 from separatrix.core.disk import why_not, write_text_whole
-from separatrix.core.errors import MissingData, StoreError
+from separatrix.core.errors import CorruptData, MissingData, StoreError
 from separatrix.core.result import plain
 
 from ..campaign import ExperimentError, RunReport, best_report, judgements_of
@@ -20,7 +20,7 @@ from ..experiment.scales import require_scale
 from ..store.records import Store
 from .fingerprints import fingerprint
 from .history import with_history
-from .publication import read_publication
+from .publication import Publication, read_publication
 
 
 def publish(
@@ -87,16 +87,30 @@ def _judged_body(experiment: Experiment, path: Path) -> dict[str, Any]:
     published = read_publication(path, experiment)
     if published.stale:
         raise MissingData(f"{path} was made by another version of {experiment.name}; run it and publish again.")
-    summary = experiment.summary.from_dict(published.summary)
-    judgements = judgements_of(experiment, published.scale, summary)
-    rules = published.provenance.get("rules", {})
     return {
         **{name: value for name, value in vars(published).items() if name != "stale"},
         "title": experiment.title,
         "document": experiment.document,
         "place": experiment.place,
-        "claims": _claims(experiment, judgements, rules),
+        "claims": judged_claims(experiment, published),
     }
+
+
+def judged_claims(experiment: Experiment, published: Publication) -> dict[str, Any]:
+    """The claims of a published result as the present rules judge its summary.
+
+    Raises:
+        CorruptData: the summary is not one of this experiment.
+        ExperimentError: a rule failed on it.
+    """
+    try:
+        summary = experiment.summary.from_dict(published.summary)
+    except (TypeError, ValueError, KeyError) as error:
+        raise CorruptData(
+            f"the published summary is none of {experiment.name} ({type(error).__name__}: {error})."
+        ) from None
+    judgements = judgements_of(experiment, published.scale, summary)
+    return _claims(experiment, judgements, published.provenance.get("rules", {}))
 
 
 def _body(report: RunReport, store: Store) -> dict[str, Any]:

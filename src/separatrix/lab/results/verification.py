@@ -1,15 +1,21 @@
-"""Checking a published result: recompute a sample of the cells behind it and compare."""
+"""Checking a published result: recompute a sample of the cells behind it, and judge its summary again.
+
+A file is right if its cells are those of its parameters, each cell that is computed again gives what was published of
+it, the summary follows from the records (where all of them were computed again), and the verdicts and their rows follow
+from the summary by the rules of this code.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
-from separatrix.core.errors import InvalidInput, MissingData
+from separatrix.core.errors import InvalidInput, MissingData, SeparatrixError
 from separatrix.core.names import suggest_options
 
 from ..engines.computation import compute_record
@@ -18,6 +24,7 @@ from ..experiment.definition import Experiment
 from ..experiment.record import Record
 from .fingerprints import numbers
 from .publication import Publication, read_publication
+from .publishing import judged_claims
 
 ROUNDING_SCALE = 1e-6
 """Numbers smaller than this share of the largest of their record are compared with that share: they may be rounding."""
@@ -50,11 +57,13 @@ class Verification:
     checks: tuple[CellCheck, ...]
     rules: dict[str, str]
     """By claim id, how its rule stands to the run: see ``rule_standing``."""
+    faults: tuple[str, ...] = ()
+    """What is wrong with the file beside its cells, a sentence each: cells, summary, verdicts, rules."""
 
     @property
     def ok(self) -> bool:
-        """Whether every cell that was computed again agrees."""
-        return all(check.agreement != "different" for check in self.checks)
+        """Whether every cell that was computed again agrees, and what follows from the records does."""
+        return not self.faults and all(check.agreement != "different" for check in self.checks)
 
 
 def verify(
@@ -87,10 +96,15 @@ def verify(
         )
     if not published.records:
         raise MissingData(f"{path} was published without its records; only publishing it again can mend that.")
-    keys = sorted(published.records)
-    chosen = keys if sample is None or sample >= len(keys) else random.Random(seed).sample(keys, sample)
-    checks = tuple(_check(experiment, published.records[key], rtol) for key in chosen)
-    return Verification(published, len(keys), checks, dict(_rules(published)))
+    expected = {cell.key: cell for cell in experiment.cells(experiment.params(published.scale, **published.params))}
+    keys = [key for key in expected if key in published.records]
+    chosen = keys if sample is None or sample >= len(keys) else random.Random(seed).sample(sorted(keys), sample)
+    records = {key: compute_record(expected[key], {}) for key in chosen}
+    checks = tuple(_check(expected[key], record, published.records[key], rtol) for key, record in records.items())
+    faults = [*_wrong_cells(published, expected), *_wrong_claims(published, experiment, rtol)]
+    if len(records) == len(expected):
+        faults += _wrong_summary(published, experiment, list(records.values()), rtol)
+    return Verification(published, len(published.records), checks, dict(_rules(published)), tuple(faults))
 
 
 def rule_standing(judged: dict[str, Any]) -> str:
@@ -107,12 +121,72 @@ def _rules(published: Publication) -> Iterator[tuple[str, str]]:
     return ((name, rule_standing(judged)) for name, judged in published.claims.items())
 
 
-def _check(experiment: Experiment, kept: dict[str, Any], rtol: float) -> CellCheck:
-    cell = Cell(experiment.name, experiment.version, kept["args"], kept["seed"], experiment.entry)
-    record = compute_record(cell, {})
-    if record.digest == kept["digest"]:
-        return CellCheck(cell, "bit for bit", 0.0)
-    return _compared(cell, record, kept["numbers"], rtol)
+def _wrong_cells(published: Publication, expected: dict[str, Cell]) -> Iterator[str]:
+    """Cells of the file that the parameters do not have, or that it lacks."""
+    missing = len(expected.keys() - published.records.keys())
+    foreign = len(published.records.keys() - expected.keys())
+    if missing:
+        yield f"{missing} of the {len(expected)} cells that its parameters have are missing"
+    if foreign:
+        yield f"{foreign} of its cells are none that its parameters have"
+    for key, cell in expected.items():
+        kept = published.records.get(key)
+        if kept is not None and (dict(cell.args), cell.seed) != (kept["args"], kept["seed"]):
+            yield f"the cell {dict(cell.args)}, seed {cell.seed}, stands there as {kept['args']}, seed {kept['seed']}"
+
+
+def _wrong_claims(published: Publication, experiment: Experiment, rtol: float) -> Iterator[str]:
+    """Verdicts, rows and rules that do not follow from the published summary by the rules of this code."""
+    try:
+        judged = judged_claims(experiment, published)
+    except SeparatrixError as error:
+        yield str(error)
+        return
+    for name in judged.keys() ^ published.claims.keys():
+        yield f"{name} is {'missing' if name in judged else 'no claim of this experiment at its scale'}"
+    for name in judged.keys() & published.claims.keys():
+        ours, theirs = judged[name], published.claims[name]
+        wrong = [part for part in {*ours, *theirs} if not _same(ours.get(part), theirs.get(part), rtol)]
+        if wrong:
+            yield f"{name} does not follow from the summary by the rule of this code: {', '.join(sorted(wrong))}"
+
+
+def _wrong_summary(published: Publication, experiment: Experiment, records: list[Record], rtol: float) -> Iterator[str]:
+    """Parts of the summary that do not follow from the records, all of which were computed again."""
+    found = json.loads(
+        json.dumps(experiment.summarise([(record.cell, record.payload) for record in records]).to_dict())
+    )
+    for part in sorted({*found, *published.summary}):
+        if not _same(found.get(part), published.summary.get(part), rtol):
+            yield f"{part} of its summary does not follow from its records"
+
+
+def _same(ours: Any, theirs: Any, rtol: float) -> bool:
+    """Whether plain values are equal, numbers up to rounding beside the largest of theirs."""
+    if _skeleton(ours) != _skeleton(theirs):
+        return False
+    pairs = list(zip(numbers(ours), numbers(theirs), strict=True))
+    floor = ROUNDING_SCALE * max((abs(value) for _, (_, value) in pairs), default=0.0)
+    return all(_relative(a, b, floor) <= rtol for (_, a), (_, b) in pairs)
+
+
+def _skeleton(value: Any) -> Any:
+    """A plain value without its finite numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): _skeleton(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_skeleton(item) for item in value]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return 0 if is_number and math.isfinite(value) else str(value)
+
+
+def _check(cell: Cell, record: Record, kept: dict[str, Any], rtol: float) -> CellCheck:
+    check = _compared(cell, record, kept["numbers"], rtol)
+    if record.digest != kept["digest"]:
+        return check
+    if check.agreement == "different" and kept["numbers"]:
+        return dataclasses.replace(check, reason=f"{check.reason}, although its digest is right")
+    return CellCheck(cell, "bit for bit", 0.0)
 
 
 def _compared(cell: Cell, record: Record, published: dict[str, float], rtol: float) -> CellCheck:
