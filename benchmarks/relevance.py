@@ -5,7 +5,8 @@ Peak memory is how far the resident set rises above where it stood before the st
 times are interleaved; ratios are to the plain loop of the same round: a Python loop over ``tanh(drive + h V')``, with
 the drives of all steps at once and ``unbind``, as a user would write it. Evaluation is a forward pass without graph.
 
-Usage: python benchmarks/relevance.py [--rounds 5] [--quick] [--lengths 100,1000] [--models ...]; writes benchmarks/results/relevance.json.
+Usage: python benchmarks/relevance.py [--rounds 5] [--quick] [--lengths 100,1000] [--models ...]; writes
+benchmarks/results/relevance.json.
 """
 
 from __future__ import annotations
