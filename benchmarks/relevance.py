@@ -5,7 +5,8 @@ Peak memory is how far the resident set rises above where it stood before the st
 times are interleaved; ratios are to the plain loop of the same round: a Python loop over ``tanh(drive + h V')``, with
 the drives of all steps at once and ``unbind``, as a user would write it. Evaluation is a forward pass without graph.
 
-Usage: python benchmarks/relevance.py [--rounds 5] [--quick]; writes benchmarks/results/relevance.json.
+Usage: python benchmarks/relevance.py [--rounds 5] [--quick] [--lengths 100,1000] [--models ...]; writes
+benchmarks/results/relevance.json.
 """
 
 from __future__ import annotations
@@ -117,13 +118,13 @@ def cpu_time(model: nn.Module, x: Tensor, act: Callable[[nn.Module, Tensor], Non
     return time.process_time() - begun
 
 
-def measure(lengths: tuple[int, ...], rounds: int) -> dict[str, Any]:
+def measure(lengths: tuple[int, ...], rounds: int, chosen: tuple[str, ...]) -> dict[str, Any]:
     torch.set_num_threads(1)
     memory: dict[str, dict[int, float]] = {}
     times: dict[str, dict[int, Any]] = {}
-    models = {name: make() for name, make in MAKERS.items()}
+    models = {name: make() for name, make in MAKERS.items() if name in chosen}
     for length in lengths:
-        names = [name for name in MAKERS if name != "MemRNN" or length <= QUADRATIC_UNTIL]
+        names = [name for name in models if name != "MemRNN" or length <= QUADRATIC_UNTIL]
         for name in names:
             memory.setdefault(name, {})[length] = peak_memory(name, length, "train")
         x = inputs(length)
@@ -147,6 +148,7 @@ def measure(lengths: tuple[int, ...], rounds: int) -> dict[str, Any]:
             "megabytes": peak_memory(name, longest, "evaluate"),
         }
         for name in ("RelRNN", "RelLSTM")
+        if name in chosen
     }
     return {"megabytes": memory, "training": times, f"evaluation at {longest}": evaluation}
 
@@ -170,8 +172,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="short sequences only, nothing is written")
+    parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
+    parser.add_argument("--models", default=",".join(MAKERS), help="the plain loop must be among them")
     options = parser.parse_args()
-    found = measure((100, 300) if options.quick else LENGTHS, options.rounds)
+    lengths = (100, 300) if options.quick else tuple(int(part) for part in options.lengths.split(","))
+    found = measure(lengths, options.rounds, tuple(options.models.split(",")))
     found |= {
         "verdicts": verdicts(found),
         "machine": {"processor": platform.processor() or platform.machine(), "torch": torch.__version__},
