@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
@@ -113,7 +114,8 @@ def run_experiments(
     missing = {cell.key: cell for cell in longest_first([c for plan in plans for c in plan.missing()], store)}
     failures: dict[str, str] = {}
     expected = expected_seconds(list(missing.values()), store)
-    progress.begin(n_cells, n_cells - len(missing), sum(expected.values()) if len(expected) == len(missing) else None)
+    ahead = math.fsum(expected.values()) if len(expected) == len(missing) else None
+    progress.begin(n_cells, n_cells - len(missing), ahead)
     if missing:
         for finished in engine.run(list(missing.values()), store, data or {}):
             if finished.error is not None:
