@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from separatrix.lab import Experiment, Params, Summary
 
 
@@ -31,8 +33,13 @@ EMPTY = Experiment(
     document="separatrix",
     place="benchmarks",
     version=1,
-    scales={"smoke": Settings(), "laptop": Settings(), "paper": Settings()},
+    scales={
+        "smoke": Settings(n_cells=int(os.environ.get("EMPTY_CELLS", "100"))),
+        "laptop": Settings(),
+        "paper": Settings(),
+    },
     expand=expand,
     run=run,
     summarise=summarise,
+    summary=Total,
 )

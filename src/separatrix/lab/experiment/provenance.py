@@ -77,7 +77,10 @@ def code_state(module: str) -> str:
     source = getattr(sys.modules.get(module), "__file__", None)
     if module.split(".")[0] == "separatrix" or source is None:
         return digest.hexdigest()
-    loaded = {getattr(found, "__file__", None) for found in list(sys.modules.values())}
+    modules = [
+        found for name, found in list(sys.modules.items()) if name.split(".")[0] not in ("separatrix", "__main__")
+    ]
+    loaded = {getattr(found, "__file__", None) for found in modules}
     files = {Path(name) for name in loaded if name and name.endswith(".py")} | set(Path(source).parent.rglob("*.py"))
     installed = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     for path in sorted(files):
