@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from command_line import run_here
+from separatrix.lab import Store
 
 
 def test_a_sample_sheet_is_drawn(
@@ -24,7 +25,8 @@ def test_wrong_requests_are_one_line_and_exit_code_two(
     done = run_here(capsys, monkeypatch, "relational", "sample", "rmt", "-o", str(tmp_path / "x.png"))
     assert done.code == 2
     assert "Did you mean 'rmts'" in done.err
-    done = run_here(capsys, monkeypatch, "relational", "explain", "kerg5-fig4", "--store", str(tmp_path))
+    with Store(tmp_path / "empty"):
+        done = run_here(capsys, monkeypatch, "relational", "explain", "kerg5-fig4", "--store", str(tmp_path / "empty"))
     assert done.code == 2
     assert "no complete run" in done.err
 
