@@ -224,6 +224,7 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("random_balance", "scheme"): lambda bad: theory.random_balance(bad, 2, 2, 2),
     ("wide_balance", "scheme"): lambda bad: theory.wide_balance(bad, 1.0, 1.0),
     ("TrainingSettings", "optimiser"): lambda bad: settings(optimiser=bad),
+    ("RelationalSettings", "optimiser"): lambda bad: training.RelationalSettings(optimiser=bad),
     ("Copy", "encoding"): lambda bad: tasks.Copy(encoding=bad),
     ("copy_solution", "layout"): lambda bad: layers.copy_solution(5, bad),
     ("Copy", "layout"): lambda bad: tasks.Copy(layout=bad),

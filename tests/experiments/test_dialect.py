@@ -67,6 +67,8 @@ def test_settings_that_leave_nothing_to_do_are_refused_by_name(name: str) -> Non
     experiment = experiments.find(name)
     usual = experiment.params("smoke")
     for field, value in usual:
+        if any(getattr(scale, field) == () for scale in experiment.scales.values()):
+            continue  # there no value has a meaning
         if isinstance(value, tuple) and value:
             with pytest.raises(InvalidInput, match=rf"\b{field}\b"):
                 experiment.cells(experiment.params("smoke", **{field: ()}))

@@ -211,7 +211,7 @@ NOTATION: tuple[Term, ...] = (
     Term("before", "at the start of training: a state, a model or a kernel", STATE, rooms=("diagnose.regime",)),
     Term("after", "at the end of training: a state, a model or a kernel", STATE, rooms=("diagnose.regime",)),
     Term("data", "inputs and targets", ("tuple", "Any"), rooms=("diagnose",)),
-    Term("model", "any torch module", ("nn", "Module")),
+    Term("model", "any torch module", ("nn", "Module", "Any")),
     Term("layer", "a layer of a model", ("*Layer", "Layer", "str", "nn", "Module", "Linear")),
     # recurrence
     Term("n_units", "number of units of a recurrent network", ("int",), {"kerg2022": "N"}),
@@ -245,15 +245,23 @@ NOTATION: tuple[Term, ...] = (
     ),
     Term("n_buffer", "how many of the newest states are in memory in any case", ("int",), {"kerg2022": r"\nu"}),
     Term("n_relevant", "how many older states are kept", ("int",), {"kerg2022": r"\rho"}),
-    Term("normalise", "how scores of attention are made comparable", ("str", "Literal"), rooms=("nn.memory",)),
+    Term(
+        "normalise", "how scores of attention are made comparable", ("str", "Literal"), rooms=("nn.memory", "nn.cache")
+    ),
     Term("memory", "whether the way back recomputes or stores", ("Literal",), rooms=("nn.memory",)),
     Term("check", "whether inputs that are not finite are refused", ("bool",), rooms=("nn.memory",)),
+    Term("check", "whether a model is compared with itself first", ("bool",), rooms=("nn.cache",)),
     Term("normalise", "whether tokens are put on the sphere first", ("bool",), rooms=("dynamics",)),
     Term("memory", "how many earlier steps a solver uses", ("int",), rooms=("dynamics.solve",)),
     Term(
         "check", "a test of each instance, or of the solution", ("Check", "float"), rooms=("dynamics", "nn.equilibrium")
     ),
-    Term("hidden", "width of the layer in between", ("int",), rooms=("matrices.ensembles", "nn.equilibrium")),
+    Term(
+        "hidden",
+        "width of the layer in between",
+        ("int",),
+        rooms=("matrices.ensembles", "nn.equilibrium", "nn.relational", "training"),
+    ),
     Term("readout", "what an answer is made of", (*ARRAY, "Literal")),
     Term("matrix", "any square matrix, batched", ARRAY),
     Term("batch_dims", "how many leading axes of a state are a batch", ("int",)),
@@ -264,9 +272,13 @@ NOTATION: tuple[Term, ...] = (
     Term("dtype", "of what is made", ("torch", "dtype")),
     Term("batch", "shape or length of the leading axes", ("tuple", "int", "torch", "Size")),
     Term("path", "a file or folder; of a random stream, words that name it", ("str", "int", "Path")),
-    Term("name", "of a thing, for messages and lookups", (*TEXT, "Dataset", "*Ensemble")),
+    Term("name", "of a thing, for messages and lookups", (*TEXT, "Dataset", "*Ensemble", "Backend", "Design")),
     Term("title", "heading of a figure or record", ("str",)),
-    Term("kind", "what sort of thing, as errors and tables say it", ("str", "*Kind", "Optimiser", "Literal", "type")),
+    Term(
+        "kind",
+        "what sort of thing, as errors and tables say it",
+        ("str", "*Kind", "Optimiser", "Literal", "type", "Normalisation"),
+    ),
     Term("value", "anything that is checked or shown", ("Any", "float", "object"), rooms=("core",)),
     Term("given", "what a user gave: an object or its name", ("object",)),
     Term("known", "what is known already", ("Iterable", "Mapping", "str", "Thing", "Equilibrium", "RunReport")),
@@ -290,9 +302,13 @@ NOTATION: tuple[Term, ...] = (
     Term(
         "experiments",
         "several experiments, or a register of them by name",
-        ("Iterable", "Mapping", "Experiment", "str"),
+        ("Iterable", "Mapping", "Experiment", "str", "Collection"),
     ),
-    Term("folder", "where files are or go", ("Path", "str"), rooms=("lab", "report")),
+    Term("folder", "where files are or go", ("Path", "str"), rooms=("lab", "report", "tasks")),
+    Term("params", "parameters of a run", ("Params", "dict", "str", "Any"), rooms=("lab",)),
+    Term("memory", "most bytes that a cell may hold, in GB", ("float",), rooms=("lab",)),
+    Term("sizes", "what is known of the sizes of records", ("_Prior",), rooms=("lab",)),
+    Term("x", "parameter along the first axis of a picture", ("str",), rooms=("report",)),
     Term("reason", "why, in words", ("str",)),
     Term("says", "a statement in our own words", ("str",), rooms=("lab", "sources")),
     Term("document", "key of a source document", ("str",)),
@@ -315,6 +331,26 @@ NOTATION: tuple[Term, ...] = (
     Term("n_starts", "how many starts a search or a census makes", ("int",)),
     Term("damping", "friction of the motion", ("float",), rooms=("nn.recurrent",)),
     Term("damping", "share of a step that is taken", ("float",), rooms=("dynamics", "nn.equilibrium")),
+    # relational networks
+    Term("seq_len", "objects of a problem", ("int",), {"kerg2022": "T"}),
+    Term("n_answers", "answers to choose from", ("int",)),
+    Term("image_size", "pixels along a side of a picture", ("int",)),
+    Term("normalise", "how features are normalised over positions", ("Normalisation",), rooms=("nn.relational",)),
+    Term("segments", "positions that are normalised together", ("Segments",)),
+    Term("encoder", "whether the encoder of pictures is learned or frozen", ("EncoderMode",), rooms=("nn.relational",)),
+    Term(
+        "encoder", "module that turns pictures into features", ("nn", "Module", "Callable", "Any"), rooms=("training",)
+    ),
+    Term("l1", "weight of the absolute values of a layer behind the encoder", ("float",)),
+    Term(
+        "symmetric", "whether a pair's similarity is that of the pair turned round", ("bool",), rooms=("nn.relational",)
+    ),
+    Term("holdout", "objects that training never sees", ("int",), {"kerg2022": "m"}),
+    Term("glyph_set", "pictures that objects are taken from", ("GlyphSet",)),
+    Term("n", "how many, of objects or of pictures", ("int",), rooms=("tasks.relational",)),
+    Term("part", "which split: training, test or a file's part", ("Part", "str")),
+    Term("task", "matrix that a linear network has to learn", ARRAY, {"anguita2024": "Y X^T"}, ("theory.learning",)),
+    Term("task", "what is to be learned", ("*Task", "Callable", "int", "PictureProblems"), rooms=("tasks", "training")),
     # data and further words
     Term("symbols", "of a text, or of the documents", ("Int", "Tensor", "Mapping", "Sequence", "tuple", "str")),
     Term("download", "whether missing files may be fetched", ("bool",)),

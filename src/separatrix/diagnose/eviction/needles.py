@@ -18,7 +18,7 @@ from .audit import cache_audit
 if TYPE_CHECKING:
     import pandas
 
-Problems: TypeAlias = Callable[[int, bool], tuple[Int[Tensor, "batch t"], Bool[Tensor, "batch t"]]]
+NeedleProblems: TypeAlias = Callable[[int, bool], tuple[Int[Tensor, "batch t"], Bool[Tensor, "batch t"]]]
 """From the place of the needle and whether it is paraphrased to tokens and the queries that are scored."""
 
 
@@ -56,7 +56,7 @@ class NeedleTable(Result):
 
 def needle_table(
     model: Any,
-    problems: Problems,
+    problems: NeedleProblems,
     caches: Mapping[str, Callable[[int], Any]],
     *,
     places: Sequence[int],

@@ -233,7 +233,8 @@ def _largest_stretch(
     stretch = torch.where(combined, largest, single).clamp_min(0).sqrt()
     weights = torch.linalg.solve_triangular(factor.mT, vectors.sum(-1, keepdim=True), upper=True).squeeze(-1)
     weights = weights / stretch.clamp_min(1e-300).unsqueeze(-1)
-    alone = functional.one_hot(best, weights.shape[-1]) / diagonal
+    places = torch.arange(weights.shape[-1], device=weights.device)
+    alone = (places == best.unsqueeze(-1)).to(weights) / diagonal  # one_hot does not work inside vmap
     weights = (torch.where(combined.unsqueeze(-1), weights, alone) * diagonal).nan_to_num(0.0, 0.0, 0.0)
     # what was seen of dr may have been rounding
     hidden = (noise / torch.where(usable, moved, 0.0).amax(-1).clamp_min(torch.finfo(moved.dtype).tiny)).double()

@@ -139,9 +139,8 @@ def relevance_attention(model: Any, cache: RelevanceCache, *, check: bool = True
 
     Cost: with ``check`` four calls of the model on six tokens.
 
-    Example:
-        >>> # with relevance_attention(model, RelevanceCache(64, 64)) as cache:
-        >>> #     model.generate(**inputs, past_key_values=cache, max_new_tokens=200)
+    Use it as ``with relevance_attention(model, RelevanceCache(64, 64)) as cache:`` around
+    ``model.generate(**inputs, past_key_values=cache)``.
     """
     n_layers = require_model(model)
     if not isinstance(cache, RelevanceCache):

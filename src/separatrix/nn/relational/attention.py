@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from separatrix.core.names import choose
 
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, require_front
+from .network import AbstractRelationalNetwork, front_stream
 from .starts import linear
 
 HEADS, FEED_FORWARD, HIDDEN = 8, 512, 256
@@ -68,7 +68,6 @@ class RelationalTransformer(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, *, tied: bool = False, **front: Any) -> None:
-        require_front("RelationalTransformer", front, ("tied",))
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.query = linear(WIDTH, WIDTH, stream, "xavier_uniform")
@@ -138,7 +137,6 @@ class Abstractor(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, **front: Any) -> None:
-        require_front("Abstractor", front)
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.symbols = nn.Parameter(torch.randn(seq_len, WIDTH, generator=stream))
@@ -183,7 +181,6 @@ class DualAttention(AbstractRelationalNetwork):
     N_RELATIONS, PROJECTION = 16, 8
 
     def __init__(self, seq_len: int, n_answers: int, *, relations: str = "asymmetric", **front: Any) -> None:
-        require_front("DualAttention", front, ("relations",))
         choose("relations", relations, ("asymmetric", "symmetric"))
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)

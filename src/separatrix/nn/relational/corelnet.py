@@ -13,7 +13,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose
 
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, in_numbers, require_front
+from .network import AbstractRelationalNetwork, front_stream, in_numbers
 from .relations import RELATIONS, Relation, n_entries, read_entries, relation_matrix
 from .starts import linear
 
@@ -64,7 +64,6 @@ class CoRelNet(AbstractRelationalNetwork):
         hidden: int = HIDDEN,
         **front: Any,
     ) -> None:
-        require_front("CoRelNet", front, ("relation", "temperature", "sensory", "hidden"))
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.relation: Relation = choose("relation", relation, RELATIONS)  # type: ignore[assignment]
@@ -126,7 +125,6 @@ class CoRelNetT(AbstractRelationalNetwork):
         sensory: bool = False,
         **front: Any,
     ) -> None:
-        require_front("CoRelNetT", front, ("relation", "temperature", "sensory"))
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.relation: Relation = choose("relation", relation, RELATIONS)  # type: ignore[assignment]

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, require_front
+from .network import AbstractRelationalNetwork, front_stream
 from .starts import linear, lstm_cell
 
 HIDDEN, KEY = 512, 256
@@ -40,7 +40,6 @@ class ESBN(AbstractRelationalNetwork):
     has_similarity = True
 
     def __init__(self, seq_len: int, n_answers: int, *, sensory: bool = False, **front: Any) -> None:
-        require_front("ESBN", front, ("sensory",))
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.sensory = sensory

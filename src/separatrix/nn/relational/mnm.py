@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, require_front
+from .network import AbstractRelationalNetwork, front_stream
 from .starts import linear, lstm_cell
 
 LAYERS = 3
@@ -37,7 +37,6 @@ class MNM(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, **front: Any) -> None:
-        require_front("MNM", front)
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.cell = lstm_cell(2 * WIDTH, WIDTH, stream, "uniform")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput, ShapeError
-from separatrix.core.names import choose, require_options
+from separatrix.core.names import choose, suggest_options
 
 from ..recurrent.core import default_generator
 from .context_norm import ContextNorm, Normalisation, Segments
@@ -48,6 +48,17 @@ class AbstractRelationalNetwork(nn.Module, abc.ABC):
     """
 
     has_similarity: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Spell out the options that every network has, so that people see them and a misspelt one is refused."""
+        super().__init_subclass__(**options)
+        own = inspect.signature(cls.__init__)
+        spelt = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        if len(spelt) < len(own.parameters):
+            shared = inspect.signature(AbstractRelationalNetwork.__init__).parameters.values()
+            spelt += [one for one in shared if one.kind is one.KEYWORD_ONLY and one.name not in own.parameters]
+            cls.__init__.__signature__ = own.replace(parameters=spelt)  # type: ignore[attr-defined]
+        suggest_options(cls)
 
     def __init__(
         self,
@@ -145,20 +156,6 @@ class AbstractRelationalNetwork(nn.Module, abc.ABC):
             normal = self.norm(encoded)
             return normal, normal
         return self.norm(self.first_map(encoded)), self.norm(self.second_map(encoded))
-
-
-FRONT_OPTIONS: tuple[str, ...] = tuple(
-    name
-    for name, parameter in inspect.signature(AbstractRelationalNetwork.__init__).parameters.items()
-    if parameter.kind is parameter.KEYWORD_ONLY
-)
-"""Options that every network takes."""
-
-
-def require_front(owner: str, front: dict[str, Any], own: tuple[str, ...] = ()) -> None:
-    """Refuse a keyword that no network takes, with the nearest."""
-    unknown = [name for name in front if name not in FRONT_OPTIONS]
-    require_options(owner, unknown, (*own, *FRONT_OPTIONS))
 
 
 def front_stream(front: dict[str, Any]) -> tuple[dict[str, Any], torch.Generator]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, require_front
+from .network import AbstractRelationalNetwork, front_stream
 from .starts import linear
 
 HEADS, KEY, RELATIONS, READ = 32, 16, 16, 8
@@ -42,7 +42,6 @@ class PrediNet(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, **front: Any) -> None:
-        require_front("PrediNet", front)
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         width = WIDTH + 1
@@ -86,7 +85,6 @@ class RelationNet(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, **front: Any) -> None:
-        require_front("RelationNet", front)
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.pair_in = linear(2 * (WIDTH + 1), FIRST, stream)

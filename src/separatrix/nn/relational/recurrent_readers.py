@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, require_front
+from .network import AbstractRelationalNetwork, front_stream
 from .starts import Start, fill_, linear, lstm_cell
 
 HIDDEN = 512
@@ -35,7 +35,6 @@ class RelationalLSTM(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, **front: Any) -> None:
-        require_front("RelationalLSTM", front)
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.cell = lstm_cell(WIDTH, HIDDEN, stream)
@@ -78,7 +77,6 @@ class NTM(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, **front: Any) -> None:
-        require_front("NTM", front)
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.cell = lstm_cell(WIDTH + SLOT, HIDDEN, stream)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, require_front
+from .network import AbstractRelationalNetwork, front_stream
 from .starts import fill_, linear
 
 N_RELATIONS, PROJECTION, FILTERS, GRAPHLET, READ = 16, 4, 16, 3, 64
@@ -38,7 +38,6 @@ class RelConvNet(AbstractRelationalNetwork):
     has_similarity = True
 
     def __init__(self, seq_len: int, n_answers: int, **front: Any) -> None:
-        require_front("RelConvNet", front)
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         self.left = linear(WIDTH, N_RELATIONS * PROJECTION, stream, bias=False)

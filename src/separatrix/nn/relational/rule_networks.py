@@ -12,7 +12,7 @@ from separatrix.core.arrays import require_integer, require_positive
 
 from .corelnet import HIDDEN
 from .encoder import WIDTH
-from .network import AbstractRelationalNetwork, front_stream, in_numbers, require_front
+from .network import AbstractRelationalNetwork, front_stream, in_numbers
 from .relations import relation_matrix
 from .starts import linear
 
@@ -43,7 +43,6 @@ class CoRelNetDiff(AbstractRelationalNetwork):
     """
 
     def __init__(self, seq_len: int, n_answers: int, *, hidden: int = HIDDEN, **front: Any) -> None:
-        require_front("CoRelNetDiff", front, ("hidden",))
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         require_integer(hidden, "hidden", at_least=1)
@@ -96,7 +95,6 @@ class CoRelNetMix(AbstractRelationalNetwork):
         anneal_steps: int = 5000,
         **front: Any,
     ) -> None:
-        require_front("CoRelNetMix", front, ("temperature", "hidden", "anneal_steps"))
         options, stream = front_stream(front)
         super().__init__(seq_len, n_answers, **options)
         require_integer(hidden, "hidden", at_least=1)

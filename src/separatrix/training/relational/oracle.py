@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.names import suggest_options
 from separatrix.core.random import spawn
 from separatrix.nn.relational.relations import n_entries, read_entries
 from separatrix.nn.relational.starts import linear
@@ -25,6 +26,7 @@ STRENGTH = 10.0
 
 
 @final
+@suggest_options
 class OracleDecoder(nn.Module):
     """The decoder of CoRelNet on perfect similarities: 10 where two objects are equal, 0 elsewhere.
 
