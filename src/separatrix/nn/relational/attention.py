@@ -58,7 +58,7 @@ class RelationalTransformer(AbstractRelationalNetwork):
         seq_len: T.
         n_answers: y.
         tied: whether keys are made as queries are (the symmetric transformer of the source).
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: kerg2022, section 5.5 and appendix C.
 
@@ -127,7 +127,7 @@ class Abstractor(AbstractRelationalNetwork):
     Args:
         seq_len: T.
         n_answers: y.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: a comparator of ours, after Altabaa et al. (2023); 8 heads, width 128, mean over positions.
 
@@ -169,7 +169,7 @@ class DualAttention(AbstractRelationalNetwork):
         seq_len: T.
         n_answers: y.
         relations: ``"asymmetric"``, or ``"symmetric"`` where both sides of r have the same map.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: a comparator of ours, after Altabaa and Lafferty (2024).
 

@@ -42,7 +42,7 @@ class CoRelNet(AbstractRelationalNetwork):
         temperature: divides similarities: a number, ``"sqrt_d"``, or ``None`` for 1 (0.1 with ``normalise="l2"``).
         sensory: whether the decoder sees the normalised features too.
         hidden: units of the decoder.
-        front: options of every network: image_size, normalise, segments, encoder, l1, symmetric, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, symmetric, generator.
 
     Source: kerg2022, section 5.5.1, with errata ``kerg2022-flattened-relations`` and ``kerg2022-relation-symmetry``.
 
@@ -104,7 +104,7 @@ class CoRelNetT(AbstractRelationalNetwork):
         relation: as in ``CoRelNet``.
         temperature: as in ``CoRelNet``.
         sensory: whether each token carries the normalised features of its position too.
-        front: options of every network: image_size, normalise, segments, encoder, l1, symmetric, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, symmetric, generator.
 
     Source: kerg2022, section 5.5.1, with erratum ``kerg2022-corelnet-t``.
 

@@ -27,7 +27,7 @@ class ESBN(AbstractRelationalNetwork):
         seq_len: T.
         n_answers: y.
         sensory: whether the controller sees the normalised features of the object before, too.
-        front: options of every network: image_size, normalise, segments, encoder, l1, symmetric, generator. With
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, symmetric, generator. With
             ``symmetric=False`` objects are stored through the first map and asked for through the second.
 
     Source: kerg2022, section 5.5, after Webb et al. (2021).

@@ -27,7 +27,7 @@ class MNM(AbstractRelationalNetwork):
     Args:
         seq_len: T.
         n_answers: y.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: kerg2022, appendix C.2, after Webb et al. (2021) and Munkhdalai et al. (2019).
 

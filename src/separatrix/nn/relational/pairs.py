@@ -32,7 +32,7 @@ class PrediNet(AbstractRelationalNetwork):
     Args:
         seq_len: T.
         n_answers: y.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: kerg2022, section 5.5, after Shanahan et al. (2020), over positions in place of a map of features.
 
@@ -75,7 +75,7 @@ class RelationNet(AbstractRelationalNetwork):
     Args:
         seq_len: T.
         n_answers: y.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: kerg2022, appendix C.2, after Santoro et al. (2017).
 

@@ -25,7 +25,7 @@ class RelationalLSTM(AbstractRelationalNetwork):
     Args:
         seq_len: T.
         n_answers: y.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: kerg2022, appendix C.2, after Webb et al. (2021).
 
@@ -67,7 +67,7 @@ class NTM(AbstractRelationalNetwork):
     Args:
         seq_len: T.
         n_answers: y.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: kerg2022, appendix C.2, after Webb et al. (2021).
 

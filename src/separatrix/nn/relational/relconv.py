@@ -25,7 +25,7 @@ class RelConvNet(AbstractRelationalNetwork):
     Args:
         seq_len: T; graphlets have as many positions as there are if these are fewer than 3.
         n_answers: y.
-        front: options of every network: image_size, normalise, segments, encoder, l1, symmetric, generator. With
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, symmetric, generator. With
             ``symmetric`` (the default) both sides of a relation have the same map.
 
     Source: a comparator of ours, after Altabaa and Lafferty (2023).

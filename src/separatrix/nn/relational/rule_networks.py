@@ -33,7 +33,7 @@ class CoRelNetDiff(AbstractRelationalNetwork):
         seq_len: T.
         n_answers: y.
         hidden: units of the decoder.
-        front: options of every network: image_size, normalise, segments, encoder, l1, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, generator.
 
     Source: kerg2022, section 7.2.
 
@@ -74,7 +74,7 @@ class CoRelNetMix(AbstractRelationalNetwork):
         temperature: of the similarities, as in ``CoRelNet``.
         hidden: units of the decoder.
         anneal_steps: calls in training over which the temperature of the choice falls from 1 to 0.5.
-        front: options of every network: image_size, normalise, segments, encoder, l1, symmetric, generator.
+        image_size: as these, an option of every network: normalise, segments, encoder, l1, symmetric, generator.
 
     Source: kerg2022, section 7.3.
 
