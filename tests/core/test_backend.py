@@ -39,6 +39,7 @@ def test_without_numba_its_backend_is_refused_in_words(monkeypatch: pytest.Monke
 def test_importing_networks_and_running_a_short_one_does_not_import_numba() -> None:
     code = (
         "import sys, torch; from separatrix.nn import ExpRNN; ExpRNN(2, 4)(torch.zeros(1, 3, 2)); "
-        "assert 'numba' not in sys.modules"
+        "print('numba' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "False"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, final
@@ -26,13 +27,13 @@ class _AttentionSums(AbstractEviction):
 
     normalise: str
 
+    @abc.abstractmethod
     def counted(self, sight: CacheSight) -> Bool[Tensor, "batch heads q k"]:
         """Which query counts for which key."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def terms_before(self, sight: CacheSight) -> Tensor:
         """How many queries counted for each key before these."""
-        raise NotImplementedError
 
     def observe(self, sight: CacheSight) -> None:
         """Add the attention of the queries that count."""
