@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,18 @@ shape_checks.install()
 from separatrix.core.backend import use_backend  # noqa: E402  (after the checks are in place)
 
 torch.set_num_threads(1)
+gc.disable()  # until everything is imported: millions of objects that stay are not searched for garbage again and again
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
 # (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
 hypothesis.settings.register_profile("every day", derandomize=True, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("varied", derandomize=False, deadline=None, database=None)
 CHECKED: set[str] = set()
+NO_DATA = "real data: set SEPARATRIX_DATA to the folder that holds them"
+
+
+def has_data() -> bool:
+    """Whether SEPARATRIX_DATA names a folder."""
+    return Path(os.environ.get("SEPARATRIX_DATA") or "no such folder").is_dir()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,8 +51,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
 
 
-def pytest_runtest_setup() -> None:
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
     shape_checks.begin_test()
+    if item.get_closest_marker("needs_data") and not has_data():
+        pytest.skip(NO_DATA)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,7 +107,6 @@ def generator() -> torch.Generator:
 @pytest.fixture
 def data_dir() -> Path:
     """The folder of real data, or a visible skip."""
-    folder = os.environ.get("SEPARATRIX_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("real data: set SEPARATRIX_DATA to the folder that holds them")
-    return Path(folder)
+    if not has_data():
+        pytest.skip(NO_DATA)
+    return Path(os.environ["SEPARATRIX_DATA"])

@@ -128,6 +128,13 @@ def test_an_arbitrary_state_of_a_chaotic_flow_is_on_no_cycle(n_starts: int, gene
     assert {end.kind for end in classify(Lorenz(), on_attractor)} == {"not converged"}
 
 
+@pytest.mark.slow
+def test_states_off_the_chaotic_attractor_are_on_no_cycle_either(generator: torch.Generator) -> None:
+    starts = torch.randn(2, 1, 3, generator=generator, dtype=torch.float64) * 8 + torch.tensor([0.0, 0.0, 25.0])
+    on_attractor = integrate(Lorenz(), starts, t_max=20.0).final
+    assert {end.kind for end in classify(Lorenz(), torch.cat([starts, on_attractor]))} == {"not converged"}
+
+
 def test_a_state_on_an_unstable_orbit_is_on_its_cycle() -> None:
     # The shortest orbit of the Lorenz flow, x y after Viswanath (2003), z = 27; period 1.5586.
     x = torch.tensor([[-13.763610682134201, -19.578751942451796, 27.0]], dtype=torch.float64)
