@@ -15,7 +15,7 @@ from helpers import seeded, use_seed
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
 
 shape_checks.install()
-from separatrix.core.backend import use_backend  # noqa: E402  (after the checks are in place)
+from separatrix.core.arithmetic.backend import use_backend  # noqa: E402  (after the checks are in place)
 
 torch.set_num_threads(1)
 gc.disable()  # until everything is imported: millions of objects that stay are not searched for garbage again and again

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, Result, require_integer, require_positive
-from separatrix.core.activations import Activation, Pointwise, find_activation
+from separatrix.core.networks.activations import Activation, Pointwise, find_activation
 from separatrix.matrices.ensembles import ENSEMBLES, AbstractEnsemble, find_ensemble
 from separatrix.theory import mean_field
 from separatrix.theory.equilibrium_networks.cavity import Injection, require_monotone, require_theory

@@ -19,7 +19,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from separatrix.core.transforms import any_true
+from separatrix.core.arithmetic.transforms import any_true
 
 from .base import States
 from .error import Stretch

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from separatrix.core.transforms import any_true
+from separatrix.core.arithmetic.transforms import any_true
 
 from .base import States
 from .stacks import combination

@@ -16,8 +16,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import all_true, any_true
 from separatrix.core.outcome import Outcome
-from separatrix.core.transforms import all_true, any_true
 
 from .base import AbstractEquilibriumSolver, States
 from .crossing import Crossing

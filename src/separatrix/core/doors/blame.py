@@ -23,8 +23,8 @@ import torch
 from jaxtyping import AbstractArray, TypeCheckError
 from torch import Tensor
 
-from .errors import InvalidInput, SeparatrixError, ShapeError
-from .scalars import LARGEST, in_words, is_integer, is_number
+from ..errors import InvalidInput, SeparatrixError, ShapeError
+from ..scalars import LARGEST, in_words, is_integer, is_number
 
 _LIBRARIES = {sysconfig.get_paths()[place] for place in ("stdlib", "platstdlib", "purelib", "platlib")}
 _ROOTS = (str(Path(__file__).parents[1]), *_LIBRARIES, "<")
