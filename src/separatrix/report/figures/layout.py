@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any
 
 import numpy
@@ -58,7 +58,9 @@ def is_narrow() -> bool:
     return _narrow.get()
 
 
-def arrange(n_rows: int, n_cols: int, width: float, height: float) -> tuple[int, int, float, float]:
+def arrange(
+    n_rows: int, n_cols: int, width: float | int, height: float | int
+) -> tuple[int, int, float | int, float | int]:
     """Rows, columns and inches of a figure on the page it is drawn for."""
     if not is_narrow():
         return n_rows, n_cols, width, height
@@ -108,7 +110,7 @@ def within(
     return numpy.maximum(numpy.stack([middle - ends[0], ends[1] - middle]), 0.0)
 
 
-def mark(values: Sequence[Any], marker: str = "o") -> str:
+def mark(values: Sized, marker: str = "o") -> str:
     """The marker of a curve: a curve of one or two points is seen only by its marks."""
     return marker if len(values) <= 2 else ""
 
@@ -124,8 +126,9 @@ def _same_curve(line: Any, x: numpy.ndarray, y: numpy.ndarray) -> bool:
     across, up = numpy.asarray(line.get_xdata(), dtype=float), numpy.asarray(line.get_ydata(), dtype=float)
     if across.shape != x.shape or not numpy.allclose(across, x, equal_nan=True) or len(x) < 3:
         return False
-    reach = float(numpy.nanmax(numpy.abs(y), initial=0.0))
-    return bool(numpy.allclose(up, y, rtol=0.01, atol=0.004 * reach, equal_nan=True))
+    if not numpy.allclose(up, y, rtol=0.01, atol=1e-12, equal_nan=True):
+        return False
+    return float(numpy.nanmax(numpy.abs(up - y), initial=0.0)) <= 0.02 * float(numpy.nanmax(y) - numpy.nanmin(y))
 
 
 def smooth(x: ArrayLike, y: ArrayLike, *, log: bool = False, n: int = 200) -> tuple[numpy.ndarray, numpy.ndarray]:

@@ -125,7 +125,10 @@ def _alike(figure: Figure) -> Iterator[str]:
 
 def _look(line: Line2D) -> tuple[str, ...]:
     face = str(line.get_markerfacecolor())
-    return to_hex(line.get_color()), str(line.get_linestyle()), str(line.get_marker()), face, str(line.is_dashed())
+    dashes = str(
+        getattr(line, "_unscaled_dash_pattern", line.get_linestyle())
+    )  # matplotlib tells only that it is dashed
+    return to_hex(line.get_color()), dashes, str(line.get_marker()), face, str(line.get_linestyle())
 
 
 def _overlaps(figure: Figure) -> Iterator[str]:

@@ -86,9 +86,7 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         axes.plot(place, row["alignment"], marker, color=END_COLOURS[row["kind"]], ms=6)
         if "/" in row["groups"]:
             where = {"xytext": (4, 6 + 11 * (number % 3)), "textcoords": "offset points", "fontsize": 7}
-            axes.annotate(
-                f"{row['groups'].count('/') + 1} groups", (place, row["alignment"]), **where
-            )  # one above another
+            axes.annotate(_sizes(row["groups"]), (place, row["alignment"]), **where)  # one above another
     axes.set(xlabel="layer", ylabel="alignment with the principal\neigenvector or plane", ylim=(-0.05, 1.08))
     axes.set_xticks(sorted({row["layer"] for row in rows}))
     axes.grid(axis="x", visible=False)
@@ -104,6 +102,12 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         the largest group with the principal eigenvector (or plane), coloured by the kind of end. Squares: weights
         drawn anew.""",
     )
+
+
+def _sizes(groups: str) -> str:
+    """Sizes of a few groups as they are, the number of many."""
+    many = groups.count("/") + 1
+    return groups if many <= 3 else f"{many} groups"
 
 
 @styled
