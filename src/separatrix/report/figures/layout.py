@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import math
 from collections.abc import Iterator, Sequence, Sized
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from matplotlib.axes import Axes
@@ -14,7 +14,9 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
-from numpy.typing import ArrayLike
+
+Numbers: TypeAlias = Sequence[Any] | numpy.ndarray
+"""What a curve is given as."""
 
 NARROW_WIDTH = 4.2
 """Inches: a figure this wide is read on a telephone without zooming."""
@@ -100,9 +102,7 @@ def legend_outside(
     return figure.legend(handles, labels, loc=f"outside {place} center", ncols=columns, **options)
 
 
-def within(
-    means: ArrayLike, low: ArrayLike, high: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)
-) -> numpy.ndarray:
+def within(means: Numbers, low: Numbers, high: Numbers, bounds: tuple[float, float] = (0.0, 1.0)) -> numpy.ndarray:
     """Lengths of error bars (2, n) from means to ends, cut at what the quantity can be; unknown ends have none."""
     middle = numpy.asarray(means, dtype=float)
     ends = numpy.stack([numpy.asarray(low, dtype=float), numpy.asarray(high, dtype=float)])
@@ -115,7 +115,7 @@ def mark(values: Sized, marker: str = "o") -> str:
     return marker if len(values) <= 2 else ""
 
 
-def line_over(axes: Axes, x: ArrayLike, y: ArrayLike) -> Any:
+def line_over(axes: Axes, x: Numbers, y: Numbers) -> Any:
     """The style of a line: dashed if one that is drawn already lies below it, so that both are seen."""
     across, up = numpy.asarray(x, dtype=float), numpy.asarray(y, dtype=float)
     covered = sum(_same_curve(line, across, up) for line in axes.get_lines())
@@ -131,7 +131,7 @@ def _same_curve(line: Any, x: numpy.ndarray, y: numpy.ndarray) -> bool:
     return float(numpy.nanmax(numpy.abs(up - y), initial=0.0)) <= 0.02 * float(numpy.nanmax(y) - numpy.nanmin(y))
 
 
-def smooth(x: ArrayLike, y: ArrayLike, *, log: bool = False, n: int = 200) -> tuple[numpy.ndarray, numpy.ndarray]:
+def smooth(x: Numbers, y: Numbers, *, log: bool = False, n: int = 200) -> tuple[numpy.ndarray, numpy.ndarray]:
     """A dense monotone curve through exact values, for theory that was evaluated at the places of measurements.
 
     Args:
