@@ -99,7 +99,7 @@ def _write_if_changed(
     from separatrix.report.pages.html import write_report
 
     facts = [code_fingerprint("separatrix"), [run.to_dict() for run in runs], [entry.to_dict() for entry in entries]]
-    facts.append([published, *sorted({code_fingerprint(run.experiment.module) for run in runs})])
+    facts.append([str(published), *sorted({code_fingerprint(run.experiment.module) for run in runs})])
     wanted = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
     index, state = output / "index.html", output / ".state"
     try:

@@ -98,8 +98,9 @@ def legend_outside(
         return figure.legend(handles, labels, loc="outside right upper", **options)
     widest = _INCHES_A_HANDLE + _INCHES_A_LETTER * max(len(label) for label in labels)
     columns = max(1, min(len(labels), math.floor(figure.get_figwidth() / widest)))
-    place = "upper" if at == "upper" else "lower"
-    return figure.legend(handles, labels, loc=f"outside {place} center", ncols=columns, **options)
+    if at == "upper":
+        return figure.legend(handles, labels, loc="outside upper center", ncols=columns, **options)
+    return figure.legend(handles, labels, loc="outside lower center", ncols=columns, **options)
 
 
 def within(means: Numbers, low: Numbers, high: Numbers, bounds: tuple[float, float] = (0.0, 1.0)) -> numpy.ndarray:

@@ -56,7 +56,13 @@ def draw_model_curves(
             axes.plot(curve["steps"], curve["values"], color=colour, linewidth=0.5, alpha=0.45, ls=line_of(model))
         length = min(len(curve["steps"]) for curve in own)
         middle = numpy.median([curve["values"][:length] for curve in own], axis=0)
-        drawn = {"color": colour, "linewidth": 2.0, "label": name, "ls": line_of(model), "marker": mark(middle, marker)}
+        drawn: dict[str, Any] = {
+            "color": colour,
+            "linewidth": 2.0,
+            "label": name,
+            "ls": line_of(model),
+            "marker": mark(middle, marker),
+        }
         axes.plot(own[0]["steps"][:length], middle, **drawn)
     if baseline is not None:
         axes.axhline(baseline, color=ink(), linewidth=0.8, linestyle=":", label="no memory")

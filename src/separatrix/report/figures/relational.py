@@ -31,7 +31,13 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
         x = numpy.array([k for k, _ in chosen]) - 0.4 + (place + 0.5) * width
         means = numpy.array([row["mean"] for _, row in chosen])
         reach = within(means, [row["low"] for _, row in chosen], [row["high"] for _, row in chosen])
-        drawn = {"color": colour, "hatch": hatch_of(model), "edgecolor": ink(), "linewidth": 0.4, "label": label}
+        drawn: dict[str, Any] = {
+            "color": colour,
+            "hatch": hatch_of(model),
+            "edgecolor": ink(),
+            "linewidth": 0.4,
+            "label": label,
+        }
         axes.bar(x, 100 * means, width * 0.92, **drawn)
         axes.errorbar(x, 100 * means, yerr=100 * reach, fmt="none", color=ink(), linewidth=0.8)
         for bound in ("least", "greatest"):
@@ -66,7 +72,7 @@ def draw_holdouts(rows: Sequence[Mapping[str, Any]]) -> Figure:
             x = [ticks.index(str(row["held out"])) for row in points]
             means = numpy.array([row["mean"] for row in points])
             reach = within(means, [row["low"] for row in points], [row["high"] for row in points])
-            drawn = {"linestyle": line_of(model), "marker": marker, "color": colour, "label": label}
+            drawn: dict[str, Any] = {"linestyle": line_of(model), "marker": marker, "color": colour, "label": label}
             axes.errorbar(x, 100 * means, yerr=100 * reach, elinewidth=0.7, **drawn)
         axes.set_title(task_name(task))
         axes.set_xticks(range(len(ticks)), ticks)
@@ -101,7 +107,12 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
         for curve in own:
             colour, marker, name = model_look(curve["model"])
             first = curve is next(c for c in own if c["model"] == curve["model"])
-            drawn = {"color": colour, "lw": 0.8, "label": name if first else None, "ls": line_of(curve["model"])}
+            drawn: dict[str, Any] = {
+                "color": colour,
+                "lw": 0.8,
+                "label": name if first else None,
+                "ls": line_of(curve["model"]),
+            }
             values = 100 * numpy.array(curve["values"])
             axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
         axes.set_title(task_name(task))

@@ -32,7 +32,11 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
         mean = numpy.array([row["mean"] for row in own])
         ends = within(mean, [row["low"] for row in own], [row["high"] for row in own])
         delays = [row["delay"] for row in own]
-        drawn = {"color": _colour(model, place), "marker": model_look(model).marker, "label": model_look(model).label}
+        drawn: dict[str, Any] = {
+            "color": _colour(model, place),
+            "marker": model_look(model).marker,
+            "label": model_look(model).label,
+        }
         axes.errorbar(delays, mean, ends, **drawn)
     axes.set_xscale("log")
     plain_log_ticks(axes.xaxis)
@@ -61,7 +65,7 @@ def draw_learning(curves: Sequence[Mapping[str, Any]], *, baseline: float | None
         for curve in (curve for curve in curves if curve["model"] == model):
             label = None if model in seen else model
             seen.add(model)
-            drawn = {"color": _colour(model, place), "label": label and model_look(model).label}
+            drawn: dict[str, Any] = {"color": _colour(model, place), "label": label and model_look(model).label}
             axes.plot(curve["steps"], curve["valid"], marker=mark(curve["steps"], model_look(model).marker), **drawn)
     if baseline is not None:
         axes.axhline(baseline, color=ink(), linewidth=0.8, linestyle=":", label="no memory")

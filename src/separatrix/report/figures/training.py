@@ -68,7 +68,7 @@ def draw_perplexities(groups: Sequence[Mapping[str, Any]]) -> Figure:
         colour, mark, name = look(family)
         for group in (group for group in groups if group["family"] == family):
             x = scales.index(group["weight_scale"]) + 0.24 * (place - (len(families) - 1) / 2)
-            label = {"label": name} if group["weight_scale"] == scales[0] else {}
+            label: dict[str, Any] = {"label": name} if group["weight_scale"] == scales[0] else {}
             axes.plot([x] * len(group["values"]), group["values"], mark, color=colour, alpha=0.6, **label)
             mean = float(numpy.mean(group["values"]))
             axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=colour, linewidth=2.5)

@@ -85,7 +85,7 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         marker = "s" if row["control"] else "o"
         axes.plot(place, row["alignment"], marker, color=END_COLOURS[row["kind"]], ms=6)
         if "/" in row["groups"]:
-            where = {"xytext": (4, 6 + 11 * (number % 3)), "textcoords": "offset points", "fontsize": 7}
+            where: dict[str, Any] = {"xytext": (4, 6 + 11 * (number % 3)), "textcoords": "offset points", "fontsize": 7}
             axes.annotate(_sizes(row["groups"]), (place, row["alignment"]), **where)  # one above another
     axes.set(xlabel="layer", ylabel="alignment with the principal\neigenvector or plane", ylim=(-0.05, 1.08))
     axes.set_xticks(sorted({row["layer"] for row in rows}))
