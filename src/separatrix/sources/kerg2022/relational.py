@@ -110,7 +110,16 @@ ITEMS: tuple[Item, ...] = (
         "accuracies on relational games out of distribution",
         *(
             f"kerg2022-ch5-table1-{part}"
-            for part in ("rows", "rows-others", "colour-shape", "colour-shape-others", "left-of", "left-of-esbn")
+            for part in (
+                "rows",
+                "rows-transformer",
+                "rows-predinet",
+                "colour-shape",
+                "colour-shape-esbn",
+                "colour-shape-others",
+                "left-of",
+                "left-of-esbn",
+            )
         ),
     ),
     _item(
@@ -120,6 +129,9 @@ ITEMS: tuple[Item, ...] = (
         "accuracies on relational tasks",
         "kerg2022-ch5-fig3-relational",
         "kerg2022-ch5-fig3-others-fall",
+        "kerg2022-ch5-fig3-pairs",
+        "kerg2022-ch5-fig3-pairs-transformer",
+        "kerg2022-ch5-fig3-pairs-predinet",
     ),
     _item(
         "figure",
@@ -129,6 +141,8 @@ ITEMS: tuple[Item, ...] = (
         "kerg2022-ch5-fig4-random-encoders",
         "kerg2022-ch5-fig4-sensory",
         "kerg2022-ch5-fig4-symmetry",
+        "kerg2022-ch5-fig4-sensory-corelnet",
+        "kerg2022-ch5-fig4-symmetry-corelnet",
         "kerg2022-ch5-encoders-learned",
         "kerg2022-ch5-encoders-frozen",
         "kerg2022-ch5-encoders-equal",
@@ -166,6 +180,8 @@ ITEMS: tuple[Item, ...] = (
         "leaving out one of two words alone does no harm",
         "kerg2022-ch5-missing-abaa",
         "kerg2022-ch5-missing-abab",
+        "kerg2022-ch5-missing-frozen-abaa",
+        "kerg2022-ch5-missing-frozen-abab",
     ),
     Item("figure", "7-1", "chapter 7", "the comparison task as a picture", (), "a diagram, it states nothing"),
     _item(
