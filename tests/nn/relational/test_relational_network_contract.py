@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from helpers import seeded
 from relational_references import REFERENCES
 from separatrix.core import InvalidInput, ShapeError
-from separatrix.nn import RELATIONAL_NETWORKS, AbstractRelationalNetwork, SideBySide, make_network
+from separatrix.nn import RELATIONAL_NETWORKS, AbstractRelationalNetwork, make_network
 
 T, Y = 4, 3
 
@@ -195,32 +195,3 @@ def test_one_position_is_refused_with_a_causal_softmax_and_asymmetry_without_sim
         make_network("CoRelNet", 1, 2, normalise="none")
     with pytest.raises(InvalidInput, match="RelationalLSTM has none"):
         make_network("LSTM", 3, 2, symmetric=False)
-
-
-@pytest.mark.parametrize("name", ["CoRelNet", "CoRelNet-T"])
-def test_seeds_side_by_side_train_as_one_by_one(name: str) -> None:
-    from separatrix.training import TrainingSettings, train
-
-    # in double precision: gradients of a saturated encoder are rounding, which Adam makes as large as any other
-    images = torch.rand(2, 5, 3, 8, 8, generator=seeded(5)).double()
-    index = torch.randint(5, (20, 2, 6, T), generator=seeded(6))
-    label = torch.randint(Y, (20, 2, 6), generator=seeded(7))
-    ones = [NETWORKS[name](T, Y, image_size=8, generator=seeded(k)).double() for k in (1, 2)]
-    both = SideBySide(ones)
-    settings = TrainingSettings(n_steps=20, lr=5e-4)
-
-    def losses(model: Any, step: int) -> Tensor:
-        each = nn.functional.cross_entropy(
-            model(images, index[step]).flatten(0, 1), label[step].flatten(), reduction="none"
-        )
-        return each.reshape(2, 6).mean(1)
-
-    train(both, lambda step: step, losses, settings)
-    for k, network in enumerate(ones):
-
-        def loss(model: Any, step: int, k: int = k) -> Tensor:
-            return nn.functional.cross_entropy(model(images[k], index[step, k]), label[step, k])
-
-        train(network, lambda step: step, loss, settings)
-        apart = [float((both.member(k)[n] - p.detach()).abs().max()) for n, p in network.named_parameters()]
-        assert max(apart) < 1e-4
