@@ -103,3 +103,17 @@ def test_a_game_is_judged_on_every_family_it_was_asked_on() -> None:
         found = claim.judge(Measured(partial=False, runs=runs, curves=[], tables={}))
         assert found.verdict is verdict
         assert [row.quantity for row in found.rows] == ["A on game_x (hexominoes)", "A on game_x (stripes)"]
+
+
+def test_what_holds_of_some_networks_holds_under_a_condition() -> None:
+    claim = level_claim(
+        **NAMES, models=("A", "B"), tasks=("t",), below=0.75, holds_for=("A",), where_it_holds="for A alone"
+    )
+    low, high = [0.5, 0.51, 0.5], [0.98, 0.99, 0.98]
+    for first, second, verdict in (
+        (low, low, Verdict.CONFIRMED),
+        (low, high, Verdict.CONDITIONAL),
+        (high, high, Verdict.REFUTED),
+        (high, low, Verdict.REFUTED),
+    ):
+        assert claim.judge(measured({("t", "A", -1): first, ("t", "B", -1): second})).verdict is verdict

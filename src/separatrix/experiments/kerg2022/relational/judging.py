@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from separatrix.lab import Claim, Judgement, Row, in_turn, interval_row, judge, with_column
+from separatrix.lab import Claim, Judgement, Row, condition, in_turn, interval_row, judge, with_column
 
 from .suite import UNSEEN_SHAPES, Measured
 
@@ -73,14 +73,20 @@ def level_claim(
     above: float | None = None,
     below: float | None = None,
     every: bool = False,
+    holds_for: Sequence[str] = (),
+    where_it_holds: str = "",
     **more: Any,
 ) -> Claim:
-    """The interval of the mean accuracy of every model on every task lies on one side of a bound."""
+    """The interval of the mean accuracy of every model on every task lies on one side of a bound.
+
+    Where that is false, but true of the models ``holds_for``, it holds under a condition: ``where_it_holds``.
+    """
     bound = above if above is not None else below
     assert bound is not None
 
     def judge_levels(summary: Measured) -> Judgement:
         rows: list[Row] = []
+        kept: list[Row] = []
         words = []
         for asked in _questions(summary, tasks, every):
             for model in _present(summary, models, "model"):
@@ -90,8 +96,9 @@ def level_claim(
                 mean, interval = _interval(values)
                 named = f"{model} on {_named(asked, summary)}"
                 rows.append(interval_row(named, mean, interval, above=above, below=below))
+                kept += rows[-1:] if model in holds_for else []
                 words.append(f"{named} {mean:.3f}")
-        return judge(", ".join(words), rows)
+        return judge(", ".join(words), rows, condition(where_it_holds, kept) if kept else None)
 
     good, bad = (bound + (1 - bound) / 2, bound / 2) if above is not None else (bound / 2, bound + (1 - bound) / 2)
     where = _rows(models, tasks)
