@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -151,8 +153,34 @@ def test_inputs_of_another_form_are_refused(name: str) -> None:
     ):
         with pytest.raises(ShapeError, match=words):
             network(*given)
-    with pytest.raises(InvalidInput, match="index must lie below 5"):
-        network(images, torch.full((2, T), 7))
+    for wrong in (7, -1):  # a negative index would silently count from the end
+        with pytest.raises(InvalidInput, match=r"index must lie in 0 to 4, of 5 images"):
+            network(images, torch.full((2, T), wrong))
+
+
+def test_numbers_of_a_wrong_kind_are_named(name: str) -> None:
+    network = NETWORKS[name](T, Y, image_size=8, generator=seeded(1)).eval()
+    images, index = torch.rand(5, 3, 8, 8, generator=seeded(5)), torch.zeros(2, T, dtype=torch.int64)
+    given: Any
+    for given, words in (
+        ((images, index.float()), "index must be a tensor of whole numbers"),
+        ((images, index.bool()), "index must be a tensor of whole numbers"),
+        ((images, index.tolist()), "index must be a tensor of whole numbers"),
+        (((255 * images).to(torch.uint8), index), "images must be torch.float32"),
+        ((images.double(), index), "images must be torch.float32"),
+        ((images.numpy(), index), "images must be a tensor"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            network(*given)
+
+
+def test_no_problems_have_no_answers_and_a_copy_may_be_taken_after_a_call(name: str) -> None:
+    network = NETWORKS[name](T, Y, image_size=8, generator=seeded(1)).eval()
+    images, index = torch.rand(5, 3, 8, 8, generator=seeded(5)), torch.randint(5, (3, T), generator=seeded(6))
+    assert network(images, index[:0]).shape == (0, Y)
+    there = network(images, index)
+    for other in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
+        assert torch.equal(other(images, index), there)
 
 
 @pytest.mark.parametrize("normalise", ["l2", "none"])
