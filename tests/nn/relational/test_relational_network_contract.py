@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from typing import Any
 
@@ -161,17 +162,22 @@ def test_inputs_of_another_form_are_refused(name: str) -> None:
 def test_numbers_of_a_wrong_kind_are_named(name: str) -> None:
     network = NETWORKS[name](T, Y, image_size=8, generator=seeded(1)).eval()
     images, index = torch.rand(5, 3, 8, 8, generator=seeded(5)), torch.zeros(2, T, dtype=torch.int64)
-    given: Any
-    for given, words in (
-        ((images, index.float()), "index must be a tensor of whole numbers"),
-        ((images, index.bool()), "index must be a tensor of whole numbers"),
-        ((images, index.tolist()), "index must be a tensor of whole numbers"),
-        (((255 * images).to(torch.uint8), index), "images must be torch.float32"),
-        ((images.double(), index), "images must be torch.float32"),
-        ((images.numpy(), index), "images must be a tensor"),
-    ):
-        with pytest.raises(InvalidInput, match=words):
-            network(*given)
+    objects, encode = inspect.unwrap(type(network).objects), inspect.unwrap(type(network.encoder).forward)
+    whole = "index must be a tensor of whole numbers"
+    for wrong in (
+        index.float(),
+        index.bool(),
+        index.tolist(),
+    ):  # past the checks of types that tests have and users not
+        with pytest.raises(InvalidInput, match=whole):
+            objects(network, images, wrong)
+    with pytest.raises(InvalidInput, match="images must be a tensor; got ndarray"):
+        objects(network, images.numpy(), index)
+    with pytest.raises(InvalidInput, match="images must hold at least one"):
+        objects(network, images[:0], index)
+    for kind in (torch.uint8, torch.float64):
+        with pytest.raises(InvalidInput, match=r"images must be torch.float32 .* got torch"):
+            encode(network.encoder, images.to(kind))
 
 
 def test_no_problems_have_no_answers_and_a_copy_may_be_taken_after_a_call(name: str) -> None:

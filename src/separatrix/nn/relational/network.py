@@ -145,6 +145,8 @@ class AbstractRelationalNetwork(nn.Module, abc.ABC):
             raise ShapeError(f"index must be (batch, {self.seq_len}); got shape {tuple(index.shape)}.")
         if images.ndim not in (2, 4) or (images.ndim == 2 and images.shape[1] != WIDTH):
             raise ShapeError(f"images must be (n, 3, h, w) or features (n, {WIDTH}); got {tuple(images.shape)}.")
+        if not len(images):
+            raise InvalidInput("images must hold at least one; got none.")
         encoded = self._squeezed(images if images.ndim == 2 else self.features(images))
         try:  # the gradient of encoded[index] adds its rows one by one: 16 times as slow with five images
             return functional.embedding(index, encoded)
