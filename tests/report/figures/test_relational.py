@@ -2,12 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
 from separatrix.report.figures.relational import (
     draw_accuracies,
     draw_holdouts,
-    draw_problem_sheet,
     draw_unseen_curves,
 )
 
@@ -29,10 +26,3 @@ def test_curves_and_ranges_have_a_panel_for_each_task() -> None:
     assert [axes.get_title() for axes in draw_holdouts(rows).axes] == ["a", "b"]
     curves = [{"task": t, "model": "ESBN", "holdout": -1, "steps": [0, 9], "values": [0.2, 0.8]} for t in "ab"]
     assert [axes.get_title() for axes in draw_unseen_curves(curves).axes] == ["a", "b"]
-
-
-def test_a_sheet_shows_every_problem_with_its_answer() -> None:
-    part = {"images": numpy.zeros((2, 3, 3, 4, 4)), "labels": [0, 1], "patterns": ["same", "different"]}
-    figure = draw_problem_sheet({"training": part, "test": part}, "task")
-    assert [axes.get_title(loc="left") for axes in figure.axes].count("answer 1: different") == 2
-    assert figure.axes[0].images[0].get_array().shape == (4, 14, 3)

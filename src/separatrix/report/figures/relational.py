@@ -1,4 +1,4 @@
-"""Figures of relational networks: accuracies on unseen pictures, and problems as pictures."""
+"""Figures of relational networks: accuracies on unseen pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from .layout import captioned, legend_outside, mark, within
 from .models import hatch_of, line_of, model_look
-from .style import faint, ink, new_figure, single_axes, styled
+from .style import ink, new_figure, single_axes, styled
 
 
 @styled
@@ -129,36 +129,3 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
 def task_name(task: str) -> str:
     """A task as people read it."""
     return task.replace("game_", "game: ").replace("_", " ")
-
-
-@styled
-def draw_problem_sheet(parts: Mapping[str, Mapping[str, Any]], title: str) -> Figure:
-    """Problems of a task as rows of pictures, a column of rows for training and one for the test.
-
-    Args:
-        parts: by name, ``images`` (rows, positions, 3, h, w), ``labels`` and ``patterns`` of the rows.
-        title: what stands above.
-    """
-    n_rows = max(len(part["labels"]) for part in parts.values())
-    n_shown = next(iter(parts.values()))["images"].shape[1]
-    figure, grid = new_figure(
-        n_rows, len(parts), width=max(5.0, len(parts) * (1.6 + 0.36 * n_shown)), height=0.6 + 0.6 * n_rows
-    )
-    for column, (name, part) in enumerate(parts.items()):
-        for row in range(n_rows):
-            axes = grid[row, column]
-            axes.set_axis_off()
-            if row < len(part["labels"]):
-                axes.imshow(_strip(numpy.asarray(part["images"][row])), vmin=0, vmax=1)
-                axes.set_title(f"answer {part['labels'][row]}: {part['patterns'][row]}", fontsize=6, loc="left", pad=1)
-        grid[0, column].annotate(name, (0.5, 1.5), xycoords="axes fraction", ha="center", weight="bold")
-    figure.suptitle(title)
-    return figure
-
-
-def _strip(images: numpy.ndarray) -> numpy.ndarray:
-    """Pictures (positions, 3, h, w) beside one another with thin lines between them."""
-    moved = images.transpose(0, 2, 3, 1)
-    rim = numpy.ones((moved.shape[1], 1, 3)) * numpy.array([int(faint()[k : k + 2], 16) / 255 for k in (1, 3, 5)])
-    pieces = [piece for image in moved for piece in (image, rim)]
-    return numpy.concatenate(pieces[:-1], axis=1)
