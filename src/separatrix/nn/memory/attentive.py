@@ -23,11 +23,11 @@ from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_be
 from ..recurrent.core import default_generator
 from ..recurrent.elman_core import BIAS_RANGE
 from ..recurrent.steps.elman import NONLINEARITIES, find_nonlinearity
-from .alignment import ALIGNMENTS
-from .attend import run
-from .cells import AbstractCell, ElmanCell, LstmCell
-from .screening import AbstractScreening
-from .setup import Carried, Given, RunRecord, Setup
+from .steps.alignment import ALIGNMENTS
+from .steps.attend import run
+from .steps.cells import AbstractCell, ElmanCell, LstmCell
+from .keeping.screening import AbstractScreening
+from .steps.setup import Carried, Given, RunRecord, Setup
 
 PAPER_MIX = (1.0, 1.0)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .setup import Carried, Given, RunRecord, Setup
-from .slots import Slots
+from ..keeping.slots import Slots
 from .stores import FullStore, ScreenedStore
 
 

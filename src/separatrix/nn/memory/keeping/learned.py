@@ -11,7 +11,7 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.errors import ShapeError
 from separatrix.core.names import suggest_options
 
-from ..recurrent.core import default_generator
+from ...recurrent.core import default_generator
 from .screening import AbstractScreening, Sight
 
 

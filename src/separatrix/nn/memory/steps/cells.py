@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ..recurrent.steps.elman import AbstractNonlinearity
+from ...recurrent.steps.elman import AbstractNonlinearity
 
 
 class AbstractCell(abc.ABC):

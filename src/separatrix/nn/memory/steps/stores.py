@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .setup import Carried, RunRecord, Setup
-from .slots import Move, Slots, sorted_index
+from ..keeping.slots import Move, Slots, sorted_index
 
 
 class AbstractStore(abc.ABC):

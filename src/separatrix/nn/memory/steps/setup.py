@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .alignment import AbstractAlignment
 from .cells import AbstractCell
-from .screening import AbstractScreening
+from ..keeping.screening import AbstractScreening
 
 
 @final

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..recurrent.steps.scan import needs_plain_loop
+from ...recurrent.steps.scan import needs_plain_loop
 from .cells import AbstractCell
 from .plain import plain_run
 from .setup import Carried, Given, RunRecord, Setup
