@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from separatrix.core.arrays import require_finite
+from separatrix.core.arrays import require_finite, require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, resolve
 from separatrix.core.result import Result
@@ -23,10 +23,10 @@ from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_be
 from ..recurrent.core import default_generator
 from ..recurrent.elman_core import BIAS_RANGE
 from ..recurrent.steps.elman import NONLINEARITIES, find_nonlinearity
+from .keeping.screening import AbstractScreening
 from .steps.alignment import ALIGNMENTS
 from .steps.attend import run
 from .steps.cells import AbstractCell, ElmanCell, LstmCell
-from .keeping.screening import AbstractScreening
 from .steps.setup import Carried, Given, RunRecord, Setup
 
 PAPER_MIX = (1.0, 1.0)
@@ -191,6 +191,12 @@ class AbstractAttentive(AbstractSequenceCore):
         end, cell_end = _last(states, macro, lengths), None if cells is None else _last(cells, cell, lengths)
         kept = record.memory if self._options.carry_memory else None
         return self._shaped(output, is_single), self._packed_state(end, cell_end, kept, is_single)
+
+    def initial_state(self, batch: int) -> Any:
+        """What sequences begin with if no state is given; where memory is carried, an empty one."""
+        macro, cell, _ = self._unpack(None, require_integer(batch, "batch", at_least=0), False)
+        memory = self._empty_memory(macro) if self._options.carry_memory else None
+        return self._packed_state(macro, cell, memory, False)
 
     def _walk(
         self,

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ...recurrent.steps.scan import needs_plain_loop
 from .cells import AbstractCell
+from .compiled import CompiledRun, runs_compiled
 from .plain import plain_run
 from .setup import Carried, Given, RunRecord, Setup
 from .stores import AbstractStore, make_store
@@ -36,7 +37,8 @@ def run(setup: Setup, given: Given, carried: Carried | None, record: RunRecord, 
     gates = setup.screening is not None and setup.screening.gates
     if plain or gates or needs_plain_loop(*(tensor for tensor in tensors if tensor is not None)):
         return plain_run(setup, given, carried, record)
-    hidden, states, cells = _Attend.apply(setup, carried, record, *tensors)
+    node = _CompiledAttend if runs_compiled(setup, given, carried) else _Attend
+    hidden, states, cells = node.apply(setup, carried, record, *tensors)
     return hidden, states, cells if given.carried_cell is not None else None
 
 
@@ -65,6 +67,31 @@ class _Attend(torch.autograd.Function):
             walk = _WayBack(ctx.setup, given, ctx.store, (hidden, states, cells), ctx.weights)
             found = walk.run(gradients)
         wanted = [value if need else None for value, need in zip(found, ctx.needs_input_grad[3:], strict=True)]
+        return None, None, None, *wanted
+
+
+class _CompiledAttend(torch.autograd.Function):
+    """The same by compiled loops."""
+
+    @staticmethod
+    def forward(ctx: Any, setup: Setup, carried: None, record: RunRecord, *tensors: Tensor | None) -> Any:
+        given = Given(*tensors)  # type: ignore[arg-type]
+        run = CompiledRun(setup, given)
+        run.forward(given, record)
+        ctx.setup, ctx.run = setup, run
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        # copies of the heads of the tables: an output that the node itself holds would never be freed
+        return run.hidden.detach(), run.states.detach()[1:], run.cells.detach()[1:]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        given, needed = Given(*ctx.saved_tensors), ctx.needs_input_grad[3:]
+        if torch.is_grad_enabled():
+            found = _plain_gradients(ctx.setup, given, None, gradients, needed)
+        else:
+            found = ctx.run.backward(given, gradients)
+        wanted = [value if need else None for value, need in zip(found, needed, strict=True)]
         return None, None, None, *wanted
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .setup import Carried, Given, RunRecord, Setup
 from ..keeping.slots import Slots
+from .setup import Carried, Given, RunRecord, Setup
 from .stores import FullStore, ScreenedStore
 
 

@@ -8,9 +8,9 @@ from typing import final
 
 from torch import Tensor
 
+from ..keeping.screening import AbstractScreening
 from .alignment import AbstractAlignment
 from .cells import AbstractCell
-from ..keeping.screening import AbstractScreening
 
 
 @final

@@ -8,8 +8,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from .setup import Carried, RunRecord, Setup
 from ..keeping.slots import Move, Slots, sorted_index
+from .setup import Carried, RunRecord, Setup
 
 
 class AbstractStore(abc.ABC):
