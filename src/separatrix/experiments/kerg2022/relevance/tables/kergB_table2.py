@@ -33,7 +33,9 @@ EXPERIMENT = Experiment(
             n_valid=10,
             measure_every=2,
         ),
-        "laptop": Settings(models=MODELS, train_delays=(20,), delays=(), n_hidden=64, n_steps=2400, tail_steps=400),
+        "laptop": Settings(
+            models=MODELS, train_delays=(20,), delays=(), n_hidden=64, n_steps=2400, tail_steps=400, backend="numba"
+        ),
         "paper": Settings(
             models=MODELS,
             train_delays=(100, 200, 300, 500, 1000, 2000),

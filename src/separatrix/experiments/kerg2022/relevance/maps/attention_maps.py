@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from separatrix.core.random import spawn
 from separatrix.lab import Cell, Judgement, Params, Payload, Summary, in_turn, interval_row, judge, with_column
 
+from ..models import arithmetic, named_backend
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
@@ -31,6 +33,7 @@ class Settings(Params):
     images: str = "mnist"
     pixels_per_step: int = 7
     n_problems: int = 50
+    backend: str = "torch"
 
 
 class Measured(Summary):
@@ -43,19 +46,21 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per task and seed."""
     for kind in settings.kinds:
         for seed in settings.seeds:
-            yield {**settings.model_dump(exclude={"seeds", "kinds"}), "kind": kind, "seed": seed}
+            own = settings.model_dump(exclude={"seeds", "kinds", "backend"}) | named_backend(settings.backend)
+            yield {**own, "kind": kind, "seed": seed}
 
 
 def run_map(cell: Cell) -> Payload:
     """Train a network and look at its attention on fresh problems."""
     kinds = {"copy": _recall, "denoise": _recall, "characters": _characters, "digits": _digits}
-    return kinds[cell.args["kind"]](cell)
+    with arithmetic(cell):
+        return kinds[cell.args["kind"]](cell)
 
 
 def _recall(cell: Cell) -> Payload:
     from separatrix import tasks
 
-    from .memory_runs import train_cell
+    from ..memory_runs import train_cell
 
     args = cell.args
     table = f"{args['kind']}-found"
@@ -76,8 +81,8 @@ def _characters(cell: Cell) -> Payload:
     from separatrix import tasks
     from separatrix.training import TrainingSettings, train
 
-    from ..trained.character_model import CharacterModel
-    from ..trained.sequence_runs import load_text
+    from ...trained.character_model import CharacterModel
+    from ...trained.sequence_runs import load_text
 
     args = cell.args
     text = load_text(args["text"], 40_000)
@@ -106,7 +111,7 @@ def _digits(cell: Cell) -> Payload:
     from separatrix import nn, tasks
     from separatrix.training import TrainingSettings, train
 
-    from ..trained.sequence_runs import load_images
+    from ...trained.sequence_runs import load_images
 
     args = cell.args
     data = load_images(args["images"], 5000)

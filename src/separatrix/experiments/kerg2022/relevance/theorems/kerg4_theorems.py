@@ -162,7 +162,7 @@ def _memory(cell: Cell) -> Payload:
 
     from separatrix import nn
 
-    from .kept_bytes import kept_bytes
+    from ..gradients.kept_bytes import kept_bytes
 
     rows = []
     for n_steps in cell.args["memory_steps"]:

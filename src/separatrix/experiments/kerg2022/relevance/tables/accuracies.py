@@ -20,6 +20,8 @@ from separatrix.lab import (
     with_fields,
 )
 
+from ..models import arithmetic, named_backend
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -45,6 +47,7 @@ class Settings(Params):
     n_test: int = 400
     n_valid: int = 50
     measure_every: int = 100
+    backend: str = "torch"  # "numba": compiled loops, an order faster
 
 
 class Measured(Summary):
@@ -56,7 +59,8 @@ class Measured(Summary):
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per model, delay of training and seed."""
-    common = settings.model_dump(exclude={"seeds", "models", "train_delays", "delays"})
+    common = settings.model_dump(exclude={"seeds", "models", "train_delays", "delays", "backend"})
+    common |= named_backend(settings.backend)
     for delay in settings.train_delays:
         for model in settings.models:
             for seed in settings.seeds:
@@ -66,9 +70,10 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
 
 def run_memory(cell: Cell) -> Payload:
     """Train one network and let it answer."""
-    from .memory_runs import run_and_evaluate
+    from ..memory_runs import run_and_evaluate
 
-    return run_and_evaluate(cell)
+    with arithmetic(cell):
+        return run_and_evaluate(cell)
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
@@ -116,7 +121,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 
 def _training_row(payloads: Sequence[Payload]) -> dict[str, Any]:
-    from .memory_runs import updates_until
+    from ..memory_runs import updates_until
 
     first = payloads[0]
     row = {

@@ -22,6 +22,8 @@ from separatrix.lab import (
 )
 from separatrix.sources.kerg2022.screening import ScreeningRow, screening_row
 
+from ..models import arithmetic, named_backend
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -51,6 +53,7 @@ class Settings(Params):
     text_epochs: int = 20
     n_characters: int = 0  # all
     clip: float = 1.0
+    backend: str = "torch"
 
 
 class Measured(Summary):
@@ -78,6 +81,7 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
         for model in settings.models:
             for seed in settings.seeds:
                 common = {"task": task, "model": model, "seed": seed, "clip": settings.clip}
+                common |= named_backend(settings.backend)
                 yield {**common, **(_text(settings) if task == "characters" else _pixels(settings))}
 
 
@@ -110,8 +114,8 @@ def _pixels(settings: Settings) -> dict[str, Any]:
 
 def run(cell: Cell) -> Payload:
     """Train one network on one task."""
-    from ..trained.sequence_runs import Recipe, run_cell
-    from .models import build_core, training_settings
+    from ...trained.sequence_runs import Recipe, run_cell
+    from ..models import build_core, training_settings
 
     def row(cell: Cell, n_inputs: int, n_outputs: int) -> _Sized:
         return _Sized(screening_row(cell.args["table"], cell.args["model"]), cell.args["n_hidden"])
@@ -122,7 +126,8 @@ def run(cell: Cell) -> Payload:
     def settings(sized: _Sized, n_steps: int, **options: Any) -> Any:
         return training_settings(sized.row, n_steps, **options)
 
-    payload = run_cell(cell, Recipe(row, core, settings, lambda loss, model, sized: loss)).payload
+    with arithmetic(cell):
+        payload = run_cell(cell, Recipe(row, core, settings, lambda loss, model, sized: loss)).payload
     return {key: value for key, value in payload.items() if key != "gradients"}
 
 
@@ -237,11 +242,12 @@ EXPERIMENT = Experiment(
             text_hidden=64,
             pixels_hidden=64,
             pixels_batch=50,
-            n_epochs=4,
+            n_epochs=16,
             context=50,
             text_batch=20,
-            text_steps=200,
+            text_steps=1000,
             n_characters=50_000,
+            backend="numba",
             **SMALL,  # type: ignore[arg-type]
         ),
         "paper": Settings(models=("orth-RNN", "expRNN", "LSTM", "RelRNN")),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from separatrix.lab import Cell, Claim, Experiment, Payload, in_turn
 
+from ..models import RECURRENT
 from .accuracies import Settings, draw, expand, keeps, loses, run_memory, shifted, summarise
-from .models import RECURRENT
 
 MODELS = ("RelRNN", "orth-RNN", "expRNN", "LSTM", "h-detach", "RelLSTM", "MemRNN", "SAB")
 
@@ -33,7 +33,7 @@ EXPERIMENT = Experiment(
             n_valid=10,
             measure_every=2,
         ),
-        "laptop": Settings(models=MODELS[:3]),  # the others take 10 to 20 minutes each: --set models=...
+        "laptop": Settings(models=MODELS, backend="numba"),
         "paper": Settings(models=MODELS, seeds=(0, 1, 2, 3, 4), n_steps=150_000, tail_steps=50_000, n_test=10_000),
     },
     expand=expand,

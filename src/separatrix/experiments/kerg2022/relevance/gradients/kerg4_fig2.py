@@ -20,6 +20,7 @@ from separatrix.lab import (
     with_column,
 )
 
+from ..models import named_backend
 from .gradient_runs import SLOPES, beyond, changed, gradient_curve, in_words, mean_curves, slope_rows, within
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Settings(Params):
     clip: float = 1.0
     n_steps: int = 20_000
     n_gradient: int = 10
+    backend: str = "torch"
     memory_steps: tuple[int, ...] = (200, 500, 1000, 2000)
     memory_batch: int = 10
 
@@ -58,7 +60,8 @@ class Measured(Summary):
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per network and seed, and one for each count of bytes."""
-    common = settings.model_dump(exclude={"seeds", "models", "memory_steps", "memory_batch"})
+    common = settings.model_dump(exclude={"seeds", "models", "memory_steps", "memory_batch", "backend"})
+    common |= named_backend(settings.backend)
     common |= {"task": "denoise", "tail_steps": 0, "n_valid": 50, "measure_every": max(1, settings.n_steps // 4)}
     for model in settings.models:
         for seed in settings.seeds:
@@ -215,7 +218,8 @@ EXPERIMENT = Experiment(
             delay=80,
             n_items=4,
             n_hidden=32,
-            n_steps=100,
+            n_steps=2000,
+            backend="numba",
             batch_size=16,
             memory_steps=(50, 100, 200, 400),
             memory_batch=2,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from separatrix.lab import Cell, Payload, Summary, in_turn, interval_row, with_column
 from separatrix.lab.experiment.claim import Row
 
+from ..models import arithmetic
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -18,9 +20,10 @@ def gradient_curve(cell: Cell) -> Payload:
     """Train the network of a cell, then log10 of the norm of dL/dh of each step, the last first."""
     from separatrix import tasks
 
-    from .memory_runs import train_cell
+    from ..memory_runs import train_cell
 
-    trained = train_cell(cell, **({"log_attention": True} if cell.args["model"].startswith("Mem") else {}))
+    with arithmetic(cell):
+        trained = train_cell(cell, **({"log_attention": True} if cell.args["model"].startswith("Mem") else {}))
     batch = tasks.StreamedBatches(trained.task, cell.args["n_gradient"], cell.seed, "gradient")(0)
     norms = _norms(trained.model, trained.task, batch)
     before_answers = norms[: trained.task.length - batch.oracle.shape[1]]

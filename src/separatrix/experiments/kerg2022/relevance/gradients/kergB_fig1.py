@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Summary, judge
 
+from ..models import named_backend
 from .gradient_runs import SLOPES, beyond, changed, gradient_curve, in_words, mean_curves, slope_rows, within
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Settings(Params):
     clip: float = 1.0
     n_steps: int = 20_000
     n_gradient: int = 10
+    backend: str = "torch"
 
 
 class Measured(Summary):
@@ -43,7 +45,8 @@ class Measured(Summary):
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per size and seed."""
-    common = settings.model_dump(exclude={"seeds", "relevant", "buffers", "fixed"})
+    common = settings.model_dump(exclude={"seeds", "relevant", "buffers", "fixed", "backend"})
+    common |= named_backend(settings.backend)
     common |= {"task": "denoise", "model": "RelLSTM", "tail_steps": 0, "n_valid": 50}
     common["measure_every"] = max(1, settings.n_steps // 4)
     pairs = [(settings.fixed, rho) for rho in settings.relevant] + [(nu, settings.fixed) for nu in settings.buffers]
@@ -143,7 +146,8 @@ EXPERIMENT = Experiment(
             delay=80,
             n_items=4,
             n_hidden=32,
-            n_steps=100,
+            n_steps=2000,
+            backend="numba",
             batch_size=16,
         ),
         "paper": Settings(),
