@@ -105,15 +105,15 @@ class Readiness:
 
     Args:
         is_cached: whether code for a precision lies on disk; by default that of the Elman scan.
-        import_after: steps after which the cache is looked into, which takes an import of numba.
+        import_after: steps after which the cache is looked into, which takes an import of numba; by default as above.
         compile_after: steps after which it is worth compiling.
     """
 
     def __init__(
         self,
         is_cached: Callable[[torch.dtype], bool] | None = None,
-        import_after: int = IMPORT_AFTER,
-        compile_after: int = COMPILE_AFTER,
+        import_after: int | None = None,
+        compile_after: int | None = None,
     ) -> None:
         self.is_cached, self.import_after, self.compile_after = is_cached, import_after, compile_after
         self.n_steps = 0
@@ -126,9 +126,12 @@ class Readiness:
             return True
         with self.lock:
             self.n_steps += n_steps
-            if self.n_steps >= self.compile_after:
+            if self.n_steps >= (COMPILE_AFTER if self.compile_after is None else self.compile_after):
                 self.ready[dtype] = True
-            elif self.n_steps >= self.import_after and dtype not in self.ready:
+            elif (
+                self.n_steps >= (IMPORT_AFTER if self.import_after is None else self.import_after)
+                and dtype not in self.ready
+            ):
                 self.ready[dtype] = (self.is_cached or _is_cached)(dtype)
         return self.ready.get(dtype, False)
 

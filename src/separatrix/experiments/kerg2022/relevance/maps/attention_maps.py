@@ -6,7 +6,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Judgement, Params, Payload, Summary, in_turn, interval_row, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    in_turn,
+    interval_row,
+    judge,
+    with_column,
+)
 
 from ..models import arithmetic, named_backend
 
@@ -215,13 +228,20 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     return Measured(maps=maps, tables={MEASURES: rows})
 
 
-def measured_side(quantity: str, **side: float) -> Callable[[Measured], Judgement]:
-    """A rule: the interval of a quantity lies on one side for every task that has it."""
+def measured_side(quantity: str, *, learned: float = 0.0, **side: float) -> Callable[[Measured], Judgement]:
+    """A rule: the interval of a quantity lies on one side for every task that has it.
+
+    A network whose accuracy is below ``learned`` tells nothing of trained ones.
+    """
 
     def judge_side(summary: Measured) -> Judgement:
         found = [row for row in summary.table(MEASURES) if row["quantity"] == quantity]
+        accuracy = {row["task"]: row["mean"] for row in summary.table(MEASURES) if row["quantity"] == "accuracy"}
         rows = [
-            interval_row(f"{quantity}, {row['task']}", row["mean"], (row["low"], row["high"]), **side) for row in found
+            interval_row(f"{quantity}, {row['task']}", row["mean"], (row["low"], row["high"]), **side)
+            if accuracy.get(row["task"], 1.0) >= learned
+            else Row(f"accuracy, {row['task']}", accuracy[row["task"]], f"at least {learned}", agrees=None)
+            for row in found
         ]
         return judge(", ".join(f"{quantity} {row['mean']:.3g} ({row['task']})" for row in found), rows)
 
@@ -247,3 +267,57 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     from separatrix.report.figures.screening import draw_attention_maps
 
     return {"attention": draw_attention_maps(summary.maps)}
+
+
+def map_experiment(
+    run: Callable[[Cell], Payload],
+    figure: int,
+    title: str,
+    scales: Mapping[str, Settings],
+    claim: Claim,
+    data: tuple[str, ...] = (),
+) -> Experiment[Any, Any]:
+    """A figure of appendix B with one claim; ``run`` stands in the file of the experiment, by which cells find it."""
+    return Experiment(
+        name=f"kergB-fig{figure}",
+        title=title,
+        document="kerg2022",
+        place=f"appendix B.4, Fig. {figure}",
+        version=1,
+        scales=dict(scales),
+        expand=expand,
+        run=run,
+        summarise=summarise,
+        claims=(claim,),
+        draw=draw,
+        data=data,
+    )
+
+
+def is_dense(figure: int, what: str) -> Claim:
+    """Attention is spread over most of the states there are."""
+    return Claim(
+        id=f"kerg2022-B-fig{figure}",
+        statement=f"Attention on {what} is dense.",
+        measures="exp of the entropy of the weights over the number of states there are, later half of the steps",
+        test="95 % interval over problems above .5",
+        judge=measured_side("effective", above=0.5),
+        counterfeit=moved_to("effective", 0.1),
+        genuine=moved_to("effective", 0.9),
+        place="section 4.6.2",
+        scale="laptop",
+    )
+
+
+def marks_symbols(figure: int, task: str) -> Claim:
+    """Within a window alone, states with a symbol are attended to more."""
+    return Claim(
+        id=f"kerg2022-B-fig{figure}",
+        statement=f"While in the buffer, states with a symbol get more attention than others ({task}).",
+        measures="score of states with a symbol minus that of others, once the buffer is full",
+        test="95 % interval over problems above 0",
+        judge=measured_side("score_gaps", above=0.0),
+        counterfeit=moved_to("score_gaps", -0.5),
+        genuine=moved_to("score_gaps", 0.5),
+        scale="laptop",
+    )

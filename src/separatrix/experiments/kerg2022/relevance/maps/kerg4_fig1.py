@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Claim, Experiment, Payload
+from separatrix.lab import Cell, Claim, Experiment, Payload, in_turn
 
 from .attention_maps import Settings, draw, expand, measured_side, moved_to, run_map, summarise
+
+LEARNED = 0.9
+TRAINED = moved_to("accuracy", 0.99)
 
 
 def run(cell: Cell) -> Payload:
@@ -33,20 +36,20 @@ EXPERIMENT = Experiment(
             id="kerg2022-ch4-fig1-sparse",
             statement="Attention of a trained network with full memory is sparse on copy and denoise.",
             measures="exp of the entropy of the weights over the number of states there are, later half of the steps",
-            test="95 % interval over problems below .5",
-            judge=measured_side("effective", below=0.5),
-            counterfeit=moved_to("effective", 0.9),
-            genuine=moved_to("effective", 0.1),
+            test="95 % interval over problems below .5; a network with less than .9 right answers tells nothing",
+            judge=measured_side("effective", learned=LEARNED, below=0.5),
+            counterfeit=in_turn(TRAINED, moved_to("effective", 0.9)),
+            genuine=in_turn(TRAINED, moved_to("effective", 0.1)),
             scale="laptop",
         ),
         Claim(
             id="kerg2022-ch4-fig1-symbols",
             statement="While it answers, it attends to the states at which symbols came in.",
             measures="weight of those states while answering over their share under even attention",
-            test="95 % interval over problems above 2",
-            judge=measured_side("mass_over_even", above=2.0),
-            counterfeit=moved_to("mass_over_even", 1.0),
-            genuine=moved_to("mass_over_even", 4.0),
+            test="95 % interval over problems above 2; a network with less than .9 right answers tells nothing",
+            judge=measured_side("mass_over_even", learned=LEARNED, above=2.0),
+            counterfeit=in_turn(TRAINED, moved_to("mass_over_even", 1.0)),
+            genuine=in_turn(TRAINED, moved_to("mass_over_even", 4.0)),
             scale="laptop",
         ),
     ),

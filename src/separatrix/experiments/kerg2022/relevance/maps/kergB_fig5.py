@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Claim, Experiment, Payload
+from separatrix.lab import Cell, Payload
 
-from .attention_maps import Settings, draw, expand, measured_side, moved_to, run_map, summarise
+from .attention_maps import Settings, is_dense, map_experiment, run_map
 
 
 def run(cell: Cell) -> Payload:
@@ -12,35 +12,14 @@ def run(cell: Cell) -> Payload:
     return run_map(cell)
 
 
-EXPERIMENT = Experiment(
-    name="kergB-fig5",
-    title="Attention on text",
-    document="kerg2022",
-    place="appendix B.4, Fig. 5",
-    version=1,
-    scales={
-        "smoke": Settings(kinds=("characters",), text="made-up", context=12, n_hidden=8, n_steps=2, n_problems=4),
-        "laptop": Settings(
-            kinds=("characters",), text="tiny-shakespeare", context=50, n_hidden=64, n_steps=250, batch_size=16
-        ),
-        "paper": Settings(kinds=("characters",), n_hidden=1024),
-    },
-    expand=expand,
-    run=run,
-    summarise=summarise,
-    claims=(
-        Claim(
-            id="kerg2022-B-fig5",
-            statement="Attention on text is dense.",
-            measures="exp of the entropy of the weights over the number of states there are, later half of the steps",
-            test="95 % interval over problems above .5",
-            judge=measured_side("effective", above=0.5),
-            counterfeit=moved_to("effective", 0.1),
-            genuine=moved_to("effective", 0.9),
-            place="section 4.6.2",
-            scale="laptop",
-        ),
+SCALES = {
+    "smoke": Settings(kinds=("characters",), text="made-up", context=12, n_hidden=8, n_steps=2, n_problems=4),
+    "laptop": Settings(
+        kinds=("characters",), text="tiny-shakespeare", context=50, n_hidden=64, n_steps=250, batch_size=16
     ),
-    draw=draw,
-    data=("tiny-shakespeare", "ptb-char"),
+    "paper": Settings(kinds=("characters",), n_hidden=1024),
+}
+
+EXPERIMENT = map_experiment(
+    run, 5, "Attention on text", SCALES, is_dense(5, "text"), data=("tiny-shakespeare", "ptb-char")
 )
