@@ -14,6 +14,7 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    in_turn,
     interval_row,
     judge,
 )
