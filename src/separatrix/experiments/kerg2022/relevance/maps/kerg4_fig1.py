@@ -23,9 +23,7 @@ EXPERIMENT = Experiment(
     version=1,
     scales={
         "smoke": Settings(kinds=("copy", "denoise"), n_hidden=8, delay=8, n_items=2, n_steps=2, n_problems=4),
-        "laptop": Settings(
-            kinds=("copy", "denoise"), n_hidden=48, delay=20, n_items=4, n_steps=800, batch_size=20, backend="numba"
-        ),
+        "laptop": Settings(kinds=("copy", "denoise"), n_hidden=128, delay=20, n_items=4, n_steps=6000, backend="numba"),
         "paper": Settings(kinds=("copy", "denoise")),
     },
     expand=expand,
