@@ -326,6 +326,8 @@ class Steps:
         own = not network._is_gated and NONLINEARITIES[network.nonlinearity].has_bias
         self.cell = network._cell(network.bias if own else None)
         self.bias = None if own else network.bias
+        self.n_passing = network._options.n_buffer if network._options.detach_memory else None
+        """How many places gradients go into, where not into all."""
 
     def unit(self, x: Tensor, state: Tensor, carried: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Hidden state, and what is carried on."""
@@ -336,6 +338,8 @@ class Steps:
     def attend(self, before: Tensor, unit: Tensor, seen: Tensor, present: Tensor) -> Tensor:
         """Macro-state."""
         network = self.network
+        if self.n_passing is not None:
+            seen = torch.cat([seen[:, : self.n_passing], seen[:, self.n_passing :].detach()], 1)
         query, keys = before @ network.query_weight.mT, seen @ network.key_weight.mT
         logits = self.alignment.logits(query, keys, network.alignment_vector).masked_fill(~present, -torch.inf)
         context = (torch.softmax(logits, -1).unsqueeze(-1) * seen).sum(1)
