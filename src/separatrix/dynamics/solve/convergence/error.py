@@ -23,8 +23,8 @@ from torch.nn import functional
 
 from separatrix.core.transforms import any_true
 
-from .base import States
-from .stacks import combination
+from ..maps.stacks import combination
+from ..methods.base import States
 
 _WINDOW = 5
 """Steps that are looked at together."""

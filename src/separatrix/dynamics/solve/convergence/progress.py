@@ -19,12 +19,12 @@ from torch import Tensor
 from separatrix.core.outcome import Outcome
 from separatrix.core.transforms import all_true, any_true
 
-from .base import AbstractEquilibriumSolver, States
+from ..maps.counted import AffineMap, CountedMap
+from ..maps.stacks import rows_from
+from ..methods.base import AbstractEquilibriumSolver, States
 from .crossing import Crossing
 from .error import ErrorEstimate
-from .maps import AffineMap, CountedMap
 from .solution import EquilibriumSolution
-from .stacks import rows_from
 
 _RUNNING = -1
 _RATE_WINDOW = 8

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from separatrix.core.transforms import any_true
 
-from .base import States
+from ..maps.stacks import rows_from
+from ..methods.base import States
 from .error import Stretch
-from .stacks import rows_from
 
 _BEYOND = 4.0
 """Length of the look in estimated errors: to first order the residual behind is then three times that at the state."""
