@@ -12,10 +12,10 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.names import suggest_options
 from separatrix.core.transforms import any_true
 
+from ..maps.counted import CountedMap
+from ..maps.stacks import rows_from
 from .anderson import Anderson, AndersonHistory
 from .base import AbstractEquilibriumSolver, States
-from .maps import CountedMap
-from .stacks import rows_from
 
 _TRIAL = 4
 """Residuals seen before a rate is believed."""

@@ -13,9 +13,9 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 from separatrix.core.transforms import any_true
 
+from ..maps.counted import CountedMap
+from ..maps.stacks import combination
 from .base import AbstractEquilibriumSolver, States
-from .maps import CountedMap
-from .stacks import combination
 
 
 class AndersonHistory:

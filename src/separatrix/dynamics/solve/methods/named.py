@@ -17,7 +17,7 @@ def solvers() -> dict[str, type[AbstractEquilibriumSolver[Any]]]:
         >>> solvers()["newton-krylov"].__name__
         'NewtonKrylov'
     """
-    return public_kinds("separatrix.dynamics.solve", AbstractEquilibriumSolver)  # type: ignore[type-abstract]
+    return public_kinds("separatrix.dynamics.solve.methods", AbstractEquilibriumSolver)  # type: ignore[type-abstract]
 
 
 def find_solver(given: object, **options: Any) -> AbstractEquilibriumSolver[Any]:

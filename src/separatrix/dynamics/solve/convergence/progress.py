@@ -19,17 +19,21 @@ from torch import Tensor
 from separatrix.core.outcome import Outcome
 from separatrix.core.transforms import all_true, any_true
 
-from .base import AbstractEquilibriumSolver, States
+from ..maps.counted import AffineMap, CountedMap
+from ..maps.stacks import rows_from
+from ..methods.base import AbstractEquilibriumSolver, States
 from .crossing import Crossing
-from .error import ErrorEstimate
-from .maps import AffineMap, CountedMap
+from .error import COARSE, ErrorEstimate
 from .solution import EquilibriumSolution
-from .stacks import rows_from
 
 _RUNNING = -1
 _RATE_WINDOW = 8
 _PATIENCE = 10
 """Steps without a better residual, near rounding, after which a sample has stalled."""
+_REST = 5
+"""Steps without a better residual, near rounding, after which a sample is judged by a fresh look at the map there."""
+_SHARE_OF_COARSE = 0.75
+"""Part of the tolerance that the estimated error of a coarse map may take: there it is off by more."""
 _GROWTH = 10.0
 """Growth of the state over the first image beyond which the residual must have fallen in absolute size."""
 _RETURN = 1e-3
@@ -80,7 +84,8 @@ class Progress:
         self.trace.append(size)
         self._scales.append(scale)
         self._points.append(z)
-        done, error = self._judged(z, f, size, scale, fixed_point_map)
+        allowed = self._allowed(scale, rounding)
+        done, error = self._judged(z, f, size, scale, allowed, fixed_point_map)
         self._evaluations.append(fixed_point_map.evaluations)
         self._keep_best(z, size, scale, error, done)
         self.steps = self.steps + self.running
@@ -90,7 +95,7 @@ class Progress:
             finished &= self.running
         if any_true(finished):
             if any_true(done) and self._examines(fixed_point_map):
-                self._crossing.claim(done, residual, error, rounding * scale, self._estimate.slowest)
+                self._crossing.claim(done, residual, error, allowed, rounding * scale, self._estimate.slowest)
             self._finish(finished, self._code(size, done, stalled))
         if len(self.trace) >= self.method.max_steps and self.any_running:
             exhausted = self.running & (self.steps >= self.method.max_steps)
@@ -100,7 +105,7 @@ class Progress:
         """Look beyond the equilibria that are claimed; whether a sample has to run again."""
         if not any_true(self._crossing.waiting):
             return False
-        refused = self._crossing.refused(self.best, fixed_point_map)
+        refused = self._crossing.refused(self.best, fixed_point_map.rounding, fixed_point_map)
         if not any_true(refused):
             return False
         self.outcome = torch.where(refused, _RUNNING, self.outcome)
@@ -116,11 +121,10 @@ class Progress:
         return self.method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
 
     def _judged(
-        self, z: Tensor, f: Tensor, size: Tensor, scale: Tensor, fixed_point_map: CountedMap
+        self, z: Tensor, f: Tensor, size: Tensor, scale: Tensor, allowed: Tensor, fixed_point_map: CountedMap
     ) -> tuple[Tensor, Tensor]:
         """Who has converged, and the estimated errors."""
         rounding = fixed_point_map.rounding
-        allowed = self._allowed(scale, rounding)
         near = size <= allowed
         if self.method.stop == "residual":
             return near, torch.full_like(size, torch.inf)
@@ -131,8 +135,10 @@ class Progress:
             return near, error
         unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
         unit = torch.where(unit > 0, unit, 1.0)
-        error = self._estimate.errors(near, size, scale, unit, self._grown(scale), rounding, fixed_point_map)
-        return near & (error <= allowed), error
+        rested = (self._stale >= _REST) & (size <= 100 * rounding * scale)
+        error = self._estimate.errors(near, size, scale, unit, self._grown(scale), rested, rounding, fixed_point_map)
+        share = _SHARE_OF_COARSE if rounding >= COARSE else 1.0
+        return near & (error <= share * allowed), error
 
     def _absolute_part(self, first: Tensor, rounding: float) -> Tensor | float:
         tol = self.method.tolerance(rounding)

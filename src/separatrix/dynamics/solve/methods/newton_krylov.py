@@ -13,9 +13,9 @@ from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.names import suggest_options
 from separatrix.core.transforms import all_true, any_true
 
+from ..maps.counted import CountedMap
+from ..maps.stacks import combination, orthogonalised
 from .base import AbstractEquilibriumSolver, States
-from .maps import CountedMap
-from .stacks import combination, orthogonalised
 
 
 @dataclasses.dataclass

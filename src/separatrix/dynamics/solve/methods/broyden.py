@@ -12,9 +12,9 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.names import suggest_options
 from separatrix.core.transforms import all_true
 
+from ..maps.counted import CountedMap
+from ..maps.stacks import combination
 from .base import AbstractEquilibriumSolver, States
-from .maps import CountedMap
-from .stacks import combination
 
 _SUFFICIENT_DECREASE = 1e-4
 _LARGEST_GAIN = 1e8

@@ -8,8 +8,8 @@ from typing import final
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
+from ..maps.counted import CountedMap
 from .base import AbstractEquilibriumSolver, States
-from .maps import CountedMap
 
 
 @final

@@ -17,7 +17,7 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.names import choose
 
-from .maps import CountedMap
+from ..maps.counted import CountedMap
 
 States: TypeAlias = Float[Tensor, "batch d"]
 SolverHistory = TypeVar("SolverHistory")
@@ -38,7 +38,7 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[SolverHistory]):
     - ``propose(history, z, f, residual)``: the next point of every sample, a new tensor of the shape and dtype of z.
       Do not change z, f and residual in place. It is called after every evaluation but the last, without gradients.
 
-    What every method promises (checked by ``tests/dynamics/solve/test_solver_contract.py``, where yours is one line):
+    What every method promises (``tests/dynamics/solve/methods/test_solver_contract.py`` checks it; yours is one line):
 
     - Each row is treated alone; no sample may feel what else is in the batch. So select rows with ``torch.where``,
       never by multiplying with a mask.
