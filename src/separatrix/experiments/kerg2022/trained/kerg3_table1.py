@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import pydantic
+
 from separatrix.lab import (
     Cell,
     Claim,
@@ -41,7 +43,7 @@ class Settings(Params):
     models: tuple[str, ...] = MODELS
     matches: tuple[Literal["units", "parameters"], ...] = ("units", "parameters")
     rates: tuple[float, ...] = (1.0,)  # times the printed rates; the best on validation data is taken
-    own_rates: dict[str, tuple[float, ...]] = {}  # instead of these, by model
+    own_rates: dict[str, tuple[float, ...]] = pydantic.Field(default_factory=dict)  # instead of these, by model
     tables: tuple[str, ...] = ("ptb-150", "ptb-300")
     contexts: tuple[int, ...] = (150, 300)  # of the tables, in order
     data: str = "ptb-char"  # a registered text, or the path of a text file
