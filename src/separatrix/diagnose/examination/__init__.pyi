@@ -1,0 +1,1 @@
+from .entry import check as check, diagnose as diagnose
