@@ -1,7 +1,8 @@
 """What depth does to signals and gradients.
 
-For the output h of a contraction with n numbers per sample: a = rms(h), c = rms of what differs between samples, b =
-|d(v.f)/dh| / sqrt(n) with a random v. gV is the largest b over the first third of weights used once, over b at the
+For the output h of a contraction with n units: a = rms(h), c = rms of what differs between samples, b = |gradient of
+v.f by a shift of each unit at all its positions| / sqrt(n) with a random v (pooling over positions leaves it as it
+is). gV is the largest b over the first third of weights used once, over b at the
 head's input, in decades; cV the same for c against the input. Measured at the first layers and at the head alone: what
 lies in residual branches says nothing about the trunk.
 """

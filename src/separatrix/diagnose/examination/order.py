@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ..detectors import attention, batch, iterated, loss, numbers, signal, structure, stuck, time, units
+from ..detectors import attention, batch, families, iterated, loss, numbers, signal, structure, stuck, time, units
 from ..findings.finding import Finding
 from ..recording.facts import Facts
 
@@ -38,4 +38,5 @@ STAGES: tuple[Stage, ...] = (
     Stage("time", (time.memory, time.time_cut), 2.5),
     Stage("zero gradients", (stuck.stuck_weights,), 0.0),
     Stage("one step", (loss.learning_rate,), 1.0),
+    Stage("weights", (families.initial_families,), 1.0),
 )  # fmt: skip

@@ -12,13 +12,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as tree
 
 from .places import ModuleStack, source_line
-from .reductions import centred_rms, diversity, rms
+from .reductions import centred_rms, diversity, rms, shift_gradient
 
 CONTRACTIONS = frozenset(
     "linear matmul __matmul__ __rmatmul__ mm addmm bmm baddbmm einsum tensordot bilinear embedding embedding_bag "
@@ -156,8 +155,7 @@ class FunctionRecorder(TorchFunctionMode):
     def _listener(self, use: WeightUse, field: str) -> Callable[[Tensor], None]:
         def hook(gradient: Tensor) -> None:
             if self.listening:
-                size = float(torch.linalg.vector_norm(gradient.detach(), dtype=torch.float64))
-                setattr(use, field, size / math.sqrt(max(gradient.numel() / max(self.n, 1), 1)))
+                setattr(use, field, shift_gradient(gradient.detach(), self.n, channels=use.op.startswith("conv")))
 
         return hook
 

@@ -41,6 +41,20 @@ def centred_rms(h: Tensor, n: int) -> float | None:
     return rms(rows - rows.mean(0, keepdim=True))
 
 
+def shift_gradient(gradient: Tensor, n: int, *, channels: bool) -> float:
+    """Gradient by a shift of a unit at all its positions at once, rms over units, norm over samples.
+
+    It is what a bias there would feel. Averaging over positions, or reading the last one alone, leaves it as it is;
+    the plain rms falls by the number of positions and mistakes pooling for a gradient that vanishes.
+    """
+    rows = by_sample(gradient, n)
+    rows = gradient if rows is None else rows
+    if rows.ndim > 2:
+        rows = rows.flatten(2).sum(2) if channels else rows.flatten(1, -2).sum(1)
+    units = rows.shape[1] if rows.ndim > 1 else 1
+    return float(torch.linalg.vector_norm(rows, dtype=torch.float64)) / math.sqrt(max(units, 1))
+
+
 def diversity(h: Tensor) -> float | None:
     """|X - mean over tokens| / |X| of (batch, tokens, features); None for fewer than two tokens or zero."""
     if h.ndim != 3 or h.shape[1] < 2:

@@ -85,7 +85,7 @@ def _front_page(
     pages: Mapping[tuple[str, str], str],
     title: str,
 ) -> str:
-    return _render(
+    return render(
         "ledger.html",
         title=title,
         groups=views.ledger_groups(ledger, pages),
@@ -100,7 +100,7 @@ def _run_page(run: RunReport, title: str) -> str:
     figures, drawing_error = _figures(run)
     known = documents()
     document = known.get(run.experiment.document)
-    return _render(
+    return render(
         "experiment.html",
         title=run.experiment.title,
         report_title=title,
@@ -154,5 +154,6 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _render(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
+    """A page from its template."""
     return _environment().get_template(template).render(**values)
