@@ -1,4 +1,5 @@
 from .attention import *
+from .diagnosis import diagnosis_figures as diagnosis_figures
 from .experiment import draw_experiment as draw_experiment
 from .layout import (
     caption_of as caption_of,

@@ -93,7 +93,7 @@ def _front_page(
     gallery: Sequence[GalleryView],
     published: bool,
 ) -> str:
-    return _render(
+    return render(
         "ledger.html",
         title=title,
         gallery=gallery,
@@ -110,7 +110,7 @@ def _run_page(run: RunReport, title: str, drawn: DrawnFigures) -> str:
     claims = views.claims_of_run(run)
     known = documents()
     document = known.get(run.experiment.document)
-    return _render(
+    return render(
         "experiment.html",
         title=run.experiment.title,
         report_title=title,
@@ -149,5 +149,6 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _render(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
+    """A page from its template."""
     return _environment().get_template(template).render(**values)
