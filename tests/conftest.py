@@ -27,9 +27,10 @@ CHECKED: set[str] = set()
 NO_DATA = "real data: set SEPARATRIX_DATA to the folder that holds them"
 
 
-def has_data() -> bool:
-    """Whether SEPARATRIX_DATA names a folder."""
-    return Path(os.environ.get("SEPARATRIX_DATA") or "no such folder").is_dir()
+def data_folder() -> Path | None:
+    """The folder of real data; none where the variable is not set or names no folder."""
+    folder = os.environ.get("SEPARATRIX_DATA")
+    return Path(folder) if folder and Path(folder).is_dir() else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,9 +58,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    shape_checks.begin_test()
-    if item.get_closest_marker("needs_data") and not has_data():
+    if item.get_closest_marker("needs_data") and data_folder() is None:
         pytest.skip(NO_DATA)
+    shape_checks.begin_test()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -107,6 +108,7 @@ def generator() -> torch.Generator:
 @pytest.fixture
 def data_dir() -> Path:
     """The folder of real data, or a visible skip."""
-    if not has_data():
+    folder = data_folder()
+    if folder is None:
         pytest.skip(NO_DATA)
-    return Path(os.environ["SEPARATRIX_DATA"])
+    return folder
