@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,10 @@ import shape_checks
 from helpers import seeded, use_seed
 
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
+
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # as under nohup; commands that tests start would not hear them
+        signal.signal(number, usual)
 
 shape_checks.install()
 from separatrix.core.arithmetic.backend import use_backend  # noqa: E402  (after the checks are in place)
