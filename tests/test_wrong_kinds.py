@@ -16,10 +16,9 @@ from separatrix.dynamics import find_equilibrium, jacobian_product, normalise
 from separatrix.theory import elliptic_radius, iid_resolvent_density
 
 
-@pytest.mark.parametrize("calls", [30_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
-def test_every_public_callable_refuses_wrong_kinds_in_one_sentence(calls: int, tmp_path: Path) -> None:
+def test_every_public_callable_refuses_wrong_kinds_in_one_sentence(tmp_path: Path) -> None:
     """Apart, because the tests check the types of every call before the package can; a path may be written."""
-    words = [sys.executable, str(Path(__file__).with_name("wrong_kinds.py")), str(calls)]
+    words = [sys.executable, str(Path(__file__).with_name("wrong_kinds.py"))]
     done = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
     assert answer["calls"] > 5000

@@ -57,7 +57,7 @@ LEFT_OUT = {
 }
 
 
-CALLS = int(sys.argv[1]) if __name__ == "__main__" and sys.argv[1:] else 30_000
+CALLS = 2_000_000
 """How many functions a wrong call may enter before it is cut off: refusing takes a few hundred."""
 
 
