@@ -3,7 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -23,7 +23,6 @@ shape_checks.install()
 from separatrix.core.arithmetic.backend import use_backend  # noqa: E402  (after the checks are in place)
 
 torch.set_num_threads(1)
-gc.disable()  # until everything is imported: millions of objects that stay are not searched for garbage again and again
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
 # (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
 hypothesis.settings.register_profile("every day", derandomize=True, deadline=None, max_examples=30)
@@ -57,9 +56,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Millions of objects that stay are not searched for garbage while they are made, nor ever after."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
