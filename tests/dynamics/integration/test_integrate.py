@@ -303,3 +303,11 @@ def test_each_trajectory_may_have_its_own_last_time(generator: torch.Generator) 
     run = integrate(flow, x.expand(2, 4, 3), "reference", t_max=limits, finishing=False)
     torch.testing.assert_close(run.final, exact(flow, x, torch.tensor([0.0, 0.3, 0.9]).double())[1:], rtol=0, atol=1e-4)
     torch.testing.assert_close(run.time, limits)
+
+
+def test_a_slow_decay_under_a_complex_pair_is_waited_for(generator: torch.Generator) -> None:
+    # Eigenvalues -0.02 +- i and -2: the mean of the tokens turns and decays at the rate 0.02, not at the gap.
+    value = torch.tensor([[-0.02, 1.0, 0.0], [-1.0, -0.02, 0.0], [0.0, 0.0, -2.0]], dtype=torch.float64)
+    run = integrate(OjaFlow(value), random_tokens(5, 3, 4, generator=generator))
+    assert run.ok
+    assert run.final.mean(dim=-2).abs().max() < 1e-6

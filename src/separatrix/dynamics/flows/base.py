@@ -13,6 +13,9 @@ from separatrix.core import InvalidInput, SeparatrixError, ShapeError, choose, r
 
 from .sphere import angles, normalise, tangent_basis, tangent_part
 
+SLOWEST, FASTEST = 1e-100, 1e100
+"""Rates of a flow on the sphere whose squares are numbers; rates of zero are left alone."""
+
 DENSE_LIMIT = 6000
 """A dense Jacobian with more rows than this needs ``force=True``: at 6000 it takes 288 MB per element."""
 
@@ -221,6 +224,16 @@ def require_flow(flow: object) -> AbstractFlow:
         flow, "flow", AbstractFlow, "a flow (AbstractFlow), such as AttentionFlow or OjaFlow"
     )
     return found
+
+
+def require_rate(flow: AbstractSphereFlow) -> None:
+    """Refuse values so small or so large that squares of speeds are not numbers: rescaling them only rescales time."""
+    for rate in flow.rate.reshape(-1).tolist():
+        if rate != 0 and not SLOWEST <= rate <= FASTEST:
+            raise InvalidInput(
+                f"the value matrices of flow must be zero, or of norm {SLOWEST:g} to {FASTEST:g}; got {rate:.3g}. A "
+                "factor of all values is a unit of time: divide by it."
+            )
 
 
 def require_autonomous(flow: AbstractFlow, what: str) -> None:

@@ -38,6 +38,9 @@ POOL_ENTRIES = 160_000
 SINGLE_PRECISION_FLOOR = 1e-3
 """Relative speed below which rounding in float32 would show."""
 
+LARGEST_SINGLE = 1e9
+"""Rates beyond this, or below its inverse, are not left to float32."""
+
 MAX_SADDLES = 5
 BATCH, ORBITS = 32, 512
 """Attempts to finish, and to close an orbit, that are made together."""
@@ -65,7 +68,7 @@ class Run:
         self.shape, self.plan, self.limit = batch_shape or (1,), plan, limit
         self.flow, self.sizes, self.rate = flow, None, None
         if isinstance(flow, AbstractSphereFlow):
-            self.rate = flow.rate.expand(self.shape).reshape(-1).clamp_min(1e-12)
+            self.rate = flow.rate.expand(self.shape).reshape(-1).clamp_min(SMALLEST)
             if flow.sizes is not None:
                 self.sizes = flow.sizes.expand(*self.shape, x0.shape[1]).flatten(0, -2)
                 self.flow = flow.with_sizes(None)
@@ -108,11 +111,20 @@ class Run:
         early = stop.resting(pool) & (self.plan.finisher is not None)
         if bool(early.any()):
             self.resting.append(pool.keep(early))
-        going = pool.keep(~early & (pool.t < self.limit[pool.index])).to(self.plan.transient)
-        if self.plan.returns is not None and self.plan.returns.patience == 0:
-            going = self.plan.returns.anchored(going, self.books.steps[going.index])
-        self._wait(going)
+        going = pool.keep(~early & (pool.t < self.limit[pool.index]))
+        exact, rough = _divided(going, self._fits_single(going))
+        for part in (exact, rough.to(self.plan.transient)):
+            if self.plan.returns is not None and self.plan.returns.patience == 0:
+                part = self.plan.returns.anchored(part, self.books.steps[part.index])
+            self._wait(part)
         self._close(pool.keep(~early & (pool.t >= self.limit[pool.index])), stop.at_limit)
+
+    def _fits_single(self, pool: Pool) -> Tensor:
+        """Whether squares of speeds, down to those that count as slow, are numbers in float32."""
+        if self.rate is None:
+            return torch.ones_like(pool.t, dtype=torch.bool)
+        rate = self.rate[pool.index]
+        return (rate > 1 / LARGEST_SINGLE) & (rate < LARGEST_SINGLE)
 
     def _start(self, x: Tensor, index: Tensor, threshold: float) -> Pool:
         """Trajectories at time zero."""
