@@ -288,7 +288,8 @@ def test_method_and_tolerances_override_the_preset(generator: torch.Generator) -
     for method in ("bs32", "dp54", "tsit5", "dop853", "rodas4", TSIT5):
         tight = integrate(flow, x, "fast", method=method, rtol=1e-5, times=times, t_max=1.9)
         assert tight.states is not None
-        assert (tight.states - truth).abs().max() < 1e-4
+        # rtol of a displacement of about one; of 24 starts of each method the worst had an error of 5e-7
+        assert (tight.states - truth).abs().max() < 1e-5
     loose, tight = (integrate(flow, x, rtol=rtol) for rtol in (1e-2, 1e-6))
     assert int(tight.steps.sum()) > 2 * int(loose.steps.sum())
     with pytest.raises(InvalidInput, match=r"unknown method 'tsit4'. Did you mean 'tsit5'"):

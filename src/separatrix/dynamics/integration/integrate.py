@@ -20,7 +20,7 @@ from separatrix.core import (
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow, require_rate
 from ..flows.sphere import check_tokens
-from .driver import SMALLEST, Run
+from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
 from .methods.base import AbstractMethod
@@ -28,6 +28,7 @@ from .methods.control import DisplacementControl
 from .methods.presets import Preset, chosen_accuracy, find_preset
 from .methods.rosenbrock import Rosenbrock
 from .methods.tableau import Tableau
+from .motion import SMALLEST
 from .orbits.closing import close_orbits
 from .orbits.returns import Returns
 from .plan import Plan
