@@ -24,12 +24,12 @@ from ..equilibria.stability import ClusterStability, token_stability
 from ..flows.base import (
     AbstractFlow,
     AbstractSphereFlow,
-    check_motion,
     common_axes,
     require_autonomous,
     require_flow,
     require_rate,
 )
+from ..flows.fit import check_motion
 from ..flows.sphere import check_tokens
 from ..integration.orbits.floquet import Floquet
 from .evidence import Tolerances, gather_evidence

@@ -18,7 +18,8 @@ from separatrix.core import (
     require_positive,
 )
 
-from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow, require_rate
+from ..flows.base import AbstractFlow, AbstractSphereFlow, common_axes, require_flow, require_rate
+from ..flows.fit import check_motion
 from ..flows.sphere import check_tokens
 from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
