@@ -206,3 +206,19 @@ def test_a_flow_that_is_not_finite_at_one_state_leaves_the_others_alone() -> Non
     assert resting.kind == "equilibrium"
     assert {undefined.kind, lost.kind, absent.kind} == {"not converged"}
     assert math.isnan(lost.residual)
+
+
+def test_without_values_every_state_rests_and_is_polygonal() -> None:
+    # V = 0: all multipliers vanish, which is what a polygonal equilibrium is (altafini2025, Lemma 6).
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), diagonal(0, 0, 0))
+    states = torch.eye(3).double()[torch.tensor([[0, 0, 0], [0, 1, 1], [0, 1, 2]])]
+    assert [end.kind for end in classify(flow, states)] == ["consensus", "polygonal", "polygonal"]
+    assert all(end.marginal for end in classify(flow, states))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-130, 1e130, 1e200])
+def test_values_that_cannot_be_squared_are_refused(scale: float) -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), scale * diagonal(3, 1, -2))
+    for call in (classify, integrate):
+        with pytest.raises(InvalidInput, match=r"value matrices of flow must be zero, or of norm 1e-100 to 1e\+100"):
+            call(flow, torch.eye(3).double()[None])
