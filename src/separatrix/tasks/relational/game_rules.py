@@ -139,7 +139,7 @@ _ROW_KINDS = ([(k, k) for k in range(len(ROWS))]) + list(itertools.permutations(
 
 
 def _column(word: str) -> Rule:
-    """Three objects in one column: is theirs the pattern of the word? Wrong ones have each other pattern equally often."""
+    """Three objects in one column: is theirs the pattern of the word? Wrong ones have the other patterns alike."""
     words = (word, *(other for other in ROWS if other != word))
     letters = torch.tensor([["abc".index(letter) for letter in one] for one in words])
 
