@@ -9,7 +9,7 @@ import torch
 
 from separatrix.core import InvalidInput, spawn
 from separatrix.tasks import Design, DistributionOfN, Pattern, make_task
-from separatrix.tasks.relational.cognitive import permutations, preserves
+from separatrix.tasks.relational.cognitive import permutations, preserves, require_holdout
 
 
 def test_same_diff6_different_pairs_are_made_of_the_same_two_objects() -> None:
@@ -72,5 +72,5 @@ def test_a_design_that_makes_no_sense_is_refused(patterns: Any, choices: int, wo
 
 
 def test_a_number_of_numpy_is_a_number_of_shapes() -> None:
-    task = make_task("rmts", holdout=numpy.int64(95))  # type: ignore[arg-type]
-    assert (task.holdout, repr(task)) == (95, repr(make_task("rmts", holdout=95)))  # type: ignore[attr-defined]
+    held = require_holdout("rmts", 100, numpy.int64(95), 5, 5)
+    assert (type(held), held) == (int, 95)
