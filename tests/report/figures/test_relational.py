@@ -6,7 +6,6 @@ from separatrix.report.figures.relational import (
     draw_accuracies,
     draw_holdouts,
     draw_unseen_curves,
-    model_style,
 )
 
 
@@ -20,12 +19,6 @@ def test_bars_stand_for_every_task_and_network_and_an_infinite_interval_has_no_b
     heights = sorted(round(patch.get_height()) for patch in figure.axes[0].patches)
     assert heights == [90, 90, 90]
     assert figure.axes[0].get_ylabel()
-
-
-def test_a_variant_shares_the_colour_of_its_network() -> None:
-    plain, frozen = model_style("CoRelNet-T"), model_style("random encoder CoRelNet-T")
-    assert plain[0] == frozen[0] != model_style("CoRelNet")[0]
-    assert plain[1] != frozen[1]
 
 
 def test_curves_and_ranges_have_a_panel_for_each_task() -> None:
