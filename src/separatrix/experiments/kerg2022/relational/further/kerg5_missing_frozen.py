@@ -63,8 +63,8 @@ EXPERIMENT = Experiment(
         word_claim(
             word,
             id=f"kerg2022-ch5-missing-frozen-{word}",
-            statement=f"Leaving out {word.upper()} alone does not keep CoRelNet with a random encoder from the words of "
-            "the test.",
+            statement=f"Leaving out {word.upper()} alone does not keep CoRelNet with a random encoder from the words "
+            "of the test.",
             measures="share of right answers by word",
         )
         for word in ALONE
