@@ -184,3 +184,25 @@ def solved(
         genuine=shifted(models, real),
         scale="laptop",
     )
+
+
+def learned_sooner(
+    claim: str, statement: str, model: str, others: Sequence[str], place: str, updates: tuple[float, float]
+) -> Claim:
+    """A model needs fewer updates than half those of each of the others; ``updates`` of the model that would not."""
+    few, many = min(updates), max(updates)
+    return Claim(
+        id=claim,
+        statement=statement,
+        measures=f"updates until .9 on problems kept aside, {model} over each of {_listed(others)}",
+        test="below one half; a model that never got there counts with all its updates, and tells nothing beyond",
+        judge=sooner(model, others),
+        counterfeit=with_updates(model, many, 1000.0),
+        genuine=with_updates(model, few, many),
+        place=place,
+        scale="laptop",
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
