@@ -149,7 +149,7 @@ def memory_experiment(
     place: str,
     scales: Mapping[str, Settings],
     claims: tuple[Claim, ...],
-) -> Experiment[Any, Any]:
+) -> Experiment:
     """A table of accuracies; ``run`` stands in the file of the experiment, by which cells find it."""
     return Experiment(
         name=name,
@@ -157,7 +157,7 @@ def memory_experiment(
         document="kerg2022",
         place=place,
         version=1,
-        scales=dict(scales),
+        scales=dict(scales),  # type: ignore[arg-type]
         expand=expand,
         run=run,
         summarise=summarise,
