@@ -144,6 +144,15 @@ def test_the_way_back_may_be_walked_twice_and_again_with_a_graph() -> None:
     assert torch.allclose(curvature, torch.autograd.grad(plain.sum(), x)[0], atol=1e-10)
 
 
+def test_an_output_changed_in_place_is_noticed() -> None:
+    core = layers.RelRNN(3, 5, 2, 2, dtype=torch.float64)
+    with use_backend("numba"):
+        output = core(torch.ones(2, 9, 3, dtype=torch.float64))[0]
+    output.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.sum().backward()
+
+
 def test_graphs_are_freed() -> None:
     core = layers.RelRNN(3, 5, 2, 2, dtype=torch.float64)
     x = torch.randn(2, 9, 3, generator=seeded(2), dtype=torch.float64)
