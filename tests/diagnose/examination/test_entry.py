@@ -60,7 +60,9 @@ class Renamed(nn.Module):
         return {"nested": [None, (self.zzz["q_proj"](*args, **kwargs),)]}
 
 
-@pytest.mark.parametrize("name", ["dead_mlp", "gru_along_batch", "over_queries", "linear_pair", "lora", "former_causal"])
+@pytest.mark.parametrize(
+    "name", ["dead_mlp", "gru_along_batch", "over_queries", "linear_pair", "lora", "former_causal"]
+)
 def test_other_names_and_nested_outputs_change_no_verdict(name: str) -> None:
     case = RECIPES[name].case(3)
     plain = scores.examine(case)
@@ -164,7 +166,6 @@ X = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
 @pytest.mark.parametrize(
     ("model", "sample", "words"),
     [
-        (lambda: "no model", X, "model must be a torch.nn.Module"),
         (lambda: nn.Linear(4, 3), torch.zeros(0, 4), "must not be empty"),
         (lambda: nn.Linear(4, 3), torch.tensor(1.0), "single number"),
         (lambda: nn.Linear(4, 3), {}, "there is none in it"),
@@ -203,7 +204,8 @@ HANDLED: dict[str, tuple[Callable[[], nn.Module], Any, dict[str, Any], set[str]]
         lambda: mlp([4, 8, 3]), X, {"loss": nn.CrossEntropyLoss(reduction="none"), "target": torch.zeros(8).long()},
         {"loss_raises"},
     ),
-    "loss raises": (lambda: mlp([4, 8, 3]), X, {"loss": "cross_entropy", "target": torch.full((8,), 9)}, {"loss_raises"}),
+    "loss raises": (lambda: mlp([4, 8, 3]), X, {"loss": "cross_entropy", "target": torch.full((8,), 9)},
+                    {"loss_raises"}),
     "complex output": (lambda: Returns(lambda y: torch.complex(y, y)), X, {}, set()),
     "output overwrites": (lambda: Returns(lambda y: y.mul_(2)), X, {}, set()),
     "half": (lambda: mlp([4, 8, 3]).bfloat16(), X.bfloat16(), {}, set()),
@@ -242,8 +244,9 @@ def test_scripted_models_are_looked_at() -> None:
 
 
 def test_inference_mode_around_the_call_does_no_harm() -> None:
+    model = mlp([4, 8, 3])
     with torch.inference_mode():
-        found = examine(mlp([4, 8, 3]), torch.randn(8, 4), loss="cross_entropy", target=torch.zeros(8).long())
+        found = examine(model, torch.randn(8, 4), loss="cross_entropy", target=torch.zeros(8).long())
     assert found.verdict == "ok"
     assert "gradient_decades" in found.measures
 
@@ -280,5 +283,3 @@ def seeded_torch(number: int) -> Any:
             yield
 
     return inside()
-
-

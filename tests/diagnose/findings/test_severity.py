@@ -18,7 +18,9 @@ from separatrix.diagnose.findings.severity import SEVERITIES, is_near, milder, r
         (-4.09, -4.0, "decades", False),
     ],
 )
-def test_a_value_within_a_fifth_of_its_threshold_is_near(value: float, threshold: float, scale: str, near: bool) -> None:
+def test_a_value_within_a_fifth_of_its_threshold_is_near(
+    value: float, threshold: float, scale: str, near: bool
+) -> None:
     assert is_near(value, threshold, scale) is near  # type: ignore[arg-type]
 
 

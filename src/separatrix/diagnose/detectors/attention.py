@@ -43,7 +43,7 @@ def attention_collapse(facts: Facts) -> list[Finding]:
 
 
 def softmax_axis(facts: Facts) -> list[Finding]:
-    """A softmax over queries where keys are summed, or an output that sums to 1 over an axis that is not the classes'."""
+    """A softmax over queries where keys are summed, or an output that sums to 1 over another axis than classes."""
     found = []
     for row in facts.evaluated.operations.rows:
         if row.axis == "queries":
@@ -85,7 +85,7 @@ def _output_axis(facts: Facts) -> list[Finding]:
 
 
 def causal_leak(facts: Facts) -> list[Finding]:
-    """Of a model with some triangular mask: gradient of the output at T // 2 by later inputs over that by earlier ones."""
+    """Of a model with some triangular mask: gradient of the output at T // 2 by later inputs over that by earlier."""
     rows = facts.evaluated.operations.rows
     future = next((row for row in rows if row.mask == "future"), None)
     if future is not None:

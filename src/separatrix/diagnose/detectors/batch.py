@@ -74,7 +74,7 @@ def _by_exchange(facts: Facts, rows: Tensor, middle: int) -> float | None:
     def exchanged(value: object) -> object:
         return value[order] if isinstance(value, Tensor) and value.ndim and value.shape[0] == n else value
 
-    args, kwargs, _ = facts.subject.sample.leaves()
+    args, kwargs, _ = facts.subject.sample.leaves(direct=facts.subject.direct)
     args, kwargs = tree.tree_map(exchanged, (args, kwargs))
     with evaluation_mode(facts.subject.model), torch.no_grad(), open_kernels():
         other = facts.subject.predicted(facts.subject.call(args, kwargs))
@@ -116,10 +116,7 @@ def stale_statistics(facts: Facts) -> list[Finding]:
         name, seen = _tracked(facts.subject.model, norm.running)
         if norm.training or seen <= 0 or norm.variance is None or norm.mean is None or norm.values < 8 or n < 4:
             continue
-        for measure, value, limit in (
-            ("stale_variance", norm.variance, threshold("stale_statistics", "variance")),
-            ("stale_mean", norm.mean, threshold("stale_statistics", "mean")),
-        ):
+        for measure, value in (("stale_variance", norm.variance), ("stale_mean", norm.mean)):
             facts.measures[measure] = max(value, facts.measures.get(measure, 0.0))
         if norm.variance > threshold("stale_statistics", "variance") or norm.mean > threshold(
             "stale_statistics", "mean"
@@ -139,7 +136,7 @@ def stale_statistics(facts: Facts) -> list[Finding]:
                     certainty=beyond("stale_variance" if by_variance else "stale_mean"),
                     advice="Preprocess as in training, or estimate the statistics again on such data.",
                     code="model.train(); [model(x) for x in loader]; model.eval()",
-                )  # fmt: skip
+                )
             )
     return found
 

@@ -36,7 +36,7 @@ def no_equilibrium(facts: Facts) -> list[Finding]:
                     theory="agarwala2022: critical scale of equilibrium networks",
                     advice="Scale this weight below its critical size, or iterate longer.",
                     code="layer.weight.data.mul_(0.7)",
-                )  # fmt: skip
+                )
             )
     if settled:
         facts.measures["no_equilibrium"] = max(settled)

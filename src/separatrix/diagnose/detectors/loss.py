@@ -145,7 +145,7 @@ def initial_loss(facts: Facts) -> list[Finding]:
         judged(
             "initial_loss", "warning" if excess > warning else "note", excess, warning if excess > warning else note,
             said, where=Place("output"), certainty=beyond("initial_loss"), unit="nats",
-            advice=f"Scale the head's weights down by about {max(spread, 1.0):.2g}; its bias may start at the log prior.",
+            advice=f"Scale the head's weights down by about {max(spread, 1.0):.2g}; start its bias at the log prior.",
             code=f"head.weight.data.div_({max(spread, 1.0):.3g})",
         )
     ]  # fmt: skip

@@ -107,7 +107,7 @@ def unscaled_input(facts: Facts) -> list[Finding]:
     x = max(real, key=lambda tensor: tensor.numel())
     size, limit = rms(x), threshold("unscaled_input", "warning")
     facts.measures["unscaled_input"] = size
-    if size <= limit:
+    if not size > limit:
         return []
     return [
         judged(

@@ -9,6 +9,7 @@ lies in residual branches says nothing about the trunk.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from ..findings.finding import Finding, Place
@@ -78,7 +79,7 @@ def input_lost(facts: Facts) -> list[Finding]:
     return [
         judged(
             "input_lost", "fault", share, limit,
-            f"the head's input differs between samples by {share:.2g} of its size: the input is lost on the way; {said}",
+            f"the head's input differs between samples by {share:.2g} of its size: the input is lost; {said}",
             where=place, certainty=beyond("input_lost"),
             advice="Mend that place: a normalisation over an axis of length 1, too many layers for their initial "
             "scale, or a path that does not use the input; He initialisation or residual blocks for depth.",
@@ -113,7 +114,7 @@ def _where_lost(facts: Facts, head: WeightUse) -> tuple[Place, str]:
         (use, use.centred_in / use.rms_in) for use in facts.forward.functions.uses
         if use.centred_in is not None and use.rms_in > 0
     ]  # fmt: skip
-    for (before, share), (use, later) in zip(shares, shares[1:], strict=False):
+    for (before, share), (use, later) in itertools.pairwise(shares):
         if share > 0 and later < 1e-3 * share:
             return _place(use), f"it falls by {later / share:.1g} between {_name(before)} and {_name(use)}."
     if len(shares) > 2 and shares[0][1] > 0:
@@ -154,7 +155,7 @@ def vanishing(facts: Facts) -> list[Finding]:
             + (f", the signal between samples by 10^{spread:.2g}" if spread is not None else "")
             + "; early layers hardly learn (worse under SGD than under Adam).",
             scale="decades", where=_first_place(facts), unit="decades", certainty=beyond("gradient_decades"),
-            advice="He initialisation for ReLU, Xavier or orthogonal for tanh; residual connections with normalisation.",
+            advice="He initialisation for ReLU, Xavier or orthogonal for tanh; residual blocks with normalisation.",
             code='nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")',
         )
     ]  # fmt: skip

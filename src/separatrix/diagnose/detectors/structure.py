@@ -154,7 +154,7 @@ def broken_tie(facts: Facts) -> list[Finding]:
                         code=f"model.{other} = model.{name}",
                         certainty=beyond("broken_tie"),
                         unit="correlation",
-                    )  # fmt: skip
+                    )
                 )
     facts.measures["broken_tie"] = worst
     return found

@@ -212,7 +212,7 @@ def time_cut(facts: Facts) -> list[Finding]:
     return [
         Finding(
             "time_cut", "fault", place, float(cut[-1]),
-            f"input steps up to {cut[-1]} have no influence on the gradient of the last output, step {cut[-1] + 1} has.",
+            f"input steps up to {cut[-1]} have no influence on the last output, step {cut[-1] + 1} has.",
             "Remove detach(), .data or no_grad() inside the loop over time.", unit="step",
         )
     ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from torch import Tensor
 
@@ -97,7 +96,7 @@ def symmetric_units(facts: Facts) -> list[Finding]:
                     advice="Initialise this layer at random.",
                     code="nn.init.kaiming_uniform_(layer.weight)",
                     scale="share",
-                )  # fmt: skip
+                )
             )
     return found
 

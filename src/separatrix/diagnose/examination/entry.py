@@ -37,7 +37,7 @@ def check(
     optimizer: torch.optim.Optimizer | None = None,
     output: Pick | None = None,
     chunk_size: int | str = "auto",
-    budget_seconds: float = 120,
+    budget_seconds: float | int = 120,
     seed: int = 0,
 ) -> Diagnosis:
     """Look inside any network: what is wrong, how sure that is, what to change, and what could not be seen.
@@ -80,7 +80,7 @@ def check(
         loss_function(loss)
     budget = Budget(float(budget_seconds), time.perf_counter)
     batch = batch.first(_count(chunk_size, batch, model, budget))
-    with untouched(model):
+    with untouched(model), torch.inference_mode(False), torch.enable_grad():
         subject = Subject(model, batch, None, False, target, optimizer, output or prediction, seed)
         facts, findings, ran = _examined(subject, loss, target, budget)
         profiles, described = dict(facts.profiles), _described(facts)
@@ -141,6 +141,9 @@ def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple
             _ = facts.forward
             break
         except ForwardRaised as raised:
+            if "leaf variable" in str(raised.error) and not subject.direct:
+                subject.direct = True
+                continue
             if _out_of_memory(raised.error) and subject.sample.n > 2:
                 subject.sample = subject.sample.first(subject.sample.n // 2)
                 continue

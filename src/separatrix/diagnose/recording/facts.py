@@ -143,8 +143,7 @@ class Facts:
 
     def evaluated_gradient(self, value: Tensor, leaf: int) -> Tensor | None:
         """Of a projected part of the evaluated prediction by one leaf."""
-        found = gradients(projected(value, self.subject.seed, "part"), [self.evaluated.leaves[leaf]])[0]
-        return found
+        return gradients(projected(value, self.subject.seed, "part"), [self.evaluated.leaves[leaf]])[0]
 
     @functools.cached_property
     def output_size(self) -> float:

@@ -20,12 +20,15 @@ from .attention_rows import AttentionRow, SoftmaxWatch
 from .places import ModuleStack, source_line
 from .reductions import all_finite, rms
 
-CONTRACTIONS = frozenset("mm addmm bmm baddbmm mv addmv convolution linear _addmm_activation".split())
-LOOKUPS = frozenset("embedding index_select index gather _embedding_bag".split())
-_UNSET = frozenset("empty empty_like new_empty empty_strided empty_permuted new_empty_strided".split())
-_MASKS = frozenset("full full_like fill fill_ masked_fill masked_fill_ where scalar_tensor triu tril new_full".split())
+CONTRACTIONS = frozenset(["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "convolution", "linear", "_addmm_activation"])
+LOOKUPS = frozenset(["embedding", "index_select", "index", "gather", "_embedding_bag"])
+_UNSET = frozenset(["empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "new_empty_strided"])
+_MASKS = frozenset([
+    "full", "full_like", "fill", "fill_", "masked_fill", "masked_fill_", "where", "scalar_tensor", "triu", "tril",
+    "new_full",
+])  # fmt: skip
 _NORMS = frozenset(
-    "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training cudnn_batch_norm".split()
+    ["native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "cudnn_batch_norm"]
 )
 
 
@@ -37,6 +40,8 @@ class Use:
     without_graph: int = 0
     previous: Tensor | None = None
     change: float | None = None
+    fed: bool = False
+    """Whether anything but zeros ever entered."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +164,7 @@ class OperationRecorder(TorchDispatchMode):
             use = self.uses.setdefault(root, Use())
             use.count += 1
             use.without_graph += not torch.is_grad_enabled()
+            use.fed = use.fed or bool(x.any())
             if use.count > 6 and use.previous is not None and use.previous.shape == x.shape:
                 use.change = _relative_change(use.previous, x)
             if use.count > 5:
