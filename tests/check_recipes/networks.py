@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 def mlp(widths: list[int], act: Callable[[], nn.Module] = nn.ReLU, norm: Any = None) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for a, b in itertools.pairwise(widths):
+    for a, b in itertools.pairwise(widths[:-1]):
         layers += [nn.Linear(a, b), *([norm(b)] if norm else []), act()]
     return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
 

@@ -14,6 +14,8 @@ from separatrix.core import stream_seed
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
 from ..recording.facts import Facts
+from ..recording.protection import moved
+from ..recording.subject import as_left
 from .reporting import beyond, fine, judged
 
 
@@ -168,18 +170,15 @@ def _state_step(group: dict[str, Any], state: dict[str, Any], gradient: Tensor) 
         held = gradient if not isinstance(buffer, Tensor) else float(group["momentum"]) * buffer + gradient
         return lr * held
     if "alpha" in group:
-        held = state.get("square_avg")
+        average = state.get("square_avg")
         a = float(group["alpha"])
-        square = (1 - a) * gradient.square() + (a * held if isinstance(held, Tensor) else 0.0)
+        square = (1 - a) * gradient.square() + (a * average if isinstance(average, Tensor) else 0.0)
         return lr * gradient / (square.sqrt() + float(group.get("eps", 1e-8)))
     return None
 
 
 def learning_rate(facts: Facts) -> list[Finding]:
     """L(theta - one step of the optimiser) > 1.1 L + 0.1. Cost: one forward."""
-    from ..recording.protection import moved
-    from ..recording.subject import as_left
-
     subject, optimizer = facts.subject, facts.subject.optimizer
     if optimizer is None or facts.loss is None:
         facts.skip("learning_rate", "no optimiser and loss were given", "optimizer=, loss= and target=")

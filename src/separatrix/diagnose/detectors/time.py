@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +61,7 @@ def layer_rate(module: nn.RNNBase, x: Tensor, seed: int) -> Rate | None:
     kind = _KINDS.get(module.mode)
     if kind is None:
         return None
-    options = {"nonlinearity": module.nonlinearity} if kind is nn.RNN else {}
+    options: dict[str, Any] = {"nonlinearity": module.nonlinearity} if kind is nn.RNN else {}
     if module.proj_size:
         options["proj_size"] = module.proj_size
     own = kind(

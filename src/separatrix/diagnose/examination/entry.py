@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import resource
 import sys
@@ -108,7 +109,7 @@ def _readable(model: Any) -> nn.Module:
     inner = getattr(model, "_orig_mod", None)
     model = inner if isinstance(inner, nn.Module) else model  # what torch.compile wraps
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
-        if isinstance(value, nn.parameter.UninitializedTensorMixin):
+        if nn.parameter.is_lazy(value):
             raise InvalidInput(f"model has lazy modules ({name} has no shape yet): run one forward first.")
         if value.is_meta:
             raise InvalidInput(f"model has weights on the meta device ({name}): load real numbers first.")
@@ -185,8 +186,6 @@ def _run(detectors: tuple[Detector, ...], facts: Facts) -> list[Finding]:
 
 
 def _with_cost(finding: Finding, seconds: float) -> Finding:
-    import dataclasses
-
     return dataclasses.replace(finding, cost_seconds=seconds)
 
 

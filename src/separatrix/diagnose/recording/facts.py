@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..findings.finding import Skipped
+from ..findings.thresholds import threshold
 from .passes import Forward, evaluated_forward, gradients, listen, parameter_gradients, recorded_forward
 from .reductions import centred_rms, rms
 from .subject import Subject, projected
@@ -161,8 +163,4 @@ class Facts:
         kind = self.measures.get("loss_classes")
         if self.loss is None or kind is None or not torch.isfinite(self.loss):
             return False
-        import math
-
-        from ..findings.thresholds import threshold
-
         return float(self.loss) < threshold("trained", "loss") * math.log(kind)

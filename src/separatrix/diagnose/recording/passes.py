@@ -76,7 +76,7 @@ def _recorded(subject: Subject) -> Forward:
     started = subject.clock()
     with following(subject.model) as stack:
         below = OperationRecorder(subject.storages(), stack)
-        roots = {identity: (name,) for identity, name in names.items()}
+        roots: dict[int, tuple[str, ...]] = {identity: (name,) for identity, name in names.items()}
         above = FunctionRecorder(roots, subject.sample.n, stack, tokens if not leaves else [])
         try:
             with below, above:
