@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -70,3 +72,31 @@ def test_a_model_that_sees_only_a_window_is_not_cut() -> None:
             return self.head(torch.relu(self.conv(x.transpose(1, 2)))[:, :, -1])
 
     assert separatrix.check(Window(), torch.randn(8, 30, 8)).find("time_cut") is None
+
+
+class Stacked(nn.Module):
+    def __init__(self, rnn: nn.LSTM, classes: int = 4) -> None:
+        super().__init__()
+        self.rnn, self.head = rnn, nn.Linear(rnn.hidden_size, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+@pytest.mark.needs_data
+@pytest.mark.parametrize(
+    ("file", "prefix", "layers", "length", "rate"),
+    [("vad_lstm_silero", "", 1, 100, -0.0108), ("speaker_lstm3_resemblyzer", "lstm.", 3, 80, -0.0095)],
+)
+def test_trained_networks_are_not_accused(file: str, prefix: str, layers: int, length: int, rate: float) -> None:
+    """Their matrices have radii of 3 to 8; gradients live for a hundred steps (rates of another implementation)."""
+    arrays = numpy.load(f"{os.environ['SEPARATRIX_DATA']}/weights/{file}.npz")
+    names = {f"{name}_l{i}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh") for i in range(layers)}
+    state = {name: torch.from_numpy(arrays[prefix + (name if prefix else name[:-3])]) for name in names}
+    rnn = nn.LSTM(state["weight_ih_l0"].shape[1], state["weight_hh_l0"].shape[1], layers, batch_first=True)
+    rnn.load_state_dict(state)
+    torch.manual_seed(0)
+    x = torch.randn(8, length, rnn.input_size).clamp_min(0)
+    found = separatrix.check(Stacked(rnn), x)
+    assert found.verdict == "ok"
+    assert found.measures["recurrent_rate_max"] == pytest.approx(rate, abs=0.01)

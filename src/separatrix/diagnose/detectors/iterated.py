@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from .reporting import beyond, fine, judged, module_of
 
 
-def no_equilibrium(facts: Facts) -> list[Finding]:
+def no_equilibrium(facts: Observed) -> list[Finding]:
     """Of a weight used >= 8 times without a graph (or >= 30 times, not the length of the sequence or batch): the last
     relative change of what enters it."""
     length, n = facts.subject.sample.time_length, facts.subject.sample.n

@@ -7,7 +7,7 @@ import math
 from torch import nn
 
 from ..findings.finding import Certainty, Finding, Place
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from ..recurrence import recurrent
 
 _LARGEST = 256
@@ -15,7 +15,7 @@ _EXPONENTS = 4
 _THEORY = "kerg2022, Eq. (3.3): products of Jacobians; Benettin's QR method"
 
 
-def exponents(facts: Facts) -> list[Finding]:
+def exponents(facts: Observed) -> list[Finding]:
     """The largest Lyapunov exponent of each recurrent layer, with the non-normality of its matrices.
 
     Cost: a Jacobian and a QR decomposition per step, of two sequences.

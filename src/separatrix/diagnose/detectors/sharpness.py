@@ -14,7 +14,7 @@ from torch import Tensor
 from separatrix.core import stream_seed
 
 from ..findings.finding import Certainty, Finding, Place
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from ..recording.passes import parameter_gradients
 from ..recording.protection import moved
 from ..recording.subject import as_left
@@ -24,7 +24,7 @@ _LARGEST = 5_000_000
 _THEORY = "gradient descent is stable on a quadratic for rates below 2 / lambda_max"
 
 
-def sharpness(facts: Facts) -> list[Finding]:
+def sharpness(facts: Observed) -> list[Finding]:
     """lambda_max of the Hessian of the loss with the residual as its error. Cost: 20 forwards and backwards."""
     if facts.loss is None or not facts.subject.trainable or not bool(torch.isfinite(facts.loss)):
         return []
@@ -53,7 +53,7 @@ def sharpness(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _lanczos(facts: Facts, size: int) -> tuple[float, float]:
+def _lanczos(facts: Observed, size: int) -> tuple[float, float]:
     """Largest Ritz value and its residual."""
     device = next(iter(facts.subject.trainable.values())).device
     generator = torch.Generator().manual_seed(stream_seed(facts.subject.seed, "check", "sharpness"))
@@ -75,7 +75,7 @@ def _lanczos(facts: Facts, size: int) -> tuple[float, float]:
     return float(values[-1]), abs(betas[-1] * float(vectors[-1, -1]))
 
 
-def _product(facts: Facts, direction: Tensor) -> Tensor:
+def _product(facts: Observed, direction: Tensor) -> Tensor:
     """Hessian times a unit vector: central difference of gradients, a step of 1e-3 sqrt(max(|theta|, 1))."""
     trainable = facts.subject.trainable
     norm = math.sqrt(sum(float(value.detach().double().square().sum()) for value in trainable.values()))
@@ -84,7 +84,7 @@ def _product(facts: Facts, direction: Tensor) -> Tensor:
     return (plus - minus) / (2 * step)
 
 
-def _gradient_at(facts: Facts, change: Tensor) -> Tensor:
+def _gradient_at(facts: Observed, change: Tensor) -> Tensor:
     subject, place, values = facts.subject, 0, {}
     trainable = subject.trainable
     for value in trainable.values():

@@ -14,12 +14,12 @@ import math
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
 from ..recording.functions import WeightUse
+from ..recording.observed import Observed
 from .reporting import beyond, fine, judged
 
 
-def depth_measures(facts: Facts) -> tuple[float | None, float | None]:
+def depth_measures(facts: Observed) -> tuple[float | None, float | None]:
     """gV and cV in decades; None where they cannot be told. Also fills the profile over depth."""
     _ = facts.input_gradients
     forward = facts.forward
@@ -58,7 +58,7 @@ def _row(use: WeightUse) -> dict[str, object]:
     }
 
 
-def input_lost(facts: Facts) -> list[Finding]:
+def input_lost(facts: Observed) -> list[Finding]:
     """c / a at the head's input: how much of what enters the head depends on the sample."""
     depth_measures(facts)
     head = facts.forward.head
@@ -88,11 +88,11 @@ def input_lost(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _same_samples(facts: Facts) -> bool:
+def _same_samples(facts: Observed) -> bool:
     return facts.input_spread == 0.0
 
 
-def _unconnected(facts: Facts) -> list[Finding]:
+def _unconnected(facts: Observed) -> list[Finding]:
     """No contraction lies between input and prediction with a gradient: does the prediction depend on the input?"""
     found = facts.input_gradients
     known = [gradient for gradient in found if gradient is not None]
@@ -108,7 +108,7 @@ def _unconnected(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _where_lost(facts: Facts, head: WeightUse) -> tuple[Place, str]:
+def _where_lost(facts: Observed, head: WeightUse) -> tuple[Place, str]:
     """The contraction before which the share that depends on the sample falls by a thousand, or the steady fall."""
     shares = [
         (use, use.centred_in / use.rms_in) for use in facts.forward.functions.uses
@@ -131,7 +131,7 @@ def _place(use: WeightUse) -> Place:
     return Place(_name(use), use.op, use.source)
 
 
-def vanishing(facts: Facts) -> list[Finding]:
+def vanishing(facts: Observed) -> list[Finding]:
     """gV + cV < -4, or one of them < -3.5, or gV < -2.5 for tokens."""
     gradient, spread = depth_measures(facts)
     if gradient is None:
@@ -161,7 +161,7 @@ def vanishing(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def exploding(facts: Facts) -> list[Finding]:
+def exploding(facts: Observed) -> list[Finding]:
     """gV + cV > 4 with both > 1; tokens: gV > 2.5 and a(head) > 10; or excess of the first loss > 3, a(head) > 5."""
     gradient, spread = depth_measures(facts)
     head = facts.forward.head
@@ -195,6 +195,6 @@ def exploding(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _first_place(facts: Facts) -> Place:
+def _first_place(facts: Observed) -> Place:
     uses = facts.forward.once
     return _place(uses[0]) if uses else Place()

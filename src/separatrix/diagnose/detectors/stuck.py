@@ -9,14 +9,14 @@ from torch import Tensor
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from ..recording.passes import parameter_gradients
 from ..recording.protection import moved
 from ..recording.subject import as_left
 from .reporting import listed, module_of
 
 
-def stuck_weights(facts: Facts) -> list[Finding]:
+def stuck_weights(facts: Observed) -> list[Finding]:
     """Matrices of exactly zero gradient now and after each of 4 virtual steps of length 0.03 max(|theta|, 1) along -g.
 
     Zeros in series (a zero head after a zero last layer) wake up after three steps. Cost: 4 forwards and backwards,
@@ -64,7 +64,7 @@ def stuck_weights(facts: Facts) -> list[Finding]:
     return found
 
 
-def _after_steps(facts: Facts, zero: set[str]) -> set[str]:
+def _after_steps(facts: Observed, zero: set[str]) -> set[str]:
     subject = facts.subject
     trainable = subject.trainable
     point = {name: value.detach().clone() for name, value in trainable.items()}

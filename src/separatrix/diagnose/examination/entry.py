@@ -20,7 +20,7 @@ from ..findings.diagnosis import Diagnosis
 from ..findings.finding import Finding, Place
 from ..losses import Loss, loss_function
 from ..model_call import Pick, prediction
-from ..recording.facts import Budget, Facts
+from ..recording.observed import Budget, Observed
 from ..recording.passes import ForwardRaised
 from ..recording.protection import untouched
 from ..recording.samples import MOST, Sample, cut_target, read_sample
@@ -131,8 +131,8 @@ def _count(chunk_size: int | str, batch: Sample, model: nn.Module, budget: Budge
     return min(require_integer(chunk_size, "chunk_size", at_least=1), batch.n)
 
 
-def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple[Facts, list[Finding], bool]:
-    facts = Facts(subject, budget)
+def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple[Observed, list[Finding], bool]:
+    facts = Observed(subject, budget)
     findings = _run(STATIC, facts)
     if any(finding.severity == "fault" for finding in findings):
         facts.skip("everything that runs the model", "numbers that are not finite come first")
@@ -167,7 +167,7 @@ def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple
     return facts, findings, True
 
 
-def _run(detectors: tuple[Detector, ...], facts: Facts) -> list[Finding]:
+def _run(detectors: tuple[Detector, ...], facts: Observed) -> list[Finding]:
     found: list[Finding] = []
     for detector in detectors:
         begun = time.perf_counter()
@@ -193,7 +193,7 @@ def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "not enough memory" in str(error)
 
 
-def _set_loss(facts: Facts, loss: Any, target: Any) -> Finding | None:
+def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
     """Make the loss a function of the prediction; a finding if it refuses what the model predicts."""
     subject, output = facts.subject, facts.forward.output
     if loss is None:
@@ -229,7 +229,7 @@ def _scalar_problem(value: Any) -> str | None:
     return None
 
 
-def _without_parameters(facts: Facts) -> bool:
+def _without_parameters(facts: Observed) -> bool:
     return not facts.subject.trainable
 
 
@@ -238,7 +238,7 @@ def _device(model: nn.Module) -> str:
     return "cpu" if first is None else str(first.device)
 
 
-def _model_facts(model: nn.Module, facts: Facts) -> dict[str, Any]:
+def _model_facts(model: nn.Module, facts: Observed) -> dict[str, Any]:
     parameters = facts.subject.parameters.values()
     clocks = ["depth"]
     clocks += ["time"] if facts.profiles.get("time") else []
@@ -251,7 +251,7 @@ def _model_facts(model: nn.Module, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _described(facts: Facts) -> dict[str, Any]:
+def _described(facts: Observed) -> dict[str, Any]:
     sample = facts.subject.sample
     first = sample.tensors[0]
     kind = " tokens" if sample.tokens else ""

@@ -21,9 +21,9 @@ from ..detectors import (
     units,
 )
 from ..findings.finding import Finding
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 
-Detector = Callable[[Facts], list[Finding]]
+Detector = Callable[[Observed], list[Finding]]
 
 STATIC: tuple[Detector, ...] = (numbers.nonfinite_weights, numbers.nonfinite_input, numbers.unscaled_input)
 """Without running the model."""

@@ -45,7 +45,7 @@ class Use:
 
 
 @dataclasses.dataclass(frozen=True)
-class Event:
+class Occurrence:
     """Something at one place."""
 
     op: str
@@ -57,7 +57,7 @@ class Event:
 class Normalised:
     """One batch normalisation: how many values per channel, or how far the batch is from the running statistics."""
 
-    event: Event
+    event: Occurrence
     training: bool
     values: int
     variance: float | None
@@ -80,8 +80,8 @@ class OperationRecorder(TorchDispatchMode):
         """How many operations a parameter or buffer takes part in."""
         self.tables: set[str] = set()
         self.norms: list[Normalised] = []
-        self.first_nan: Event | None = None
-        self.first_infinite: Event | None = None
+        self.first_nan: Occurrence | None = None
+        self.first_infinite: Occurrence | None = None
         self.units = squashing.Units()
         self.attention = SoftmaxWatch()
         self._alive: list[Tensor] = []
@@ -118,8 +118,8 @@ class OperationRecorder(TorchDispatchMode):
             self._channels.add(tuple(outputs[0].shape))
         return result
 
-    def _event(self, name: str) -> Event:
-        return Event(name, self.stack.here, source_line())
+    def _event(self, name: str) -> Occurrence:
+        return Occurrence(name, self.stack.here, source_line())
 
     def _finiteness(self, name: str, tensors: list[Tensor], outputs: list[Tensor]) -> None:
         if self.first_nan is not None or name in _MASKS:

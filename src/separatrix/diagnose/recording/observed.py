@@ -38,7 +38,7 @@ class Budget:
         return self.spent + estimate <= self.seconds
 
 
-class Facts:
+class Observed:
     """Passes of one subject and what follows from them."""
 
     def __init__(self, subject: Subject, budget: Budget) -> None:
