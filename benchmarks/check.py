@@ -137,7 +137,7 @@ def watch() -> None:
             loss.backward()
             optimizer.step()
             if watcher is not None:
-                watcher.step(loss)
+                watcher.note(loss)
         return (time.process_time() - began) / count
 
     steps(3)

@@ -66,6 +66,11 @@ ATTENTIVE_OPTIONS = {"Rel": (*ATTENTIVE, "normalise", "screening"), "Mem": ATTEN
 ELMAN_OPTIONS = {"RNN": ("nonlinearity", "start"), "LSTM": ()}
 
 OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    **{
+        (name, option): lambda bad, option=option: diagnose.check(MODEL, INPUTS, target=DATA[1], **{option: bad})
+        for name in ("check", "diagnose")
+        for option in ("chunk_size", "loss")
+    },
     ("DualAttention", "relations"): lambda bad: layers.DualAttention(2, 2, relations=bad),
     ("CoRelNet", "temperature"): lambda bad: layers.CoRelNet(2, 2, temperature=bad),
     ("CoRelNet", "relation"): lambda bad: layers.CoRelNet(2, 2, relation=bad),
