@@ -18,6 +18,7 @@ from separatrix.core import InvalidInput, spawn
 from separatrix.matrices import spectral_distance
 from separatrix.nn import AbstractRecurrent, orthogonality_error
 from separatrix.nn.orthogonal import optimiser_steps
+from separatrix.nn.orthogonal.algebra import skew
 
 Optimisers = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 
@@ -79,6 +80,16 @@ def test_closures_of_other_optimisers_still_absorb_once_a_step() -> None:
     train(core, torch.optim.Adam(core.parameters(), lr=1e-2), 7)
     assert int(core.matrix.map.n_moved) == 6  # type: ignore[arg-type]
     assert optimiser_steps.running_step() is None
+
+
+def test_a_step_behind_the_back_of_the_version_counter_is_absorbed_too() -> None:
+    core = layers.ExpRNN(3, 6)
+    core(torch.ones(1, 2, 3))
+    core.matrix.tangent.data.fill_(0.01)  # type: ignore[union-attr]
+    expected = torch.linalg.matrix_exp(skew(torch.full((15,), 0.01), 6))
+    wanted = core.matrix.map.base @ expected  # type: ignore[operator]
+    assert torch.allclose(core.recurrent(), wanted, atol=1e-6)
+    assert not bool(core.matrix.tangent.any())  # type: ignore[operator, union-attr]
 
 
 def test_a_step_that_fails_does_not_stop_the_next_ones() -> None:
