@@ -13,6 +13,7 @@ from .errors import (
     ConvergenceWarning as ConvergenceWarning,
     CorruptData as CorruptData,
     DatasetUnavailable as DatasetUnavailable,
+    DivergenceWarning as DivergenceWarning,
     InvalidInput as InvalidInput,
     MissingData as MissingData,
     MissingExtra as MissingExtra,

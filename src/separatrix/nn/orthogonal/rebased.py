@@ -12,12 +12,15 @@ training. One Newton-Schulz step :math:`B(3I - B^\top B)/2` every few steps keep
 from __future__ import annotations
 
 import abc
+import math
+import warnings
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.errors import DivergenceWarning
 from separatrix.core.names import suggest_options
 from separatrix.core.transforms import transforms_active
 
@@ -50,6 +53,7 @@ class _Notes:
         """Of the tangent."""
         self.own_version = 0
         """Of the base, after we wrote it."""
+        self.has_told = False
 
 
 class AbstractRebasedMap(AbstractOrthogonalMap):
@@ -104,7 +108,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         self._settle()
         has_moved = transforms_active() or _is_somewhere(tangent.detach())
         if self._absorbs(tangent) and self._is_first_look(tangent) and has_moved:
-            has_moved = self._waits()
+            has_moved = self._waits() or self._is_lost(tangent.detach())
             if not has_moved:
                 self._absorb(tangent)
         if has_moved:
@@ -119,6 +123,21 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         self.n_waiting = self.n_waiting + 1
         assert self.rebase is not None
         return int(self.n_waiting) < self.rebase
+
+    def _is_lost(self, tangent: Tensor) -> bool:
+        """Whether an optimiser left something that is no number; then the base stays what it was, and we say so."""
+        if math.isfinite(float(tangent.abs().max())):
+            return False
+        if not self._notes.has_told:
+            warnings.warn(
+                f"after {int(self.n_moved)} moves the tangent of the {self.name} map is not finite: the last step of "
+                "the optimiser was too long or had an overflown gradient (in a recurrent network, states that grow "
+                "without bound). Clip gradients, lower the rate, or load an earlier state.",
+                DivergenceWarning,
+                stacklevel=2,
+            )
+            self._notes.has_told = True
+        return True
 
     def _absorbs(self, tangent: Tensor) -> bool:
         """Only the parameter an optimiser holds is absorbed, not a tensor somebody calls the module with."""
