@@ -270,8 +270,12 @@ def backward(values, by_drives, by_bias, rows, row_strides, by_initial, panels, 
     for t in range(n_steps, -1, -1):
         for b in range(batch):
             start = (t - 1) * row_strides[0] + b * row_strides[1]
-            for j in range(n):
-                before[b, j] = rows[start + j] if t > 0 else zero
+            if t > 0:
+                for j in range(n):
+                    before[b, j] = rows[start + j]
+            else:
+                for j in range(n):
+                    before[b, j] = zero
             if t == n_steps:
                 continue
             if t >= lengths[b]:  # the state passed through unchanged
