@@ -21,6 +21,7 @@ from separatrix.core.errors import SeparatrixError
 from .printing import say
 
 COMMANDS = {
+    "check": "check:check_target",
     "list": "list:list_experiments",
     "run": "run:run",
     "resume": "run:resume",

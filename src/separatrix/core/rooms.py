@@ -53,8 +53,9 @@ def guarded(thing: Any) -> Any:
         return thing
     names, name = vars(sys.modules[home]), str(getattr(thing, "__name__", ""))
     if isinstance(thing, types.FunctionType) and names.get(name) is thing:
-        names[name] = _naming_the_argument(thing)
-        return names[name]
+        named = _naming_the_argument(thing)
+        names.update({alias: named for alias, value in names.items() if value is thing})
+        return named
     build = vars(thing).get("__init__") if isinstance(thing, type) else None
     if build is not None and not hasattr(build, "__guarded__"):
         setattr(thing, "__init__", _naming_the_argument(build))  # noqa: B010
