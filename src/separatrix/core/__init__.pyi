@@ -12,6 +12,7 @@ from .errors import (
     ConvergenceWarning as ConvergenceWarning,
     CorruptData as CorruptData,
     DatasetUnavailable as DatasetUnavailable,
+    DivergenceWarning as DivergenceWarning,
     InvalidInput as InvalidInput,
     MissingData as MissingData,
     MissingExtra as MissingExtra,
