@@ -32,10 +32,10 @@ class Result:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def to_frame(self) -> pandas.DataFrame:
-        """A pandas frame with a row per thing: an element of the longest one-dimensional fields (one if there is none).
+        """A pandas frame with a row per thing: an element of the longest one-dimensional fields (or one row).
 
-        Single values stand in every row. What belongs to no row, such as a matrix of another size, is left out and named
-        in ``frame.attrs["left_out"]``. Codes of an outcome become its names.
+        Single values stand in every row. What belongs to no row, such as a matrix of another size, is left out and
+        named in ``frame.attrs["left_out"]``. Codes of an outcome become its names.
         """
         values = {field.name: plain(named(field.name, getattr(self, field.name))) for field in _shown(self)}
         flat = [len(value) for value in values.values() if isinstance(value, list) and not _nested(value)]
@@ -59,10 +59,11 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: everything that the text shows, uncut, and a small picture where one is known."""
+        told = {field.name: brief(named(field.name, getattr(self, field.name)), 2000) for field in _shown(self)}
         rows = "".join(
-            f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(field.name)}</th>"
-            f"<td style='text-align:left'>{html.escape(brief(named(field.name, getattr(self, field.name)), 2000))}</td></tr>"
-            for field in _shown(self)
+            f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(words)}</td></tr>"
+            for name, words in told.items()
         )
         table = f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
         return table + small_picture(self)
