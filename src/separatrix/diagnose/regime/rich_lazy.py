@@ -180,8 +180,8 @@ def rich_lazy(
 
 def _report(bench: Bench, start: State, trail: Sequence[State]) -> RichLazy:
     """Measures of every state of the trail against the start, and the word for the last."""
-    first = bench.probe(start)
-    ends = [bench.probe(state) for state in trail]
+    first = bench.probe(dict(start))
+    ends = [bench.probe(dict(state)) for state in trail]
     compared = [bench.compare(first, end) for end in ends]
     (point, verdict), last = compared[-1], ends[-1]
     aligned = [_alignment(bench, probed) for probed in (first, last)]

@@ -32,8 +32,8 @@ def _restored(value: Any) -> Any:
 
 
 def _flat(value: Any) -> Any:
-    if isinstance(value, str) and value in _NOT_FINITE:
-        raise ValueError(f"the word {value!r} in a table would be read back as a number")
+    if isinstance(value, str):
+        return _NOT_FINITE.get(value, value)  # as a payload holds what JSON cannot
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError("a row of a table holds numbers, words, yes or no, or nothing")

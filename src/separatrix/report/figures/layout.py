@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-Numbers: TypeAlias = Sequence[Any] | numpy.ndarray
+_Values: TypeAlias = Sequence[Any] | numpy.ndarray
 """What a curve is given as."""
 
 NARROW_WIDTH = 4.2
@@ -103,7 +103,7 @@ def legend_outside(
     return figure.legend(handles, labels, loc="outside lower center", ncols=columns, **options)
 
 
-def within(means: Numbers, low: Numbers, high: Numbers, bounds: tuple[float, float] = (0.0, 1.0)) -> numpy.ndarray:
+def within(means: _Values, low: _Values, high: _Values, bounds: tuple[float, float] = (0.0, 1.0)) -> numpy.ndarray:
     """Lengths of error bars (2, n) from means to ends, cut at what the quantity can be; unknown ends have none."""
     middle = numpy.asarray(means, dtype=float)
     ends = numpy.stack([numpy.asarray(low, dtype=float), numpy.asarray(high, dtype=float)])
@@ -116,7 +116,7 @@ def mark(values: Sized, marker: str = "o") -> str:
     return marker if len(values) <= 2 else ""
 
 
-def line_over(axes: Axes, x: Numbers, y: Numbers) -> Any:
+def line_over(axes: Axes, x: _Values, y: _Values) -> Any:
     """The style of a line: dashed if one that is drawn already lies below it, so that both are seen."""
     across, up = numpy.asarray(x, dtype=float), numpy.asarray(y, dtype=float)
     covered = sum(_same_curve(line, across, up) for line in axes.get_lines())
@@ -132,7 +132,7 @@ def _same_curve(line: Any, x: numpy.ndarray, y: numpy.ndarray) -> bool:
     return float(numpy.nanmax(numpy.abs(up - y), initial=0.0)) <= 0.02 * float(numpy.nanmax(y) - numpy.nanmin(y))
 
 
-def smooth(x: Numbers, y: Numbers, *, log: bool = False, n: int = 200) -> tuple[numpy.ndarray, numpy.ndarray]:
+def smooth(x: _Values, y: _Values, *, log: bool = False, n: int = 200) -> tuple[numpy.ndarray, numpy.ndarray]:
     """A dense monotone curve through exact values, for theory that was evaluated at the places of measurements.
 
     Args:

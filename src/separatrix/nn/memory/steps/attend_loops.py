@@ -6,7 +6,7 @@ those in ``kept``. States are read where they stand in the table of all steps; n
 On the way back the tanh of the alignment is computed again; gradients by the weights are products over all steps,
 made by the caller. The plain twin is the loop of ``plain.py``; the tests compare them.
 
-The products are the register tiles of the Elman scan. ``watch`` makes the cache on disk notice a change of that file
+The products are the register tiles of the Elman scan. ``_watching`` makes the cache on disk notice a change of that file
 too; numba alone watches the file of the compiled function.
 """
 
@@ -65,11 +65,11 @@ _part = numba.njit(**_OPTIONS)
 
 @no_type_check
 def _loop(function):
-    return watch(numba.njit(cache=True, **_OPTIONS)(function), elman_loops.__file__)
+    return _watching(numba.njit(cache=True, **_OPTIONS)(function), elman_loops.__file__)
 
 
 @no_type_check
-def watch(function, path):
+def _watching(function, path):
     """The compiled function, whose code on disk is out of date when this other file changes as well."""
     stored = function._cache._cache_file
     stat = os.stat(path)
