@@ -9,6 +9,7 @@ from .arrays import (
     require_square as require_square,
 )
 from .backend import Backend as Backend, current_backend as current_backend, use_backend as use_backend
+from .devices import DeviceOffer as DeviceOffer, offered_device as offered_device, training_device as training_device
 from .errors import (
     ConvergenceWarning as ConvergenceWarning,
     CorruptData as CorruptData,
