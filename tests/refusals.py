@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from option_calls import answer
-from separatrix import diagnose, dynamics, lab, matrices, nn, report, theory, training
+from separatrix import diagnose, dynamics, lab, matrices, nn, theory, training
 from separatrix.core import spawn
 from stranger_flows import Lorenz, Pendulum, VanDerPol
 
@@ -227,7 +227,6 @@ NUMBERS: dict[str, tuple[Callable[[], Any], str]] = {
     "negative width": (lambda: nn.ContextNorm(-1), "width must be at least 1; got -1."),
     "path too long": (lambda: training.load_checkpoint("x" * 5000), "path must be the path of a file; 'xxx"),
     "ledger of a number": (lambda: lab.ledger(3, None), "experiments must be"),
-    "figure of a number": (lambda: report.phase_plot(3), "diagram must be a PhaseDiagram; got 3."),
 }
 
 ROOMS = {"numbers": NUMBERS, "dynamics": DYNAMICS | ENTRIES, "theory": THEORY | LAWS, "matrices": MATRICES}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import separatrix
-from separatrix.cli.main import app
+from separatrix.cli.app import app
 from test_public_surface import NAMES
 
 ROOT = Path(separatrix.__file__).parent

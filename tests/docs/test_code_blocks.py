@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from separatrix.cli.main import app
+from separatrix.cli.app import app
 from separatrix.core import FORMULAS
 
 PROJECT = Path(__file__).parent.parent.parent

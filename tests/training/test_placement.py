@@ -29,9 +29,14 @@ def test_a_cell_that_trains_uses_the_device_of_its_worker_and_gives_the_same_num
 
 def test_a_model_goes_back_and_forgets_where_it_was_even_after_an_error() -> None:
     model = nn.Linear(2, 2)
-    with pytest.raises(KeyError), placed(model, "cpu:0"):  # to torch another device than "cpu", though it is the same
-        assert model._forward_hooks
-        raise KeyError
+
+    def failing() -> None:
+        with placed(model, "cpu:0"):  # to torch another device than "cpu", though it is the same
+            assert model._forward_hooks
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        failing()
     assert not model._forward_hooks
     assert not model._forward_pre_hooks
 

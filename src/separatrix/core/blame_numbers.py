@@ -56,7 +56,7 @@ def no_path(given: dict[str, Any], error: Exception) -> InvalidInput | None:
     for name, value in given.items():
         if (too_long or unwritable) and isinstance(value, str | Path):
             reason = "too long" if too_long else "not one that the system can write"
-            return InvalidInput(f"{name} must be the path of a file; {ascii(str(value)[:60])} is {reason}.")
+            return InvalidInput(f"{name} must be the path of a file; {str(value)[:60]!a} is {reason}.")
     return None
 
 
