@@ -22,6 +22,13 @@ torch.set_num_threads(1)
 hypothesis.settings.register_profile("every day", derandomize=True, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("varied", derandomize=False, deadline=None, database=None)
 CHECKED: set[str] = set()
+NO_DATA = "real data: set SEPARATRIX_DATA to the folder that holds them"
+
+
+def data_folder() -> Path | None:
+    """The folder of real data; none where the variable is not set or names no folder."""
+    folder = os.environ.get("SEPARATRIX_DATA")
+    return Path(folder) if folder and Path(folder).is_dir() else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,7 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("needs_data") and data_folder() is None:
+        pytest.skip(NO_DATA)
     shape_checks.begin_test()
 
 
@@ -92,7 +101,7 @@ def generator() -> torch.Generator:
 @pytest.fixture
 def data_dir() -> Path:
     """The folder of real data, or a visible skip."""
-    folder = os.environ.get("SEPARATRIX_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("real data: set SEPARATRIX_DATA to the folder that holds them")
-    return Path(folder)
+    folder = data_folder()
+    if folder is None:
+        pytest.skip(NO_DATA)
+    return folder

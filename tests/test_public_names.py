@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import separatrix
-from separatrix.cli.app import app
 from test_public_surface import NAMES
 
 ROOT = Path(separatrix.__file__).parent
@@ -71,12 +70,10 @@ def test_no_module_uses_a_public_name_for_something_else() -> None:
     assert not settled, f"no longer defined twice: {sorted(settled)}"
 
 
-def test_check_stays_free_for_the_one_call_to_come() -> None:
-    assert "check" not in separatrix.__all__
-    assert not hasattr(separatrix, "check")
-    commands = {command.name or command.callback.__name__ for command in app.registered_commands}  # type: ignore[union-attr]
-    groups = {group.name for group in app.registered_groups}
-    assert "check" not in commands | groups
+def test_check_is_the_one_call_and_the_room_keeps_its_name() -> None:
+    from separatrix.diagnose import diagnose
+
+    assert separatrix.check is diagnose
+    assert isinstance(separatrix.diagnose, type(separatrix))
     assert not (ROOT / "check").exists()
     assert not (ROOT / "check.py").exists()
-    assert "diagnose" in separatrix.__all__  # the room keeps its name

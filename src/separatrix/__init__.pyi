@@ -13,6 +13,7 @@ from . import (
     theory as theory,
     training as training,
 )
+from .diagnose import check as check
 from .report import plot as plot
 
 __version__: str

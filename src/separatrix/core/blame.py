@@ -2,7 +2,8 @@
 
 A public function that ends in an error of Python, NumPy or torch is looked at once more: an argument that is not of the
 kind its annotation says, whose axes do not agree with another's, that is empty or not finite, asks for more memory than
-there is, or holds numbers that cannot be computed with (``blame_numbers``), is named in one sentence. Where every argument is as it should be the fault is not the caller's, and the error is left as it is.
+there is, or holds numbers that cannot be computed with (``blame_numbers``), is named in one sentence. Where every
+argument is as it should be the fault is not the caller's, and the error is left as it is.
 
 Nothing happens to a call that succeeds: this module is imported after a failure.
 """

@@ -56,8 +56,9 @@ def guarded(thing: Any) -> Any:
         return thing
     names, name = vars(sys.modules[home]), str(getattr(thing, "__name__", ""))
     if isinstance(thing, types.FunctionType) and names.get(name) is thing:
-        names[name] = _naming_the_argument(thing)
-        return names[name]
+        named = _naming_the_argument(thing)
+        names.update({alias: named for alias, value in names.items() if value is thing})
+        return named
     if isinstance(thing, type) and issubclass(thing, BaseException):
         return thing
     build = vars(thing).get("__init__") if isinstance(thing, type) else None

@@ -8,6 +8,7 @@ is the prediction. Samples lie along the first axis of every tensor.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -52,20 +53,39 @@ def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def prediction(output: Any) -> Tensor:
-    """The tensor among a model's outputs that is the prediction."""
+    """The tensor among a model's outputs that is the prediction: ``logits`` if there is one, else the first real tensor.
+
+    Tuples, lists, mappings and data classes may be nested; a lone number (a loss in front) counts only if there is
+    nothing else.
+    """
     if isinstance(output, Tensor):
         return output
-    if isinstance(output, Mapping) and "logits" in output:
-        return output["logits"]
-    values = list(output.values()) if isinstance(output, Mapping) else output
-    if isinstance(values, tuple | list):
-        for value in values:
-            if isinstance(value, Tensor) and value.is_floating_point():
-                return value
+    named = real_tensors(output)
+    logits = [tensor for path, tensor in named if path and path[-1] == "logits"]
+    wide = [tensor for _, tensor in named if tensor.ndim > 0]
+    for found in (logits, wide, [tensor for _, tensor in named]):
+        if found:
+            return found[0]
     raise InvalidInput(
         f"the model returns a {type(output).__name__} without a tensor in front: pass output=, a function that "
         "takes it and returns the prediction."
     )
+
+
+def real_tensors(output: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Tensor]]:
+    """Every real or complex tensor of a nested output with the keys that lead to it, in order."""
+    if isinstance(output, Tensor):
+        return [(path, output)] if output.is_floating_point() or output.is_complex() else []
+    if isinstance(output, Mapping):
+        parts = [(str(key), value) for key, value in output.items()]
+    elif isinstance(output, tuple | list):
+        names = getattr(output, "_fields", None) or range(len(output))
+        parts = [(str(key), value) for key, value in zip(names, output, strict=True)]
+    elif dataclasses.is_dataclass(output) and not isinstance(output, type):
+        parts = [(field.name, getattr(output, field.name)) for field in dataclasses.fields(output)]
+    else:
+        return []
+    return [found for key, value in parts for found in real_tensors(value, (*path, key))]
 
 
 def n_samples(inputs: Any) -> int:

@@ -48,7 +48,7 @@ def sample(
 
 def _sheet(task: RelationalTask, n: int, seed: int) -> Any:
     from separatrix.core.random import spawn
-    from separatrix.report.figures.relational import draw_problem_sheet
+    from separatrix.report.figures.problem_sheet import draw_problem_sheet
     from separatrix.tasks import GameTask
 
     parts = {}
@@ -57,17 +57,24 @@ def _sheet(task: RelationalTask, n: int, seed: int) -> Any:
         drawn = task.problems(part, n, generator=spawn(seed, "sample sheet", part))
         if isinstance(task, GameTask):  # as boards, not as rows of cells
             images = (task.canvas(drawn.index).float() / 255).movedim(-1, 1).unsqueeze(1)
+            title = f"{title}: {task.family(part)}"
         else:
             images = task.pictures(drawn.index.flatten()).unflatten(0, tuple(drawn.index.shape))
-        patterns = [drawn.names[place] for place in drawn.pattern.tolist()]
-        parts[title] = {"images": images.numpy(), "labels": drawn.label.tolist(), "patterns": patterns}
+        labels = drawn.label.tolist()
+        parts[title] = {
+            "images": images.numpy(),
+            "labels": labels,
+            "patterns": [drawn.names[place] for place in drawn.pattern.tolist()],
+            "groups": None if isinstance(task, GameTask) else task.groups,
+            "marked": [task.marked(label) for label in labels],
+        }
     shown = [len(task.ids(part)) for part, _ in both]
     return draw_problem_sheet(parts, f"{task.name}: {shown[0]} pictures in training, {shown[1]} in the test")
 
 
 @app.command(name="list")
 def list_tasks(as_json: AsJson = False) -> None:
-    """List the tasks: positions, answers, shapes held out by default."""
+    """List the tasks: positions, answers, distinct pictures of both parts."""
     from separatrix import tasks
 
     rows = []

@@ -17,10 +17,10 @@ from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverge
 from separatrix.core.names import choose, suggest_options
 from separatrix.core.scalars import require_kind, require_number
 from separatrix.core.transforms import transforms_active
-from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.convergence.solution import EquilibriumSolution
 from separatrix.dynamics.solve.find import solve_quietly
-from separatrix.dynamics.solve.named import find_solver
-from separatrix.dynamics.solve.solution import EquilibriumSolution
+from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.methods.named import find_solver
 
 from ..dropout import renew_masks
 from .backward import AbstractBackward, find_backward

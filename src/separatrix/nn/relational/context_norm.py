@@ -49,6 +49,9 @@ def temporal_context_norm(
         >>> temporal_context_norm(z).flatten().tolist()
         [-1.0, 0.0, 1.0]
     """
+    if not isinstance(z, Tensor) or not z.is_floating_point():
+        kind = z.dtype if isinstance(z, Tensor) else type(z).__name__
+        raise InvalidInput(f"z must be a tensor of real floating numbers; got {kind}.")
     if z.ndim != 3:
         raise ShapeError(f"z must be (batch, positions, features); got shape {tuple(z.shape)}.")
     if segments is None:
@@ -68,9 +71,10 @@ def _normal(z: Tensor, eps: float) -> Tensor:
             f"z must have at least 2 positions to normalise over, in every segment; got {z.shape[1]}: one position "
             "has no variance."
         )
-    centred = z - z.mean(1, keepdim=True)
+    wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z  # epsilon is 0 in half precision
+    centred = wide - wide.mean(1, keepdim=True)
     variance = centred.square().sum(1, keepdim=True) / (z.shape[1] - 1)  # torch.var_mean takes four times as long here
-    return centred * (variance + eps).rsqrt()
+    return (centred * (variance + eps).rsqrt()).to(z.dtype)
 
 
 def _checked(segments: Segments, n_positions: int) -> Tensor:

@@ -138,6 +138,15 @@ class PatternTask(AbstractGlyphTask):
         """Distinct objects of the largest pattern."""
         return self.plan.n_objects(part)
 
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Of the design."""
+        return self.plan.groups
+
+    def marked(self, label: int) -> range:
+        """Of the design."""
+        return self.plan.marked(label)
+
     def problems(self, part: Part, size: int, *, generator: torch.Generator) -> Problems:
         """Draw problems; patterns are equally frequent, or as their weights say."""
         ids, patterns = self.ids(part), self.plan.patterns(part)
@@ -208,6 +217,16 @@ class DistributionOfN(AbstractGlyphTask):
     def n_answers(self) -> int:
         """N + 1."""
         return self.n + 1
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The objects, the permutation without its last, the choices."""
+        return (self.n, self.n - 1, self.n + 1)
+
+    def marked(self, label: int) -> range:
+        """The right choice."""
+        place = 2 * self.n - 1 + label
+        return range(place, place + 1)
 
     @property
     def baseline(self) -> float:

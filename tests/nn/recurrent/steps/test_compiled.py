@@ -138,7 +138,7 @@ def test_what_has_no_compiled_loop_runs_by_torch_even_when_numba_is_wanted() -> 
 
 
 def test_auto_waits_until_the_work_outlasts_import_and_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    readiness = compiled._Readiness()
+    readiness = compiled.Readiness()
     looks: list[torch.dtype] = []
     monkeypatch.setattr(compiled, "_is_cached", lambda dtype: bool(looks.append(dtype)))
     assert not readiness.after(compiled.IMPORT_AFTER - 1, torch.float32)
@@ -148,9 +148,9 @@ def test_auto_waits_until_the_work_outlasts_import_and_compilation(monkeypatch: 
     assert looks == [torch.float32]  # once
     assert readiness.after(compiled.COMPILE_AFTER, torch.float32)
     monkeypatch.setattr(compiled, "_is_cached", lambda dtype: True)
-    fresh = compiled._Readiness()
+    fresh = compiled.Readiness()
     assert fresh.after(compiled.IMPORT_AFTER, torch.float64)
-    assert not compiled._Readiness().after(1, torch.float64)
+    assert not compiled.Readiness().after(1, torch.float64)
 
 
 def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
@@ -162,7 +162,7 @@ def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
 
 
 def test_auto_leaves_large_products_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_READINESS", compiled._Readiness())
+    monkeypatch.setattr(compiled, "_READINESS", compiled.Readiness())
     monkeypatch.setattr(compiled, "COMPILE_AFTER", 0)
     step = ElmanStep(NONLINEARITIES["relu"])
     small, large = ([torch.zeros(1, batch, 64), torch.zeros(batch, 64)] for batch in (4, 1000))

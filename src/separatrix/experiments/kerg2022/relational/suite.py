@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from separatrix.tasks import RelationalTask
 
 ACCURACIES = "Accuracy on unseen pictures, 95 % intervals over seeds"
+UNSEEN_SHAPES = "unseen shapes"
 EXTREME = -1
 """Stands for the largest number of held-out shapes that the source uses."""
 
@@ -126,7 +127,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
         payload = plain(given)
         row = {
             "task": cell.args["task"],
-            "asked": "hexominoes" if cell.args["task"].startswith("game_") else "unseen shapes",
+            "asked": "hexominoes" if cell.args["task"].startswith("game_") else UNSEEN_SHAPES,
             "holdout": cell.args["holdout"],
             "extreme": cell.args["holdout"] == EXTREME,
             "model": cell.args["model"],

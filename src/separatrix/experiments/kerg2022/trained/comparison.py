@@ -113,6 +113,17 @@ def chosen_runs(results: Sequence[tuple[Cell, Payload]]) -> dict[tuple[str, str]
     return {key: min(by_rate.values(), key=_median_valid) for key, by_rate in groups.items()}
 
 
+def at_edge(results: Sequence[tuple[Cell, Payload]], runs: Sequence[tuple[Cell, Payload]]) -> bool:
+    """Whether the rate of the chosen runs is the least or the greatest of those searched for their model and task."""
+    args = runs[0][0].args
+    tried = {
+        cell.args["lr_factor"]
+        for cell, _ in results
+        if (cell.args["task"], cell.args["model"]) == (args["task"], args["model"])
+    }
+    return args["lr_factor"] in (min(tried), max(tried))
+
+
 def _median_valid(runs: Sequence[tuple[Cell, Payload]]) -> float:
     return statistics.median(finite(payload["valid"], math.inf) for _, payload in runs)
 
@@ -155,7 +166,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     chosen = chosen_runs(results)
     scores, curves, baseline = [], [], math.nan
     for (task, model), runs in chosen.items():
-        row = score_row(task, model, runs)
+        row = {**score_row(task, model, runs), "rate_at_edge": at_edge(results, runs)}
         if task == "copy":
             row |= _over_baseline(runs)
             baseline = runs[0][1]["baseline"]

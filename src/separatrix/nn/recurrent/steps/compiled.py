@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import final
 
@@ -99,10 +100,22 @@ def _can_run(step: AbstractStep, drives: Tensor, initial: Tensor, weights: Weigh
     return is_plain and fits and not torch.compiler.is_compiling() and step.compiled_kernel(weights) is not None
 
 
-class _Readiness:
-    """How many steps this process has made by torch, and which precisions have code by now."""
+class Readiness:
+    """How many steps this process has made by torch, and which precisions have code by now.
 
-    def __init__(self) -> None:
+    Args:
+        is_cached: whether code for a precision lies on disk; by default that of the Elman scan.
+        import_after: steps after which the cache is looked into, which takes an import of numba; by default as above.
+        compile_after: steps after which it is worth compiling.
+    """
+
+    def __init__(
+        self,
+        is_cached: Callable[[torch.dtype], bool] | None = None,
+        import_after: int | None = None,
+        compile_after: int | None = None,
+    ) -> None:
+        self.is_cached, self.import_after, self.compile_after = is_cached, import_after, compile_after
         self.n_steps = 0
         self.ready: dict[torch.dtype, bool] = {}
         self.lock = threading.Lock()
@@ -113,14 +126,17 @@ class _Readiness:
             return True
         with self.lock:
             self.n_steps += n_steps
-            if self.n_steps >= COMPILE_AFTER:
+            if self.n_steps >= (COMPILE_AFTER if self.compile_after is None else self.compile_after):
                 self.ready[dtype] = True
-            elif self.n_steps >= IMPORT_AFTER and dtype not in self.ready:
-                self.ready[dtype] = _is_cached(dtype)
+            elif (
+                self.n_steps >= (IMPORT_AFTER if self.import_after is None else self.import_after)
+                and dtype not in self.ready
+            ):
+                self.ready[dtype] = (self.is_cached or _is_cached)(dtype)
         return self.ready.get(dtype, False)
 
 
-_READINESS = _Readiness()
+_READINESS = Readiness()
 
 
 def _loops() -> ModuleType:

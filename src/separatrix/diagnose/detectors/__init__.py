@@ -1,0 +1,1 @@
+"""Detectors: what is wrong with a network, each from one exact measure; grouped by what they look at."""

@@ -1,0 +1,1 @@
+"""Networks with and without planted faults, on which ``separatrix.check`` is measured."""
