@@ -20,7 +20,7 @@ import lazy_loader
 GUARDED = tuple(
     f"separatrix.{room}"
     for room in (
-        "dynamics", "matrices", "theory", "diagnose", "advise", "nn", "tasks", "training", "lab", "report", "core"
+        "dynamics", "matrices", "theory", "diagnose", "advise", "nn", "tasks", "training", "lab", "report"
     )
 )  # fmt: skip
 """Rooms whose public functions name the argument that a failure is owed to."""

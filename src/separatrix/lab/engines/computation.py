@@ -50,14 +50,14 @@ def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = N
     if torch is not None:
         torch.set_num_threads(1)
     peak = PeakMemory()
-    begun = time.perf_counter()
+    begun, busy = time.perf_counter(), time.process_time()
     with scratch_below(scratch), use_backend("torch"), offered_device(worker_device) as offer:
         payload = experiment.run(cell)  # with torch, bit for bit, whatever else this machine has installed
-    seconds = time.perf_counter() - begun
+    seconds, busy = time.perf_counter() - begun, time.process_time() - busy
     if not isinstance(payload, Mapping):
         raise InvalidInput(f"run of experiment {cell.experiment!r} must return a dictionary; got {brief(payload)}.")
     origin = provenance(experiment, cell, seconds, data)
-    noted = {"device": device_words(offer.used), "memory": peak.bytes(), "warm": _is_warm()}
+    noted = {"processor_seconds": busy, "device": device_words(offer.used), "memory": peak.bytes(), "warm": _is_warm()}
     record = Record(cell, payload, {**origin, **noted})
     record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
     return record
