@@ -60,6 +60,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "data list": (),
     "data show": ("mnist",),
     "data get": ("nothing",),
+    "check": ("nothing.safetensors",),
     "relational list": (),
     "relational sample": ("identity_rules", "-o", "sheet.svg", "--rows", "1"),
     "relational explain": (OWN, "--store", "store"),
@@ -143,7 +144,7 @@ def call(words: list[str]) -> tuple[int, str]:
 
 
 def is_raw(code: int, err: str) -> bool:
-    return code not in (0, 1, 2) or "Traceback" in err or (code == 2 and not err.strip())
+    return code not in (0, 1, 2, 3) or "Traceback" in err or (code == 2 and not err.strip())
 
 
 def main(share: float) -> None:
