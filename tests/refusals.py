@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from option_calls import answer, answers
-from separatrix import dynamics, matrices, theory
+from separatrix import diagnose, dynamics, lab, matrices, nn, theory, training
 from separatrix.core import spawn
 from stranger_flows import Lorenz, Pendulum, VanDerPol
 
@@ -207,7 +207,29 @@ ENTRIES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
 }
 
-ROOMS = {"dynamics": DYNAMICS | ENTRIES, "theory": THEORY | LAWS, "matrices": MATRICES}
+NUMBERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "more than there is": (
+        lambda: dynamics.random_tokens(10**14, 3, generator=torch.Generator()),
+        "n_tokens must be smaller: 2.4e+06 GB are needed, more than there is of memory; got 100000000000000.",
+    ),
+    "half precision": (
+        lambda: dynamics.chordal_distances(torch.eye(3).half()),
+        "x must be in float32 or float64; got torch.float16.",
+    ),
+    "beyond floating numbers": (
+        lambda: diagnose.unit_factors(VALUE[0], VALUE[0], 1e300),
+        "balance must be of a size that can be computed with; got 1e+300, too large.",
+    ),
+    "eigenvalues of infinity": (
+        lambda: theory.iid_resolvent_density(torch.full((2,), 1e300, dtype=torch.float64), 0.3),
+        "must be of a size whose squares are floating numbers.",
+    ),
+    "negative width": (lambda: nn.ContextNorm(-1), "width must be at least 1; got -1."),
+    "path too long": (lambda: training.load_checkpoint("x" * 5000), "path must be the path of a file; 'xxx"),
+    "ledger of a number": (lambda: lab.ledger(3, None), "experiments must be"),
+}
+
+ROOMS = {"numbers": NUMBERS, "dynamics": DYNAMICS | ENTRIES, "theory": THEORY | LAWS, "matrices": MATRICES}
 REFUSALS = {f"{room}: {what}": entry for room, entries in ROOMS.items() for what, entry in entries.items()}
 
 if __name__ == "__main__":

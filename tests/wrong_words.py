@@ -23,7 +23,7 @@ import numpy
 import typer
 
 import separatrix.lab.engines.local as local
-from separatrix.cli import main as program
+from separatrix.cli import app as parsing, main as program
 from separatrix.lab import Store
 from short_experiments import SHORT, InlineEngine, run_inline
 
@@ -60,6 +60,10 @@ BASE: dict[str, tuple[str, ...]] = {
     "data list": (),
     "data show": ("mnist",),
     "data get": ("nothing",),
+    "check": ("nothing.safetensors",),
+    "relational list": (),
+    "relational sample": ("identity_rules", "-o", "sheet.svg", "--rows", "1"),
+    "relational explain": (OWN, "--store", "store"),
     "diagnose attention": ("nothing.safetensors",),
     "diagnose recurrent": ("nothing.safetensors",),
     "diagnose fixed-points": ("nothing.safetensors",),
@@ -140,7 +144,7 @@ def call(words: list[str]) -> tuple[int, str]:
 
 
 def is_raw(code: int, err: str) -> bool:
-    return code not in (0, 1, 2) or "Traceback" in err or (code == 2 and not err.strip())
+    return code not in (0, 1, 2, 3) or "Traceback" in err or (code == 2 and not err.strip())
 
 
 def main(share: float) -> None:
@@ -153,7 +157,7 @@ def main(share: float) -> None:
 
     used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used + (GIGABYTES << 30), resource.RLIM_INFINITY))
-    found = dict(commands(typer.main.get_command(program.app)))
+    found = dict(commands(typer.main.get_command(parsing.app)))
     answer: dict[str, Any] = {"calls": 0, "raw": [], "without a line": sorted(set(found) ^ set(BASE))}
     for name, command in found.items():
         if name not in BASE:

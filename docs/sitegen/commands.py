@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from separatrix.cli.main import app
+from separatrix.cli.app import app
 
 from .docstrings import to_markdown
 from .markup import code, prose_cell, table

@@ -1,22 +1,24 @@
 """Separatrix: networks that are dynamical systems, simulated, predicted, compared, trained and diagnosed.
 
-Rooms are resolved on first use, so importing the package does not import torch.
+Rooms are resolved on first use, so importing the package imports neither torch nor the machinery that finds them.
 """
-
-import importlib
-from typing import Any
-
-from separatrix.core.result import paint_with
-from separatrix.core.rooms import open_room
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = open_room(__name__, __file__)
+
+def _open():  # type: ignore[no-untyped-def]
+    """The room as other rooms open, once somebody asks for a name."""
+    from separatrix.core.rooms import open_room
+
+    opened = open_room(__name__, __file__)
+    globals().update(zip(("__getattr__", "__dir__", "__all__"), opened, strict=True))
+    return opened
 
 
-def _draw_small(result: Any) -> str:
-    """Only when a notebook shows a result is the room that draws imported; by its name, for no room may know it."""
-    return str(importlib.import_module("separatrix.report.figures.plots").small_svg(result))
+def __getattr__(name: str) -> object:
+    find, _, everything = _open()
+    return everything if name == "__all__" else find(name)
 
 
-paint_with(_draw_small)
+def __dir__() -> object:
+    return _open()[1]()

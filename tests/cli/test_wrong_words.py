@@ -22,6 +22,11 @@ def tried(share: float, folder: Path) -> dict[str, object]:
     return answer
 
 
+def test_every_command_has_its_line(tmp_path: Path) -> None:
+    """So that a new command meets wrong words on the day it is written; its options do without."""
+    assert tried(0.0, tmp_path) == {"calls": 0, "raw": [], "without a line": []}
+
+
 @pytest.mark.slow
 def test_no_wrong_word_is_answered_by_a_traceback(tmp_path: Path) -> None:
     answer = tried(0.25, tmp_path)

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from separatrix.cli.main import app
+from separatrix.cli.app import app
 from separatrix.core import FORMULAS
 from sitegen import examples
 

@@ -1,147 +1,106 @@
-"""The command line ``separatrix``: which commands there are, and what happens to errors.
+"""The door of the command line ``separatrix``: which commands there are, and its first page.
 
-Command modules import the rooms they need inside their functions, so that help and completion stay fast.
+The first page of help and the version are written here, without the library that parses command lines: they are what
+people ask for first, and should be there at once. Everything else is the application's (``app``).
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import os
 import sys
-import warnings
-from typing import Annotated, Any, NoReturn, TextIO
-
-import typer
-from typer.core import TyperGroup
-
-import separatrix
-from separatrix.core.errors import SeparatrixError
-
-from .printing import say
 
 COMMANDS = {
-    "check": "check:check_target",
-    "list": "list:list_experiments",
-    "run": "run:run",
-    "resume": "run:resume",
-    "plan": "plan:plan",
-    "sweep": "sweep:sweep",
-    "claims": "claims:claims",
-    "show": "show:show",
-    "report": "report:report",
-    "publish": "publish:publish",
-    "verify": "verify:verify",
-    "store": "store:app",
-    "errata": "errata:errata",
-    "cite": "cite:cite",
-    "version": "version:version",
-    "advise": "advise:app",
-    "attention": "attention:app",
-    "data": "data:app",
-    "diagnose": "diagnose:app",
-    "relational": "relational:app",
+    "check": ("check:check_target", "Say what is wrong with a model, how sure that is, and what to change."),
+    "list": (
+        "list:list_experiments",
+        "Show every experiment: which figure, table or theorem it is, and how many claims it judges.",
+    ),
+    "run": ("run:run", "Run experiments; finished cells are kept and never computed twice."),
+    "resume": ("run:resume", "Continue every run that was interrupted or had failures."),
+    "plan": ("plan:plan", "Show how many cells a run has and what they will cost, learned from smaller runs."),
+    "sweep": ("sweep:sweep", "Run an experiment at many settings; the same command again continues it."),
+    "claims": (
+        "claims:claims",
+        "Show every claim with its verdict, from your records or, where you have none, as published.",
+    ),
+    "show": ("show:show", "Show what an experiment computes, and the result of its largest complete run."),
+    "report": ("report:report", "Write figures, tables and the claim ledger of the stored runs as HTML."),
+    "publish": ("publish:publish", "Write one JSON file per experiment that has a complete run at the scale."),
+    "verify": (
+        "verify:verify",
+        "Compute cells of a published result again and judge it again; leave with 0 if all agrees, with 1 if not.",
+    ),
+    "store": ("store:app", "Carry, join, check and tidy the records."),
+    "errata": ("errata:errata", "Show what the documents print wrongly, and the correction."),
+    "cite": ("cite:cite", "Print citation, place and BibTeX of whatever bears the name."),
+    "version": ("version:version", "Show the version of the package, of Python and of the numerical libraries."),
+    "advise": ("advise:app", "Recommend a method, a matrix family or a scale, and say why."),
+    "attention": ("attention:app", "Equilibria of a self-attention head: count them, their spectra, where tokens end."),
+    "data": ("data:app", "List, show and fetch data sets; no other command downloads."),
+    "diagnose": ("diagnose:app", "Look inside a model; nothing in its file is executed."),
+    "relational": ("relational:app", "Relational tasks: see their problems, and explain the accuracies of a run."),
 }
-"""Every command in the order of the help: its module in ``commands``, and what it is there, a function or (if it has
-commands of its own) a ``typer.Typer``."""
+"""Every command in the order of the help: its module in ``commands`` and what it is there (a function or, if it has
+commands of its own, a ``typer.Typer``), and what it does."""
+ABOUT = "Simulate, predict, compare, train and diagnose networks that are dynamical systems."
+OPTIONS = {
+    "--version": "Show the version and exit.",
+    "--install-completion": "Install completion for the current shell.",
+    "--show-completion": "Show completion for the current shell, to copy it or customize the installation.",
+    "--help": "Show this message and exit.",
+}
 
 
-class _Commands(TyperGroup):
-    """Imports the module of a command when the command is asked for."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.commands: dict[str, Any] = dict.fromkeys(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _load(cmd_name)
-        return self.commands.get(cmd_name)
-
-
-def _load(name: str) -> Any:
-    module, _, attribute = COMMANDS[name].partition(":")
-    found = getattr(importlib.import_module(f"{__package__}.commands.{module}"), attribute)
-    if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_group(found)
-    else:
-        alone = typer.Typer(add_completion=False)
-        alone.command()(found)
-        command = typer.main.get_command(alone)
-    command.name = name
-    return command
+def first_page(columns: int) -> str:
+    """The help of the program itself, for a terminal of so many columns."""
+    lines = ["Usage: separatrix [OPTIONS] COMMAND [ARGS]...", "", *_paragraph("  ", ABOUT, columns), ""]
+    rows = {"Options:": OPTIONS, "Commands:": {name: about for name, (_, about) in COMMANDS.items()}}
+    indent = 4 + max(len(name) for table in rows.values() for name in table)
+    for title, table in rows.items():
+        lines.append(title)
+        for name, about in table.items():
+            first, *more = _paragraph(" " * indent, about, columns)
+            lines += [f"  {name}".ljust(indent) + first[indent:], *more]
+        lines.append("")
+    return "\n".join(lines[:-1])
 
 
-app = typer.Typer(
-    name="separatrix",
-    cls=_Commands,
-    help="Simulate, predict, compare, train and diagnose networks that are dynamical systems.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+def _paragraph(indent: str, text: str, columns: int) -> list[str]:
+    """Words in lines that begin with the indent and do not pass the last column, if a word has the room."""
+    lines = [indent]
+    for word in text.split():
+        if len(lines[-1]) > len(indent) and len(lines[-1]) + 1 + len(word) > columns:
+            lines.append(indent)
+        lines[-1] += word if lines[-1] == indent else f" {word}"
+    return lines
 
 
-def _print_version(wanted: bool) -> bool:
-    if wanted:
-        print(separatrix.__version__)
-        raise typer.Exit
-    return wanted
-
-
-@app.callback()
-def _options(
-    show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """A warning is one line for a person; where in the code it arose helps nobody at a terminal."""
-    say(f"warning: {message}")
+def _columns() -> int:
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal():
+        return int(told)
+    try:
+        return os.get_terminal_size().columns
+    except OSError:
+        return 80
 
 
 def main() -> None:
-    """Run a command; an expected error is one line on standard error and exit code 2, never a traceback.
+    """Answer what asks for no more than the first page or the version; leave the rest to the application."""
+    words = sys.argv[1:]
+    if words not in (["--help"], ["--version"]):
+        from .app import run
 
-    What nobody expected is a bug of ours: one line too, with exit code 70, and the traceback if the variable
-    ``SEPARATRIX_TRACEBACK`` is set.
-    """
-    warnings.showwarning = _warn
+        run()
+        return
+    import separatrix
+
     try:
-        try:
-            app()
-        finally:
-            sys.stdout.flush()  # a full disk behind a redirected output is noticed here, while we can still say so
-    except SeparatrixError as error:
-        _leave(str(error), 2)
-    except BrokenPipeError:
-        _leave(None, 141)  # who read our output has enough, as with SIGPIPE
-    except MemoryError:
-        _leave("there is not enough memory for this; ask for less.", 2)
+        print(first_page(_columns()) if words == ["--help"] else separatrix.__version__, flush=True)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else "the output cannot be written: "
-        _leave(f"{place}{error.strerror or error}.", 2)
-    except Exception as error:
-        if os.environ.get("SEPARATRIX_TRACEBACK"):
-            raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        _leave(f"a bug of separatrix: {reason[:500]} (SEPARATRIX_TRACEBACK=1 shows where)", 70)
+        from .app import leave
 
-
-def _leave(sentence: str | None, code: int) -> NoReturn:
-    if sentence is not None:
-        say(" ".join(sentence.split("\n")))
-    # What is left in the buffer cannot be written; the interpreter would try again at its end and complain.
-    with contextlib.suppress(OSError, ValueError):
-        handle = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(handle, sys.stdout.fileno())
-    sys.exit(code)
+        if isinstance(error, BrokenPipeError):
+            leave(None, 141)  # who read our output has enough, as with SIGPIPE
+        leave(f"the output cannot be written: {error.strerror or error}.", 2)
+    sys.exit(0)

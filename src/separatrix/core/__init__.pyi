@@ -8,6 +8,7 @@ from .arrays import (
     require_matrix as require_matrix,
     require_square as require_square,
 )
+from .devices import DeviceOffer as DeviceOffer, offered_device as offered_device, training_device as training_device
 from .errors import (
     ConvergenceWarning as ConvergenceWarning,
     CorruptData as CorruptData,

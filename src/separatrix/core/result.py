@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import html
+import importlib
 import json
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import MissingExtra
@@ -69,21 +69,14 @@ class Result:
         return table + small_picture(self)
 
 
-_painter: list[Callable[[Any], str]] = []
-"""The function that draws a result for a notebook, once the room that draws has given it."""
-
-
-def paint_with(draw: Callable[[Any], str]) -> None:
-    """Let ``draw(result)`` make the small picture of a result as ``<svg>``, or nothing.
-
-    The rooms that compute do not know the one that draws; the package hands the function over.
-    """
-    _painter[:] = [draw]
+_PAINTER = ("separatrix.report.figures.plots", "small_svg")
+"""Who draws a result for a notebook: by name, for the rooms that compute do not know the one that draws."""
 
 
 def small_picture(result: Any) -> str:
-    """A result as a small picture for a notebook; empty where none is known or it cannot be drawn."""
-    return _painter[0](result) if _painter else ""
+    """A result as a small ``<svg>`` for a notebook; empty where none is known or it cannot be drawn."""
+    module, function = _PAINTER
+    return str(getattr(importlib.import_module(module), function)(result))
 
 
 def named(name: str, value: Any) -> Any:

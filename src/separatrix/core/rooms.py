@@ -18,8 +18,11 @@ from typing import Any
 import lazy_loader
 
 GUARDED = tuple(
-    f"separatrix.{room}" for room in ("dynamics", "matrices", "theory", "diagnose", "advise", "nn", "tasks", "training")
-)
+    f"separatrix.{room}"
+    for room in (
+        "dynamics", "matrices", "theory", "diagnose", "advise", "nn", "tasks", "training", "lab", "report"
+    )
+)  # fmt: skip
 """Rooms whose public functions name the argument that a failure is owed to."""
 
 
@@ -56,6 +59,8 @@ def guarded(thing: Any) -> Any:
         named = _naming_the_argument(thing)
         names.update({alias: named for alias, value in names.items() if value is thing})
         return named
+    if isinstance(thing, type) and issubclass(thing, BaseException):
+        return thing
     build = vars(thing).get("__init__") if isinstance(thing, type) else None
     if build is not None and not hasattr(build, "__guarded__"):
         setattr(thing, "__init__", _naming_the_argument(build))  # noqa: B010

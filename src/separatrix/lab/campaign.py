@@ -17,7 +17,7 @@ from .engines.progress import RunProgress
 from .experiment.cell import Cell, Cells
 from .experiment.claim import Claim, Judgement, Verdict
 from .experiment.definition import Experiment, Params, Payload
-from .experiment.provenance import combined
+from .experiment.provenance import Origins
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
 from .store.condensed import find_condensed, keep_condensed, state_of
@@ -162,6 +162,7 @@ class PlannedRun:
         known = known_keys(store, experiment, scale, params)
         self.cells: Cells = Cells(lambda: experiment.cells(params), None if known is None else len(known))
         self.keys = known if known is not None else tuple(cell.key for cell in self.cells)
+        self._digests: dict[str, str] | None = None
 
     def remember(self) -> None:
         """Keep the run in the store."""
@@ -176,26 +177,35 @@ class PlannedRun:
         there = self.store.unchanged(self.keys)
         doubtful = [key for key in self.keys if key not in there]
         if not doubtful:
+            self._digests = there
             return []
         absent = {key for key in doubtful if self.store.read(key) is None}
         return [cell for cell in self.cells if cell.key in absent] if absent else []
+
+    def digests(self) -> dict[str, str]:
+        """Of the records that are whole; not looked for again if nothing was missing and so nothing was computed."""
+        return self._digests if self._digests is not None else self.store.unchanged(self.keys)
 
 
 def _report(plan: PlannedRun, failures: Mapping[str, str]) -> RunReport:
     experiment, store, keys = plan.experiment, plan.store, plan.keys
     own_failures = {key: failures[key] for key in keys if key in failures}
     run = run_name(experiment, plan.scale, plan.params)
-    state = state_of(store, experiment, keys)
+    state = state_of(experiment, keys, plan.digests())
     kept = find_condensed(store, run, experiment, state) if state is not None else None
     summary, judgements = None, dict[str, Judgement]()
     if kept is not None:
         (summary, origin), n_done = kept, len(keys)
     else:
-        records = [record for record in map(store.read, keys) if record is not None]
-        origin, n_done = combined([record.provenance for record in records]), len(records)
+        origins, results = Origins(), list[tuple[Cell, Payload]]()
+        for record in map(store.read, keys):
+            if record is not None:
+                origins.add(record.provenance)
+                results.append((record.cell, record.payload))
+        origin, n_done = origins.combined(), len(results)
         try:
             if n_done == len(keys):
-                summary = _summary(experiment, [(record.cell, record.payload) for record in records])
+                summary = _summary(experiment, results)
                 if state is not None and not store.read_only:
                     keep_condensed(store, run, experiment, state, summary, origin)
         except ExperimentError as error:

@@ -44,7 +44,7 @@ class History:
 def _number(value: Any) -> Any:
     """Plain Python, with NaN and infinity kept as numbers; a tensor of one entry becomes a number."""
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        value = (value.cpu() if hasattr(value, "cpu") else value).tolist()
     if isinstance(value, list):
         return value[0] if len(value) == 1 else value
     return value if isinstance(value, float) else plain(value)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, final
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.devices import training_device
 from separatrix.core.disk import require_place_for_file, why_not
 from separatrix.core.errors import CorruptData, SeparatrixError, ShapeError
 from separatrix.core.result import Result
@@ -31,6 +32,7 @@ from .interrupt import FinishStep
 from .log import History
 from .members import Members
 from .optim import clip_gradients, make_optimiser, rate_factor
+from .placement import placed
 from .settings import TrainingSettings
 
 BatchAt: TypeAlias = Callable[[int], Any]
@@ -95,6 +97,7 @@ def train(
     carries: bool = False,
     streams: Mapping[str, torch.Generator] | None = None,
     checkpoint: str | Path | None = None,
+    device: str | torch.device | None = None,
 ) -> TrainingRun:
     """Train a model, or several side by side.
 
@@ -115,6 +118,9 @@ def train(
             torch's global stream, pass ``{"torch": torch.default_generator}``.
         checkpoint: a file to save to, and to continue from if it exists. When it cannot be written any more (a full
             disk), the run goes on with a ``CheckpointWarning``, and ``TrainingRun.unsaved`` says why.
+        device: where the model lies while it is trained; afterwards it is back. If not given, what the worker of a cell
+            offers (``core.training_device``), else where it is. Batches may stay where they are: the model takes what
+            it is called with to its device and brings its answer back.
 
     Returns:
         The history and how it ended. A loss or gradient that is not finite ends the run of that member at its last good
@@ -127,6 +133,22 @@ def train(
 
     Cost: beside the model's own, one copy of the parameters in memory and one pass over them a step.
     """
+    with placed(model, training_device() if device is None else device):
+        return _train(model, batch_at, loss, settings, measure, optimiser, after_update, carries, streams, checkpoint)
+
+
+def _train(
+    model: nn.Module,
+    batch_at: BatchAt,
+    loss: Loss,
+    settings: TrainingSettings,
+    measure: Measure | None,
+    optimiser: torch.optim.Optimizer | None,
+    after_update: Callable[[Any], object] | None,
+    carries: bool,
+    streams: Mapping[str, torch.Generator] | None,
+    checkpoint: str | Path | None,
+) -> TrainingRun:
     begun = time.monotonic()
     run = _Run(model, settings, optimiser or make_optimiser(model, settings), streams or {}, checkpoint, carries)
     resumed_at = run.resume()

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core.doors.blame import blamed, fits, in_kind_words
+from separatrix.core.doors.blame import ClassByName, blamed, fits, in_kind_words
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,10 @@ def test_the_argument_that_is_to_blame_is_named(given: tuple[Any, ...], sentence
 
 def test_nobody_is_blamed_where_every_argument_is_right() -> None:
     assert blamed(solve, (torch.zeros(2, 2), torch.ones(2)), {}, RuntimeError("singular")) is None
+
+
+def test_a_class_that_is_known_by_name_alone_refuses_plain_numbers() -> None:
+    kind = ClassByName("Generator")
+    assert fits(torch.Generator(), kind)
+    assert not fits(3, kind)
+    assert in_kind_words(kind) == "a Generator"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -212,3 +213,26 @@ def test_a_cluster_of_our_own_listens_to_this_machine_alone(tmp_path: Path) -> N
         pytest.skip("the system does not tell who listens")
     assert ours
     assert all(address.startswith("127.0.0.1:") for address in ours), ours
+
+
+@pytest.mark.parametrize("n_lost", [2, 5])
+def test_a_worker_that_is_lost_while_the_cluster_starts_is_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_lost: int
+) -> None:
+    starts: list[int] = []
+
+    def cluster(**options: Any) -> Any:
+        starts.append(1)
+        if len(starts) <= n_lost:
+            raise RuntimeError("Nanny failed to start.")
+        return contextlib.nullcontext("cluster")
+
+    monkeypatch.setattr("distributed.LocalCluster", cluster)
+    with contextlib.ExitStack() as stack, Store(tmp_path) as store:
+        engine = DaskEngine(workers=1)
+        if n_lost == 2:
+            assert stack.enter_context(engine._own_cluster(store)) == "cluster"
+        else:
+            with pytest.raises(EngineError, match=r"no Dask cluster can be started .*: Nanny failed to start\."):
+                stack.enter_context(engine._own_cluster(store))
+    assert len(starts) == min(n_lost + 1, 5)

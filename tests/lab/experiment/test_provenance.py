@@ -9,7 +9,7 @@ import torch
 
 import separatrix
 from separatrix.lab import code_fingerprint, machine, provenance
-from separatrix.lab.experiment.provenance import combined
+from separatrix.lab.experiment.provenance import Origins
 from short_experiments import SHORT
 
 CELL = SHORT.cells(SHORT.params("smoke", seeds=(7,)))[0]
@@ -43,9 +43,13 @@ def test_the_fingerprint_changes_with_the_code_of_the_experiment(tmp_path: Path,
 
 def test_a_run_combines_what_its_records_say() -> None:
     first, second = provenance(SHORT, CELL, 1.5), {**provenance(SHORT, CELL, 2.0), "package_version": "9.9", "seed": 1}
-    found = combined([first, second])
+    origins = Origins()
+    for one in (first, {**second, "device": "cuda (A)"}):
+        origins.add(one)
+    found = origins.combined()
     assert found["seconds"] == 3.5
     assert found["package_versions"] == [separatrix.__version__, "9.9"]
     assert found["seeds"] == [1, 7]
     assert found["machines"] == [machine()]
-    assert combined([])["first"] is None
+    assert found["devices"] == ["cpu", "cuda (A)"]
+    assert Origins().combined()["first"] is None

@@ -57,6 +57,7 @@ def _plain(found: Verification) -> dict[str, object]:
             for check in found.checks
         ],
         "rules": found.rules,
+        "promise": found.promise,
         "faults": list(found.faults),
         "ok": found.ok,
     }
@@ -67,6 +68,7 @@ def _print(found: Verification) -> None:
     kinds = Counter(check.agreement for check in found.checks)
     counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     print(f"{name}: {len(found.checks)} of {found.n_cells} cells computed again: {counted}")
+    print(f"{name}: {found.promise}")
     for standing, count in Counter(found.rules.values()).items():
         print(f"{name}: {count} {'verdict' if count == 1 else 'verdicts'} {standing}")
     for check in found.checks:

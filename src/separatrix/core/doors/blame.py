@@ -1,8 +1,9 @@
 """Which argument a failed call owes its failure to: what a public function does at the door of its room.
 
 A public function that ends in an error of Python, NumPy or torch is looked at once more: an argument that is not of the
-kind its annotation says, whose axes do not agree with another's, or that is empty or not finite, is named in one
-sentence. Where every argument is as it should be the fault is not the caller's, and the error is left as it is.
+kind its annotation says, whose axes do not agree with another's, that is empty or not finite, asks for more memory than
+there is, or holds numbers that cannot be computed with (``blame_numbers``), is named in one sentence. Where every
+argument is as it should be the fault is not the caller's, and the error is left as it is.
 
 Nothing happens to a call that succeeds: this module is imported after a failure.
 """
@@ -10,6 +11,7 @@ Nothing happens to a call that succeeds: this module is imported after a failure
 from __future__ import annotations
 
 import collections.abc
+import dataclasses
 import inspect
 import sysconfig
 import types
@@ -25,6 +27,7 @@ from torch import Tensor
 
 from ..errors import InvalidInput, SeparatrixError, ShapeError
 from ..scalars import LARGEST, in_words, is_integer, is_number
+from .blame_numbers import no_path, out_of_range, too_few, too_much, unsuited
 
 _LIBRARIES = {sysconfig.get_paths()[place] for place in ("stdlib", "platstdlib", "purelib", "platlib")}
 _ROOTS = (str(Path(__file__).parents[2]), *_LIBRARIES, "<")
@@ -64,7 +67,29 @@ def blamed(function: Callable[..., Any], args: tuple[Any, ...], options: dict[st
     for name, value in given.items():
         if name in kinds and not fits(value, kinds[name]):
             return InvalidInput(f"{name} must be {in_kind_words(kinds[name])}; got {in_words(value)}.")
-    return _disagreeing(given, kinds) or _unusable(given) or _unfitting(given, error)
+    return (
+        too_much(given, error)
+        or _disagreeing(given, kinds)
+        or _unusable(given)
+        or _unfitting(given, error)
+        or no_path(given, error)
+        or too_few(given, error)
+        or unsuited(given, error)
+        or out_of_range(given, error)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassByName:
+    """A class of which only the name is known here."""
+
+    __name__: str
+
+    def may_have(self, value: Any) -> bool:
+        """Whether a value may be of the class; the name may be that of a union, so only plain numbers cannot."""
+        if not isinstance(value, int | float | complex | types.NoneType | Tensor):
+            return True
+        return self.__name__ in {base.__name__ for base in type(value).__mro__}
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -75,6 +100,8 @@ def fits(value: Any, kind: Any) -> bool:
         (True, False, False, False)
     """
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if isinstance(kind, ClassByName):
+        return kind.may_have(value)
     if isinstance(kind, typing.TypeVar):
         inside = kind.__constraints__ or ((kind.__bound__,) if kind.__bound__ is not None else (object,))
         return any(fits(value, part) for part in inside)
@@ -211,7 +238,9 @@ def _kinds(function: Callable[..., Any]) -> dict[str, Any]:
         try:
             kind = eval(kind, inner.__globals__) if isinstance(kind, str) else kind
         except Exception:  # names that are imported for type checkers alone
-            continue
+            if not kind.isidentifier():
+                continue
+            kind = ClassByName(kind)
         several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if kind is not parameter.empty and not several:
             found[name] = types.NoneType if kind is None else kind

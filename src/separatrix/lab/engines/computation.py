@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from separatrix.core.arithmetic.backend import use_backend
+from separatrix.core.devices import offered_device
 from separatrix.core.errors import InvalidInput
 from separatrix.core.result import brief
 
@@ -22,6 +23,7 @@ from ..experiment.provenance import provenance
 from ..experiment.record import Record
 from ..experiment.scratch import scratch_below
 from .process_names import PeakMemory
+from .worker_devices import device_words, worker_device
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
@@ -32,6 +34,8 @@ always one; only a process that starts with these variables is sure to keep to i
 
 def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = None) -> Record:
     """Run one cell and wrap its payload with its provenance; one thread, whatever the machine.
+
+    A cell that trains does so on the GPU of this process, if it has one (``worker_devices``); the record says where.
 
     Args:
         cell: what to compute.
@@ -46,14 +50,15 @@ def compute_record(cell: Cell, data: Mapping[str, str], scratch: Path | None = N
     if torch is not None:
         torch.set_num_threads(1)
     peak = PeakMemory()
-    begun = time.perf_counter()
-    with scratch_below(scratch), use_backend("torch"):  # bit for bit, whatever else this machine has installed
-        payload = experiment.run(cell)
-    seconds = time.perf_counter() - begun
+    begun, busy = time.perf_counter(), time.process_time()
+    with scratch_below(scratch), use_backend("torch"), offered_device(worker_device) as offer:
+        payload = experiment.run(cell)  # with torch, bit for bit, whatever else this machine has installed
+    seconds, busy = time.perf_counter() - begun, time.process_time() - busy
     if not isinstance(payload, Mapping):
         raise InvalidInput(f"run of experiment {cell.experiment!r} must return a dictionary; got {brief(payload)}.")
     origin = provenance(experiment, cell, seconds, data)
-    record = Record(cell, payload, {**origin, "memory": peak.bytes(), "warm": _is_warm()})
+    noted = {"processor_seconds": busy, "device": device_words(offer.used), "memory": peak.bytes(), "warm": _is_warm()}
+    record = Record(cell, payload, {**origin, **noted})
     record.to_text()  # a payload that cannot be written is an error of the cell, not of the store
     return record
 

@@ -39,6 +39,7 @@ RECONNECT_SECONDS = 60.0
 CONNECT_SECONDS = 20
 LOOPBACK = "127.0.0.1:0"
 """Any free port, for programs of this machine alone."""
+CLUSTER_STARTS = 5
 IN_FLIGHT = 2000
 """Cells that are with the cluster at once; more wait in the job table, where other runs may take them."""
 
@@ -120,21 +121,32 @@ class DaskEngine(AbstractEngine):
         store.logs.mkdir(exist_ok=True)
         log = store.logs / f"worker-{os.getpid()}-dask.log"
         try:
-            with _distributed().LocalCluster(
-                n_workers=self._workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=LOOPBACK,  # its server of pages listens to all the world unless it is told not to
-                worker_dashboard_address=LOOPBACK,
-                silence_logs=50,
-                security=self._security,
-                env={**ONE_THREAD, LOG_VARIABLE: str(log)},
-                preload=["separatrix.lab.engines.dask_tasks"],
-            ) as cluster:
+            with self._started_cluster(str(log)) as cluster:
                 yield cluster
         finally:
             log.unlink(missing_ok=True)
+
+    def _started_cluster(self, log: str) -> Any:
+        """A new cluster; a worker that is lost while the cluster starts takes all of it along, so it is tried again."""
+        for last in range(1, CLUSTER_STARTS + 1):
+            try:
+                return _distributed().LocalCluster(
+                    n_workers=self._workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=LOOPBACK,  # its server of pages listens to all the world unless it is told not to
+                    worker_dashboard_address=LOOPBACK,
+                    silence_logs=50,
+                    security=self._security,
+                    env={**ONE_THREAD, LOG_VARIABLE: log},
+                    preload=["separatrix.lab.engines.dask_tasks"],
+                )
+            except (RuntimeError, OSError, TimeoutError) as error:
+                if last == CLUSTER_STARTS:
+                    reason = " ".join(str(error).split()) or type(error).__name__
+                    raise EngineError(f"no Dask cluster can be started on this machine: {reason}") from error
+        raise AssertionError
 
     def limits_of(self, cell: Cell) -> Limits:
         """The limits of one cell."""

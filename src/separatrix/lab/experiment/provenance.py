@@ -12,9 +12,9 @@ import platform
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import separatrix
 
@@ -129,32 +129,55 @@ def machine() -> dict[str, Any]:
     }
 
 
-def combined(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The provenance of a run from that of its records: every distinct value, first and last time, all seconds."""
-    times = sorted(record["time"] for record in records)
-    return {
-        "package_versions": sorted({record["package_version"] for record in records}),
-        "commits": sorted({record.get("commit", "unknown") for record in records}),
-        "code": sorted({record["code"] for record in records}),
-        "rules": _rules(records),
-        "data": {name: digest for record in records for name, digest in record["data"].items()},
-        "seeds": sorted({record["seed"] for record in records}),
-        "machines": _distinct([record["machine"] for record in records]),
-        "seconds": sum(record["seconds"] for record in records),
-        "first": times[0] if times else None,
-        "last": times[-1] if times else None,
-    }
+@final
+class Origins:
+    """The provenance of a run from that of its records, taken in one by one: memory does not grow with their number."""
 
+    def __init__(self) -> None:
+        self._distinct: dict[str, set[Any]] = {name: set() for name in ("versions", "commits", "code", "seeds")}
+        self._machines: set[tuple[tuple[str, Any], ...]] = set()
+        self._devices: set[str] = set()
+        self._data: dict[str, str] = {}
+        self._rules: dict[str, set[str]] = {}
+        self._ruled: dict[str, int] = {}
+        self._first = self._last = None
+        self._seconds, self._count = 0.0, 0
 
-def _rules(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """By claim id, the digests of every rule that stood when a cell was computed; older records name none."""
-    found: dict[str, set[str]] = {}
-    for record in records:
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in the provenance of one record."""
+        versions, commits, code, seeds = self._distinct.values()
+        versions.add(record["package_version"])
+        commits.add(record.get("commit", "unknown"))
+        code.add(record["code"])
+        seeds.add(record["seed"])
+        self._machines.add(tuple(sorted(record["machine"].items())))
+        self._devices.add(record.get("device", "cpu"))
+        self._data.update(record["data"])
         for claim, digest in record.get("rules", {}).items():
-            found.setdefault(claim, set()).add(digest)
-    complete = {claim for claim in found if all(claim in record.get("rules", {}) for record in records)}
-    return {claim: sorted(found[claim]) for claim in sorted(complete)}
+            self._rules.setdefault(claim, set()).add(digest)
+            self._ruled[claim] = self._ruled.get(claim, 0) + 1
+        time, self._count = record["time"], self._count + 1
+        self._first = time if self._first is None else min(self._first, time)
+        self._last = time if self._last is None else max(self._last, time)
+        self._seconds += record["seconds"]
 
-
-def _distinct(machines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [dict(items) for items in sorted({tuple(sorted(machine.items())) for machine in machines})]
+    def combined(self) -> dict[str, Any]:
+        """Every distinct value, first and last time, all seconds; rules as far as every record names one."""
+        versions, commits, code, seeds = (sorted(found) for found in self._distinct.values())
+        return {
+            "package_versions": versions,
+            "commits": commits,
+            "code": code,
+            "rules": {
+                claim: sorted(found)
+                for claim, found in sorted(self._rules.items())
+                if self._ruled[claim] == self._count
+            },
+            "data": dict(self._data),
+            "seeds": seeds,
+            "machines": [dict(items) for items in sorted(self._machines)],
+            "devices": sorted(self._devices),
+            "seconds": self._seconds,
+            "first": self._first,
+            "last": self._last,
+        }

@@ -51,6 +51,7 @@ def read_publication(path: Path, experiment: Experiment | None) -> Publication:
         MissingData: there is no such file.
         CorruptData: it is not a published result.
     """
+    path = Path(path)
     try:
         body = json.loads(read_regular(path))
         return Publication(**body, stale=experiment is None or experiment.version != body["version"])

@@ -11,7 +11,7 @@ import dataclasses
 import json
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
 
@@ -59,6 +59,8 @@ class Verification:
     """By claim id, how its rule stands to the run: see ``rule_standing``."""
     faults: tuple[str, ...] = ()
     """What is wrong with the file beside its cells, a sentence each: cells, summary, verdicts, rules."""
+    promise: str = ""
+    """What agreement can be asked for, with the devices on which the cells were computed then and now."""
 
     @property
     def ok(self) -> bool:
@@ -104,7 +106,21 @@ def verify(
     faults = [*_wrong_cells(published, expected), *_wrong_claims(published, experiment, rtol)]
     if len(records) == len(expected):
         faults += _wrong_summary(published, experiment, list(records.values()), rtol)
-    return Verification(published, len(published.records), checks, dict(_rules(published)), tuple(faults))
+    promise = promised(published.provenance.get("devices", ["cpu"]), {r.provenance["device"] for r in records.values()})
+    return Verification(published, len(published.records), checks, dict(_rules(published)), tuple(faults), promise)
+
+
+def promised(then: Iterable[str], now: Iterable[str]) -> str:
+    """What agreement of cells that were computed on some devices, and again on others, can be asked for."""
+    before, here = sorted(set(then)), sorted(set(now))
+    if before == here == ["cpu"]:
+        return "computed on processors then and now: equal bits are promised on one kind of machine"
+    if before == here:
+        return f"computed on {', '.join(here)} then and now: equal up to rounding, which training may carry far"
+    return (
+        f"computed on {', '.join(before)} then and on {', '.join(here)} now: what was trained may differ by more than "
+        "rounding, so a difference is no proof of a fault"
+    )
 
 
 def rule_standing(judged: dict[str, Any]) -> str:

@@ -17,12 +17,14 @@ from ..experiment.summary import Summary
 from .records import Store
 
 
-def state_of(store: Store, experiment: Experiment, keys: Sequence[str]) -> str | None:
+def state_of(experiment: Experiment, keys: Sequence[str], digests: Mapping[str, str]) -> str | None:
     """A digest of all that decides the summary of these records; ``None`` if one is missing or was touched.
 
-    Cost: one look at each file, none is read.
+    Args:
+        experiment: whose records.
+        keys: of the records.
+        digests: of those that are as they were written (``Store.unchanged``).
     """
-    digests = store.unchanged(keys)
     if len(digests) != len(keys):
         return None
     state = hashlib.sha256(code_state(experiment.module).encode())

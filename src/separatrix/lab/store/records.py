@@ -22,10 +22,10 @@ import math
 import os
 import sqlite3
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 import platformdirs
 
@@ -224,7 +224,7 @@ class Store:
                     _sha256(content),
                     state.st_size,
                     state.st_mtime_ns,
-                    origin.get("seconds") if origin.get("warm", True) else None,  # the first holds imports
+                    _cost(origin),
                     origin.get("memory"),
                     canonical_json({**cell.args, "seed": cell.seed}),
                 ),
@@ -287,6 +287,19 @@ def verified(content: bytes, path: Path, key: str, sha256: str | None) -> Record
     if record.cell.key != key:
         raise CorruptData(f"the record {path} belongs to another cell ({record.cell.key[:12]}).")
     return record
+
+
+def _cost(origin: Mapping[str, Any]) -> float | None:
+    """Seconds that a cell like this one takes: of the processor; the clock on the wall tells how busy a machine was.
+
+    Not of the first cell of a process, which holds imports; and not less than a tenth of the time on the wall, for a
+    cell may wait.
+    """
+    if not origin.get("warm", True):
+        return None
+    seconds = origin.get("seconds")
+    busy = origin.get("processor_seconds")
+    return max(busy, seconds / 10) if busy is not None and seconds is not None else seconds
 
 
 def _changed(path: Path) -> int | None:

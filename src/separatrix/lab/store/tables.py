@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +96,27 @@ def _write_parquet(store: Store, path: Path, experiments: Collection[str] | None
         import pandas
         import pyarrow  # noqa: F401
     except ImportError:
-        raise MissingExtra("Parquet needs pandas and pyarrow; install them with: pip install pandas pyarrow") from None
-    frame = pandas.DataFrame(list(record_rows(store, experiments)))
+        raise MissingExtra(
+            "Parquet needs pandas and pyarrow; install them with: pip install separatrix[parquet]"
+        ) from None
+    rows = list(record_rows(store, experiments))
+    names = dict.fromkeys((*FIXED, *(name for row in rows for name in row)))
+    frame = pandas.DataFrame({name: pandas.Series(one_kind([row.get(name) for row in rows])) for name in names})
     with written_whole(path) as stream:
         frame.to_parquet(stream, index=False)
-    return len(frame)
+    return len(rows)
+
+
+def one_kind(values: Sequence[Any]) -> list[Any]:
+    """The values of one column, which a file of columns keeps in one type: numbers as they are, mixtures as text.
+
+    Example:
+        >>> one_kind([1, None, 2.5]), one_kind([True, 2]), one_kind([10**30])
+        ([1.0, None, 2.5], ['true', '2'], ['1000000000000000000000000000000'])
+    """
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    if len(kinds) == 1 and not (kinds == {int} and any(value is not None and abs(value) >= 2**63 for value in values)):
+        return list(values)
+    return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]

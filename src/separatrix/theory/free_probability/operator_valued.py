@@ -113,4 +113,6 @@ def _cubic_roots(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
     companion = torch.zeros(*a.shape, 3, 3, dtype=torch.complex128)
     companion[..., 0, :] = torch.stack([-b / a, -c / a, -d / a], -1)
     companion[..., 1, 0] = companion[..., 2, 1] = 1
+    if not bool(torch.isfinite(companion).all()):  # at which the eigenvalue routine beneath ends the process
+        raise OutsideTheory("z and weight_var must be of a size whose squares are floating numbers.")
     return torch.linalg.eigvals(companion)
