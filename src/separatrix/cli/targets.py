@@ -157,5 +157,3 @@ def _made_up(model: Any, seed: int) -> dict[str, Tensor]:
     length = min(64, getattr(config, "max_position_embeddings", 64) or 64)
     say(f"no --sample: looking at 8 x {length} random tokens (seed {seed}); pass your own for a judgement on data.")
     return {"input_ids": torch.randint(0, vocabulary, (8, length), generator=draw)}
-
-

@@ -27,7 +27,7 @@ from ...recurrent.steps.elman_loops import (
     _add_products as add_products,
     _apply as apply_phi,
     _tanh as tanh_of_doubles,
-    _times_slope as times_slope,
+    _through_slope as through_slope,
     has_code,
     packed,
 )
@@ -223,7 +223,7 @@ def forward(drives, tables, weights_of, settings, lengths, kept, kept_end, score
         for s in range(batch):
             sums[s, :n_entering] = drives[t, s]
             sums[s, n_entering:] = 0
-        add_products(sums, states[t], panels)
+        add_products(sums, states, t, panels)
         for s in range(batch):
             queries[t, s] = sums[s, n_entering : n_entering + n]
             if phi == GATED:
@@ -233,10 +233,10 @@ def forward(drives, tables, weights_of, settings, lengths, kept, kept_end, score
                     for j in range(n):
                         sums[s, j] = tanh(sums[s, j])
                 else:
-                    apply_phi(phi, sums[s], bias)
+                    apply_phi(phi, sums[s : s + 1], bias)
                 hidden[t, s] = sums[s, :n]
         key_sums[:] = 0
-        add_products(key_sums, hidden[t], key_panels)
+        add_products(key_sums, hidden, t, key_panels)
         for s in range(batch):
             keys[t, s] = key_sums[s, :n]
             if n_kept > 0 and t > 0:
@@ -333,7 +333,7 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
     size = min(n_buffer, n_steps) + n_kept
     rows, places = numpy.empty(size, numpy.int64), numpy.empty(size, numpy.int64)
     weights, slopes = numpy.empty(size, hidden.dtype), numpy.empty(size, hidden.dtype)
-    by_vector, by_bias = numpy.zeros(n, hidden.dtype), numpy.zeros(n, hidden.dtype)
+    by_vector, by_bias = numpy.zeros(n, hidden.dtype), numpy.zeros((1, n), hidden.dtype)
     for t in range(n_steps - 1, -1, -1):
         for s in range(batch):
             if len(from_states) > 0:
@@ -372,7 +372,7 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
             if len(from_hidden) > 0:
                 for j in range(n):
                     key_sums[s, j] += from_hidden[t, s, j]
-        add_products(key_sums, by_keys[t], key_panels)
+        add_products(key_sums, by_keys, t, key_panels)
         for s in range(batch):
             if phi == GATED:
                 if len(from_cells) > 0:
@@ -381,12 +381,11 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
                 by_pre = product[t, s, :n_entering]
                 _gates_back(key_sums[s, :n], by_cell[s], gates[t, s], cells[t, s], cells[t + 1, s], by_pre)
             else:
-                product[t, s, :n] = key_sums[s, :n]
-                times_slope(phi, hidden[t, s], product[t, s, :n], by_bias, hidden.dtype.type(1))
+                through_slope(phi, hidden, key_sums, product, by_bias, t, s, 0, hidden.dtype.type(1))
         for j in range(n):
-            bias_sum[j] += by_bias[j]
-            by_bias[j] = 0
+            bias_sum[j] += by_bias[0, j]
+            by_bias[0, j] = 0
         sums[:] = 0
-        add_products(sums, product[t], panels)
+        add_products(sums, product, t, panels)
         for s in range(batch):
             now[s] = sums[s, :n]
