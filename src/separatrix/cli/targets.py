@@ -19,7 +19,7 @@ def examined(
     target: str, *, arch: str | None, sample: Path | None, loss: str | None, budget: float, seed: int
 ) -> Diagnosis:
     """The diagnosis of whatever the words name."""
-    from separatrix.diagnose import check, check_weights
+    from separatrix.diagnose import check, examine_weights
     from separatrix.diagnose.weight_files import read_weights
 
     if target.startswith("hf:") or Path(target).is_dir():
@@ -28,7 +28,7 @@ def examined(
     else:
         tensors = read_weights(Path(target))
         if arch is None:
-            return check_weights(tensors, seed=seed)
+            return examine_weights(tensors, seed=seed)
         model = _built(arch)
         _load(model, tensors, target)
         if sample is None:

@@ -19,10 +19,10 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import DivergenceWarning
 from separatrix.core.names import suggest_options
-from separatrix.core.transforms import transforms_active
 
 from .algebra import (
     skew,

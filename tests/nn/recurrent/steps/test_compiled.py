@@ -11,7 +11,7 @@ from torch import Tensor
 from helpers import seeded
 from separatrix import nn as layers
 from separatrix.core import use_backend
-from separatrix.core.backend import has_numba
+from separatrix.core.arithmetic.backend import has_numba
 from separatrix.nn.recurrent.steps import compiled
 from separatrix.nn.recurrent.steps.elman import NONLINEARITIES, AbstractNonlinearity, ElmanStep, Tanh
 from separatrix.nn.recurrent.steps.scan import plain_scan, scan

@@ -18,7 +18,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core.backend import current_backend, has_numba
+from separatrix.core.arithmetic.backend import current_backend, has_numba
 
 from .elman_kernels import ElmanKernel
 from .step import AbstractStep, Weights
