@@ -175,7 +175,9 @@ def test_auto_leaves_large_products_to_the_library(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(compiled, "_READINESS", compiled.Readiness())
     monkeypatch.setattr(compiled, "COMPILE_AFTER", 0)
     step = ElmanStep(NONLINEARITIES["relu"])
-    small, large = ([torch.zeros(1, batch, 64), torch.zeros(batch, 64)] for batch in (4, 1000))
-    with use_backend("auto"):
-        assert compiled.runs_compiled(step, *small, (torch.zeros(64, 64),))
-        assert not compiled.runs_compiled(step, *large, (torch.zeros(64, 64),))
+    sizes = (4, 1000, 2000)
+    given = [[torch.zeros(1, batch, 64), torch.zeros(batch, 64)] for batch in sizes]
+    for n_threads, expected in ((1, [True, True, False]), (4, [True, False, False])):
+        monkeypatch.setattr(torch, "get_num_threads", lambda n_threads=n_threads: n_threads)
+        with use_backend("auto"):
+            assert [compiled.runs_compiled(step, *one, (torch.zeros(64, 64),)) for one in given] == expected

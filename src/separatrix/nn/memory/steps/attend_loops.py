@@ -6,8 +6,8 @@ those in ``kept``. States are read where they stand in the table of all steps; n
 On the way back the tanh of the alignment is computed again; gradients by the weights are products over all steps,
 made by the caller. The plain twin is the loop of ``plain.py``; the tests compare them.
 
-The products are the register tiles of the Elman scan. ``_watching`` makes the cache on disk notice a change of that file
-too; numba alone watches the file of the compiled function.
+The products are the register tiles of the Elman scan. ``_watched`` makes the cache on disk notice a change of that
+file too; numba alone watches the file of the compiled function.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from numba.extending import overload
 from ...recurrent.steps import elman_loops
 from ...recurrent.steps.elman_loops import (
     CODES,
-    MODRELU,
-    RELU,
     TANH,
     _add_products as add_products,
     _apply as apply_phi,
     _tanh as tanh_of_doubles,
+    _through_slope as through_slope,
     has_code,
     packed,
 )
@@ -65,11 +64,11 @@ _part = numba.njit(**_OPTIONS)
 
 @no_type_check
 def _loop(function):
-    return _watching(numba.njit(cache=True, **_OPTIONS)(function), elman_loops.__file__)
+    return _watched(numba.njit(cache=True, **_OPTIONS)(function), elman_loops.__file__)
 
 
 @no_type_check
-def _watching(function, path):
+def _watched(function, path):
     """The compiled function, whose code on disk is out of date when this other file changes as well."""
     stored = function._cache._cache_file
     stat = os.stat(path)
@@ -95,21 +94,6 @@ def _overload_tanh(x):
         return top / (Q0 + z * (Q1 + z * (Q2 + z * (Q3 + z * Q4))))
 
     return rational
-
-
-@_part
-@no_type_check
-def _times_slope(phi, value, out, by_bias):
-    """A row of gradients by phi's value becomes one by its argument; add to ``by_bias`` what a bias receives."""
-    zero, one = out.dtype.type(0), out.dtype.type(1)
-    for j in range(len(out)):
-        if phi == MODRELU:
-            out[j] = zero if value[j] == zero else out[j]
-            by_bias[j] += out[j] if value[j] > zero else -out[j]
-        elif phi == TANH:
-            out[j] *= one - value[j] * value[j]
-        elif phi == RELU:
-            out[j] = out[j] if value[j] > zero else zero
 
 
 @_part
@@ -349,7 +333,7 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
     size = min(n_buffer, n_steps) + n_kept
     rows, places = numpy.empty(size, numpy.int64), numpy.empty(size, numpy.int64)
     weights, slopes = numpy.empty(size, hidden.dtype), numpy.empty(size, hidden.dtype)
-    by_vector, by_bias = numpy.zeros(n, hidden.dtype), numpy.zeros(n, hidden.dtype)
+    by_vector, by_bias = numpy.zeros(n, hidden.dtype), numpy.zeros((1, n), hidden.dtype)
     for t in range(n_steps - 1, -1, -1):
         for s in range(batch):
             if len(from_states) > 0:
@@ -397,11 +381,10 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
                 by_pre = product[t, s, :n_entering]
                 _gates_back(key_sums[s, :n], by_cell[s], gates[t, s], cells[t, s], cells[t + 1, s], by_pre)
             else:
-                product[t, s, :n] = key_sums[s, :n]
-                _times_slope(phi, hidden[t, s], product[t, s, :n], by_bias)
+                through_slope(phi, hidden, key_sums, product, by_bias, t, s, 0, hidden.dtype.type(1))
         for j in range(n):
-            bias_sum[j] += by_bias[j]
-            by_bias[j] = 0
+            bias_sum[j] += by_bias[0, j]
+            by_bias[0, j] = 0
         sums[:] = 0
         add_products(sums, product, t, panels)
         for s in range(batch):

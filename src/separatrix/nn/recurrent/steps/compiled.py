@@ -2,8 +2,8 @@
 
 Importing numba costs about as much as 50,000 steps of the loop save, compiling (once a machine, precision and
 version; the result is cached on disk) about as much as 300,000. So in the mode ``auto`` loops run by torch until they
-have made that many steps in this process; then the cache is looked into, then the code is compiled. Where the
-products are large a library multiplies as fast, and the loop stays with torch.
+have made that many steps in this process; then the cache is looked into, then the code is compiled. The loops use one
+thread: where a library shares large products among several, they stay with torch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from .elman_kernels import ElmanKernel
 from .step import AbstractStep, Weights
 
 MOST_NUMBERS = 8192
-"""States of a batch, as numbers, up to which the compiled loop is the faster one."""
+"""States of a batch, as numbers, up to which the compiled loop is the faster one whatever threads torch has."""
+MOST_ALONE = 65_536
+"""The same where torch has one thread too."""
 IMPORT_AFTER = 50_000
 COMPILE_AFTER = 300_000
 PRECISIONS = (torch.float32, torch.float64)
@@ -88,7 +90,8 @@ def runs_compiled(step: AbstractStep, drives: Tensor, initial: Tensor, weights: 
         return False
     if chosen == "numba":
         return True
-    return initial.numel() <= MOST_NUMBERS and _READINESS.after(drives.shape[0], drives.dtype)
+    most = MOST_ALONE if torch.get_num_threads() == 1 else MOST_NUMBERS
+    return initial.numel() <= most and _READINESS.after(drives.shape[0], drives.dtype)
 
 
 def _can_run(step: AbstractStep, drives: Tensor, initial: Tensor, weights: Weights) -> bool:

@@ -233,16 +233,16 @@ def forward(drives, states, panels, bias, phi, keep, rate, lengths):
 
 @_part
 @no_type_check
-def _through_slope(phi, values, now, by_drives, by_bias, t, b, factor):
-    """A row of gradients by phi's value becomes one by its argument; add to ``by_bias`` what a bias receives."""
+def _through_slope(phi, values, now, by_drives, by_bias, t, b, bias_row, factor):
+    """A row of gradients by phi's value becomes one by its argument; what a bias receives goes to ``by_bias``."""
     zero, one = now.dtype.type(0), now.dtype.type(1)
-    n = by_drives.shape[2]
+    n = values.shape[2]
     if phi == MODRELU:
         for j in range(n):
             value = values[t, b, j]
             through = zero if value == zero else factor * now[b, j]
             by_drives[t, b, j] = through
-            by_bias[b, j] += through if value > zero else -through
+            by_bias[bias_row, j] += through if value > zero else -through
     elif phi == TANH:
         for j in range(n):
             by_drives[t, b, j] = now[b, j] * (factor * (one - values[t, b, j] * values[t, b, j]))
@@ -283,7 +283,7 @@ def backward(values, by_drives, by_bias, rows, row_strides, by_initial, panels, 
                     by_drives[t, b, j] = zero
                     before[b, j] += now[b, j]
                 continue
-            _through_slope(phi, values, now, by_drives, by_bias, t, b, rate)
+            _through_slope(phi, values, now, by_drives, by_bias, t, b, b, rate)
             if keep != 0:
                 for j in range(n):
                     before[b, j] += keep * now[b, j]
