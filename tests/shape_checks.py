@@ -15,7 +15,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import beartype
@@ -90,10 +90,25 @@ def _checking(function: Callable[..., Any], options: dict[str, Any]) -> Callable
     """The function with its checks."""
     if _is_readable(function):
         try:
-            return _every_call(_strict(function), typechecker=None)  # type: ignore[no-any-return]
+            return _every_call(_strict(_copied(function)), typechecker=None)  # type: ignore[no-any-return]
         except beartype.roar.BeartypeDecorHintException:  # parameters of a decorated function
             pass
     return _every_call(function, **options)  # type: ignore[no-any-return]
+
+
+def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the same lines, since beartype writes types in the place of the words of its annotations."""
+    if not isinstance(function, FunctionType):
+        return function
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(copy, function)
+    vars(copy).pop("__wrapped__")
+    vars(copy).update(vars(function))
+    copy.__annotations__ = dict(function.__annotations__)
+    return copy
 
 
 def _is_readable(function: Callable[..., Any]) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 
 import beartype
@@ -75,3 +76,12 @@ def test_functions_made_by_the_same_lines_share_what_is_checked() -> None:
         with pytest.raises(jaxtyping.TypeCheckError):
             make()("no number")
     assert make()("no number") == "no number"  # type: ignore[comparison-overlap]
+
+
+def test_annotations_stay_as_they_were_written() -> None:
+    @shape_checks._jaxtyped(typechecker=beartype.beartype)
+    def half(x: float) -> float:
+        return x / 2
+
+    assert half(3.0) == 1.5
+    assert inspect.signature(half).parameters["x"].annotation == "float"
