@@ -14,9 +14,9 @@ from torch.nn.utils.rnn import PackedSequence
 from separatrix.core.arrays import require_finite, require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, resolve
+from separatrix.core.networks.trace import Trace
 from separatrix.core.result import Result
 from separatrix.core.scalars import in_words, is_number, require_flags
-from separatrix.core.trace import Trace
 
 from ..orthogonal.starts import STARTS, rotation_start
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond
@@ -116,10 +116,10 @@ class AbstractAttentive(AbstractSequenceCore):
         self.last = None
         self.screening = options.screening
         """The policy; ``None`` for a memory of everything. One with weights is a part of the module."""
-        if options.carry_memory and options.screening is not None and options.screening.gates:
-            raise InvalidInput(
-                f"carry_memory must be false with screening {options.screening.name!r}, which has weights."
-            )
+        policy = options.screening
+        if options.carry_memory and policy is not None and (policy.gates or policy.has_state):
+            reason = "which has weights" if policy.gates else "whose own state would be lost between two windows"
+            raise InvalidInput(f"carry_memory must be false with screening {policy.name!r}, {reason}.")
         self._build(start, default_generator(generator), dtype)
 
     def _build(self, start: str, generator: torch.Generator, dtype: torch.dtype) -> None:

@@ -42,9 +42,9 @@ class Agent(nn.Module):
         """What the core begins an episode with: what it says, or zeros."""
         if hasattr(self.core, "initial_state"):
             return self.core.initial_state(batch)  # type: ignore[operator]
-        like = next(self.core.parameters())
+        like, width = next(self.core.parameters()), int(self.core.input_size)  # type: ignore[arg-type]
         with torch.no_grad():
-            return mapped(torch.zeros_like, self.core(like.new_zeros(batch, 1, self.core.input_size))[1])
+            return mapped(torch.zeros_like, self.core(like.new_zeros(batch, 1, width))[1])
 
     def forward(
         self, seen: Float[Tensor, "batch t d"], state: Any, lengths: Int[Tensor, " batch"] | None = None

@@ -20,6 +20,7 @@ from separatrix.nn import (
     retention,
     startup_bias,
 )
+from separatrix.nn.memory.keeping.policies import _scrambled
 
 
 def marked(batch: int, length: int, count: int) -> Tensor:
@@ -134,3 +135,33 @@ def test_a_strangers_policy_works() -> None:
     assert torch.equal(network.last.relevant_index, expected)
     with pytest.raises(InvalidInput, match="looks at hidden states"):
         replay([1.0], 1, 1, screening=Shortest())
+
+
+def test_a_memory_carried_from_window_to_window_keeps_what_one_run_keeps() -> None:
+    x = torch.randn(3, 23, 3, generator=seeded(1), dtype=torch.float64)
+    for name in sorted(set(SCREENINGS) - {"surprise"}):
+        for places in ((1, 3), (3, 2), (30, 2)):
+            core = RelRNN(3, 4, *places, screening=name, carry_memory=True, dtype=torch.float64)
+            with torch.no_grad():
+                whole, kept, state, parts = core(x)[0], core.last.relevant_index, None, []
+                for window in x.split([5, 1, 9, 8], 1):
+                    part, state = core(window, state)
+                    parts.append(part)
+            assert torch.allclose(torch.cat(parts, 1), whole, atol=1e-12), (name, places)
+            assert torch.equal(core.last.relevant_index, kept), (name, places)
+
+
+def test_a_policy_with_a_state_of_its_own_refuses_to_be_carried() -> None:
+    with pytest.raises(InvalidInput, match="'surprise', whose own state would be lost between two windows"):
+        RelRNN(3, 4, 2, 2, screening="surprise", carry_memory=True)
+
+
+def test_random_scores_are_even_and_differ_by_seed_and_step() -> None:
+    scores = torch.stack([_scrambled(torch.arange(20_000), seed) for seed in (0, 1, 2)])
+    assert bool(((scores >= 0) & (scores < 1)).all())
+    assert scores.unique().numel() == scores.numel()
+    for row in scores:  # four standard errors
+        assert abs(float(row.mean()) - 0.5) < 4 * (1 / 12 / 20_000) ** 0.5
+        neighbours = torch.corrcoef(torch.stack([row[:-1], row[1:]]))[0, 1]
+        assert abs(float(neighbours)) < 4 / 20_000**0.5
+    assert abs(float(torch.corrcoef(scores)[0, 1])) < 4 / 20_000**0.5

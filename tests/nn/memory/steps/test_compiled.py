@@ -14,7 +14,7 @@ from torch import Tensor
 from helpers import seeded
 from separatrix import nn as layers
 from separatrix.core import use_backend
-from separatrix.core.backend import has_numba
+from separatrix.core.arithmetic.backend import has_numba
 from separatrix.nn.memory.steps import compiled
 
 pytestmark = pytest.mark.skipif(not has_numba(), reason="needs numba: install separatrix[fast]")
@@ -142,6 +142,15 @@ def test_the_way_back_may_be_walked_twice_and_again_with_a_graph() -> None:
     with use_backend("torch"):
         (plain,) = torch.autograd.grad(core(x)[0].square().sum(), x, create_graph=True)
     assert torch.allclose(curvature, torch.autograd.grad(plain.sum(), x)[0], atol=1e-10)
+
+
+def test_an_output_changed_in_place_is_noticed() -> None:
+    core = layers.RelRNN(3, 5, 2, 2, dtype=torch.float64)
+    with use_backend("numba"):
+        output = core(torch.ones(2, 9, 3, dtype=torch.float64))[0]
+    output.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.sum().backward()
 
 
 def test_graphs_are_freed() -> None:

@@ -118,9 +118,9 @@ def _others(cell: Cell, network: Any) -> dict[str, float]:
             found[family] = training.evaluate_relational(network, tasks.GameTask(rule, family), n).accuracy
     if rule in PUBLIC_BOARDS and cell.args.get("public"):
         name, number = PUBLIC_BOARDS[rule]
-        for shown in ("hexos", "stripes"):
-            problems = tasks.public_game(f"{name}_{shown}").problems(number)
-            found[f"public {shown}"] = training.evaluate_relational(network, problems).accuracy
+        for part in ("hexos", "stripes"):
+            problems = tasks.public_game(f"{name}_{part}").problems(number)
+            found[f"public {part}"] = training.evaluate_relational(network, problems).accuracy
     return found
 
 

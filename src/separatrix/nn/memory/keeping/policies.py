@@ -121,13 +121,25 @@ class RandomChoice(AbstractScreening):
     def __post_init__(self) -> None:
         require_integer(self.seed, "seed", at_least=0)
 
-    def begin(self, batch: int, like: Tensor) -> Any:
-        """A generator of its own."""
-        return torch.Generator().manual_seed(self.seed)
-
     def observe(self, sight: Sight) -> None:
-        """The newest state gets a random score."""
-        sight.scores[:, sight.newest] = float(torch.rand((), generator=sight.own))
+        """The newest state gets a random score, which follows from seed and step alone."""
+        sight.scores[:, sight.newest] = _scrambled(sight.index[:, sight.newest], self.seed).to(sight.scores)
+
+
+def _scrambled(steps: Tensor, seed: int) -> Tensor:
+    """A number in [0, 1) for each step: three rounds of multiplying and folding the upper bits down (SplitMix64).
+
+    Nothing is kept from step to step, so that a memory carried into the next window finds fresh draws there.
+    """
+    mixed = steps.to(torch.int64) * -7046029254386353131 + (seed + 1) * 2862933555777941757 % 2**62
+    for shift, factor in ((30, -4658895280553007687), (27, -7723592293110705685)):
+        mixed = (mixed ^ _shifted(mixed, shift)) * factor
+    return _shifted(mixed ^ _shifted(mixed, 31), 11).to(torch.float64) / 2**53
+
+
+def _shifted(numbers: Tensor, n_bits: int) -> Tensor:
+    """To the right, zeros filled in."""
+    return (numbers >> n_bits) & (2 ** (64 - n_bits) - 1)
 
 
 @final

@@ -60,6 +60,11 @@ class AbstractScreening(abc.ABC):
     needs_states: ClassVar[bool] = False
     """Whether the policy looks at hidden states or inputs, so that it cannot be played on weights alone."""
 
+    @property
+    def has_state(self) -> bool:
+        """Whether the policy keeps something of its own along a sequence, which a carried memory does not hold."""
+        return type(self).begin is not AbstractScreening.begin
+
     def begin(self, batch: int, like: Tensor) -> Any:
         """What the policy keeps along one sequence; ``like`` has the dtype and device of the scores."""
         return None

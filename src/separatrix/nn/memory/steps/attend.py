@@ -78,15 +78,16 @@ class _CompiledAttend(torch.autograd.Function):
         given = Given(*tensors)  # type: ignore[arg-type]
         run = CompiledRun(setup, given)
         run.forward(given, record)
+        # other heads of the same tables: an output that the node itself holds would never be freed
+        outputs = run.hidden.detach(), run.states.detach()[1:], run.cells.detach()[1:]
         ctx.setup, ctx.run = setup, run
-        ctx.save_for_backward(*tensors)
+        ctx.save_for_backward(*outputs, *tensors)  # outputs too, so that a change of one in place is noticed
         ctx.set_materialize_grads(False)
-        # copies of the heads of the tables: an output that the node itself holds would never be freed
-        return run.hidden.detach(), run.states.detach()[1:], run.cells.detach()[1:]
+        return outputs
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        given, needed = Given(*ctx.saved_tensors), ctx.needs_input_grad[3:]
+        given, needed = Given(*ctx.saved_tensors[3:]), ctx.needs_input_grad[3:]
         if torch.is_grad_enabled():
             found = _plain_gradients(ctx.setup, given, None, gradients, needed)
         else:

@@ -15,7 +15,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core.backend import current_backend, has_numba
+from separatrix.core.arithmetic.backend import current_backend, has_numba
 
 from ...recurrent.steps.compiled import PRECISIONS, Readiness
 from ...recurrent.steps.elman import NONLINEARITIES
@@ -192,9 +192,16 @@ def _is_cached(dtype: torch.dtype) -> bool:
     cube, flat, line = one.reshape(1, 1, 1), one.reshape(1, 1), one
     counts, wide = numpy.zeros((1, 1, 1), numpy.int32), numpy.zeros(1)
     settings = (0, 1, 0, one[0], one[0])
-    forward = (cube, (cube,) * 5, (cube, cube, line, line), settings, numpy.ones(1, numpy.int64), counts)
+    forward: tuple[Any, ...] = (
+        cube,
+        (cube,) * 5,
+        (cube, cube, line, line),
+        settings,
+        numpy.ones(1, numpy.int64),
+        counts,
+    )
     forward += (counts[0], flat, flat, cube, cube)
-    backward = ((cube,) * 3, (cube,) * 4, (cube, cube, line), settings, counts, cube, cube)
+    backward: tuple[Any, ...] = ((cube,) * 3, (cube,) * 4, (cube, cube, line), settings, counts, cube, cube)
     backward += ((cube, cube, cube, wide, wide), flat, flat)
     return loops.has_code(loops.forward, forward) and loops.has_code(loops.backward, backward)
 

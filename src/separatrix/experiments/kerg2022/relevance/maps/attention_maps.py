@@ -276,7 +276,7 @@ def map_experiment(
     scales: Mapping[str, Settings],
     claim: Claim,
     data: tuple[str, ...] = (),
-) -> Experiment[Any, Any]:
+) -> Experiment:
     """A figure of appendix B with one claim; ``run`` stands in the file of the experiment, by which cells find it."""
     return Experiment(
         name=f"kergB-fig{figure}",
@@ -284,7 +284,7 @@ def map_experiment(
         document="kerg2022",
         place=f"appendix B.4, Fig. {figure}",
         version=1,
-        scales=dict(scales),
+        scales=dict(scales),  # type: ignore[arg-type]
         expand=expand,
         run=run,
         summarise=summarise,

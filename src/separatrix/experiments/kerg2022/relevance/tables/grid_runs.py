@@ -41,8 +41,10 @@ def build_agent(args: Any, seed: int) -> Any:
     name = PAIRS[choose("pair", args["pair"], PAIRS)][0]
     n_actions = environment(name)().action_space.n
     own = name in CORRIDORS
-    encoder = torch.nn.Identity() if own else training.GridEncoder(tasks.GRID_SHAPE, len(tasks.MISSION_WORDS), seed)
-    width, size = 4 if own else encoder.output_size, args["n_hidden"]  # type: ignore[union-attr]
+    encoder: Any = torch.nn.Identity()
+    if not own:
+        encoder = training.GridEncoder(tasks.GRID_SHAPE, len(tasks.MISSION_WORDS), seed)
+    width, size = 4 if own else encoder.output_size, args["n_hidden"]
     generator = spawn(seed, "kergB", "weights")
     places = (args["n_buffer"], args["n_relevant"])
     cores = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.lab import (
@@ -114,24 +114,35 @@ def _words(rows: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{row['model']} {row['mean']:.3f} in {row['environment']}" for row in rows)
 
 
-def judge_learned(summary: Measured, pair: str, part: str, above: float, models: Sequence[str] = MODELS) -> Judgement:
-    """Rewards of the models lie above a bound."""
-    found = [row for row in _rewards(summary, pair, part) if row["model"] in models]
-    rows = [
-        interval_row(f"{row['model']} in {row['environment']}", row["mean"], (row["low"], row["high"]), above=above)
-        for row in found
-    ]
-    return judge(_words(found), rows)
+def earns(pair: str, part: str, above: float, models: Sequence[str] = MODELS) -> Callable[[Measured], Judgement]:
+    """A rule: rewards of the models lie above a bound."""
+
+    def judge_rewards(summary: Measured) -> Judgement:
+        found = [row for row in _rewards(summary, pair, part) if row["model"] in models]
+        rows = [
+            interval_row(f"{row['model']} in {row['environment']}", row["mean"], (row["low"], row["high"]), above=above)
+            for row in found
+        ]
+        return judge(_words(found), rows)
+
+    return judge_rewards
 
 
-def judge_gap(summary: Measured, pair: str, part: str, learned: float | None = None) -> Judgement:
-    """RelLSTM earns more than MemLSTM; if asked for, only agents that learned the small environment tell."""
-    found = [row for row in summary.table(GAPS) if (row["pair"], row["part"]) == (pair, part)]
-    rows = [interval_row("RelLSTM minus MemLSTM", row["gap"], (row["low"], row["high"]), above=0.0) for row in found]
-    if learned is not None:
-        slow = [row for row in _rewards(summary, pair, "train") if row["mean"] < learned]
-        rows = [Row(f"{row['model']} learned", row["mean"], f"at least {learned}", agrees=None) for row in slow] or rows
-    return judge(", ".join(f"RelLSTM minus MemLSTM {row['gap']:+.3f} ({pair})" for row in found), rows)
+def earns_more(pair: str, part: str, learned: float | None = None) -> Callable[[Measured], Judgement]:
+    """A rule: RelLSTM earns more than MemLSTM; if asked for, only agents that learned the small environment tell."""
+
+    def judge_gap(summary: Measured) -> Judgement:
+        found = [row for row in summary.table(GAPS) if (row["pair"], row["part"]) == (pair, part)]
+        rows = [
+            interval_row("RelLSTM minus MemLSTM", row["gap"], (row["low"], row["high"]), above=0.0) for row in found
+        ]
+        if learned is not None:
+            slow = [row for row in _rewards(summary, pair, "train") if row["mean"] < learned]
+            told = [Row(f"{row['model']} learned", row["mean"], f"at least {learned}", agrees=None) for row in slow]
+            rows = told or rows
+        return judge(", ".join(f"RelLSTM minus MemLSTM {row['gap']:+.3f} ({pair})" for row in found), rows)
+
+    return judge_gap
 
 
 def _moved(table: str, column: str, value: float, pair: str, part: str) -> Any:
@@ -192,7 +203,7 @@ EXPERIMENT = Experiment(
             n_steps=16,
             batch_frames=32,
         ),
-        "laptop": Settings(seeds=(0, 1, 2), pairs=("Corridor", "DoorKey"), n_frames=100_000, n_episodes=32, longest=8),
+        "laptop": Settings(seeds=(0, 1, 2), pairs=("Corridor", "DoorKey"), n_frames=60_000, n_episodes=32, longest=8),
         "paper": Settings(),
     },
     expand=expand,
@@ -204,7 +215,7 @@ EXPERIMENT = Experiment(
             statement="In larger environments RelLSTM earns much more than MemLSTM, across several of them.",
             measures="reward of an episode in the larger environment, RelLSTM minus MemLSTM, mean over environments",
             test="95 % interval over seeds above 0",
-            judge=lambda summary: judge_gap(summary, ALL, "test"),
+            judge=earns_more(ALL, "test"),
             counterfeit=_moved(GAPS, "gap", -0.1, ALL, "test"),
             genuine=_moved(GAPS, "gap", 0.1, ALL, "test"),
             scale="paper",
@@ -214,7 +225,7 @@ EXPERIMENT = Experiment(
             statement="From DoorKey-5x5 to 16x16 RelLSTM transfers better than MemLSTM (printed: .44 against .31).",
             measures="reward of an episode of DoorKey-16x16, RelLSTM minus MemLSTM",
             test="95 % interval over seeds above 0; agents that did not learn the small one (.8) tell nothing",
-            judge=lambda summary: judge_gap(summary, "DoorKey", "test", learned=0.8),
+            judge=earns_more("DoorKey", "test", learned=0.8),
             counterfeit=_learned_with_gap(-0.1),
             genuine=_learned_with_gap(0.1),
             scale="laptop",
@@ -224,7 +235,7 @@ EXPERIMENT = Experiment(
             statement="Both learn the small environment with a door and its key (printed: .94 and .93).",
             measures="reward of an episode of DoorKey-5x5",
             test="95 % interval over seeds above .8 for both",
-            judge=lambda summary: judge_learned(summary, "DoorKey", "train", 0.8),
+            judge=earns("DoorKey", "train", 0.8),
             counterfeit=_moved(REWARDS, "mean", 0.3, "DoorKey", "train"),
             genuine=_moved(REWARDS, "mean", 0.93, "DoorKey", "train"),
             scale="laptop",
@@ -234,7 +245,7 @@ EXPERIMENT = Experiment(
             statement="In MemoryS7 RelLSTM learns what MemLSTM does not (printed: .94 against .40).",
             measures="reward of an episode of MemoryS7, RelLSTM minus MemLSTM",
             test="95 % interval over seeds above 0",
-            judge=lambda summary: judge_gap(summary, "Memory", "train"),
+            judge=earns_more("Memory", "train"),
             counterfeit=_moved(GAPS, "gap", -0.2, "Memory", "train"),
             genuine=_moved(GAPS, "gap", 0.5, "Memory", "train"),
             scale="paper",
@@ -244,7 +255,7 @@ EXPERIMENT = Experiment(
             statement="An agent with bounded memory learns to take a turn by a cue it saw at the start.",
             measures="reward of RelLSTM in a corridor of 3 steps; who remembers nothing has .5",
             test="95 % interval over seeds above .9",
-            judge=lambda summary: judge_learned(summary, "Corridor", "train", 0.9, ("RelLSTM",)),
+            judge=earns("Corridor", "train", 0.9, ("RelLSTM",)),
             counterfeit=_moved(REWARDS, "mean", 0.5, "Corridor", "train"),
             genuine=_moved(REWARDS, "mean", 0.99, "Corridor", "train"),
             document="separatrix",
