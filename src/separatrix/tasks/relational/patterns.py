@@ -48,7 +48,7 @@ class Design:
         choices: how many objects are offered after the patterns, in random order; 0 for none.
         extreme: the largest number of held-out shapes, of 100, that the source uses.
         batch: problems in a batch of the source.
-        rows: how many positions in turn belong together where people look at a problem, without the choices.
+        row_lengths: how many positions in turn belong together where people look at a problem, without the choices.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Design:
     choices: int
     extreme: int
     batch: int
-    rows: tuple[int, ...] = ()
+    row_lengths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for part, patterns in (("train", self.train), ("test", self.test)):
@@ -81,7 +81,7 @@ class Design:
     @property
     def groups(self) -> tuple[int, ...]:
         """The rows, and the choices behind them."""
-        rows = self.rows or (len(self.train[0].letters),)
+        rows = self.row_lengths or (len(self.train[0].letters),)
         return (*rows, self.choices) if self.choices else rows
 
     def marked(self, label: int) -> range:
