@@ -25,9 +25,8 @@ import torch
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from check_recipes import scores as bench  # noqa: E402
-
 import separatrix  # noqa: E402
+from check_recipes import scores as bench  # noqa: E402
 
 THRESHOLDS = Path(separatrix.__file__).parent / "diagnose" / "findings" / "thresholds.toml"
 
@@ -138,7 +137,7 @@ def watch() -> None:
             loss.backward()
             optimizer.step()
             if watcher is not None:
-                watcher.step(loss)
+                watcher.note(loss)
         return (time.process_time() - began) / count
 
     steps(3)

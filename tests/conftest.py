@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -13,8 +15,12 @@ from helpers import seeded, use_seed
 
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
 
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # as under nohup; commands that tests start would not hear them
+        signal.signal(number, usual)
+
 shape_checks.install()
-from separatrix.core.backend import use_backend  # noqa: E402  (after the checks are in place)
+from separatrix.core.arithmetic.backend import use_backend  # noqa: E402  (after the checks are in place)
 
 torch.set_num_threads(1)
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
@@ -48,6 +54,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if number and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(number)
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Millions of objects that stay are not searched for garbage while they are made, nor ever after."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

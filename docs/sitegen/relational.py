@@ -30,8 +30,8 @@ mean over n seeds after the last step, with its 95 % interval (Student's t over 
 training problems are answered best, a choice that knows no test; "best on curve" is what choosing on the test would
 give: no result, but what falls short of it was lost again. Rehearsals at smoke scale are left out: they say nothing.
 
-"In deviations" is ours minus the document's in units of its standard deviation over seeds. "Thumb" is what the best rule
-of thumb answers without any network (some two objects equal, number of equal pairs, first equals last): accuracy up to
+"In deviations" is ours minus the document's, in units of its standard deviation over seeds. "Thumb" is what the best
+rule of thumb answers without any network (some two equal, number of equal pairs, first equals last): accuracy up to
 there shows nothing about relations. Boards of our games are generated, and how their wrong cases are mixed is ours.
 """
 

@@ -10,7 +10,18 @@ from torch import Tensor, nn
 
 from .cases import Case, adam, classified, images, labels, language, pick, recipe, sequences, sgd, tokens, vectors
 from .networks import (
-    CellLoop, ConvNet, Equilibrium, Former, Functional, Lora, Recurrent, ResidualMLP, StateSpace, TorchFormer, he, mlp,
+    CellLoop,
+    ConvNet,
+    Equilibrium,
+    Former,
+    Functional,
+    Lora,
+    Recurrent,
+    ResidualMLP,
+    StateSpace,
+    TorchFormer,
+    he,
+    mlp,
     train,
 )  # fmt: skip
 

@@ -6,11 +6,38 @@ import torch
 from torch import Tensor, nn
 
 from .cases import (
-    Case, adam, classified, images, labels, language, pick, recipe, sequences, sgd, tokens, vectors,
+    Case,
+    adam,
+    classified,
+    images,
+    labels,
+    language,
+    pick,
+    recipe,
+    sequences,
+    sgd,
+    tokens,
+    vectors,
 )  # fmt: skip
 from .networks import (
-    Autoencoder, CellLoop, ConvNet, Equilibrium, Experts, Former, Functional, Lora, Recurrent, ResidualConv, ResidualMLP,
-    SharedDepth, StateSpace, TorchFormer, TwoHeads, he, mlp, train,
+    Autoencoder,
+    CellLoop,
+    ConvNet,
+    Equilibrium,
+    Experts,
+    Former,
+    Functional,
+    Lora,
+    Recurrent,
+    ResidualConv,
+    ResidualMLP,
+    SharedDepth,
+    StateSpace,
+    TorchFormer,
+    TwoHeads,
+    he,
+    mlp,
+    train,
 )  # fmt: skip
 
 NORMS = {"none": None, "bn": nn.BatchNorm1d, "ln": nn.LayerNorm}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 def mlp(widths: list[int], act: Callable[[], nn.Module] = nn.ReLU, norm: Any = None) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for a, b in zip(widths[:-2], widths[1:-1], strict=True):
+    for a, b in itertools.pairwise(widths[:-1]):
         layers += [nn.Linear(a, b), *([norm(b)] if norm else []), act()]
     return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
 
@@ -295,9 +296,7 @@ class Functional(nn.Module):
 
     def __init__(self, widths: list[int], *, linear_at: int = -1) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(
-            torch.randn(a, b) * math.sqrt(2 / a) for a, b in zip(widths, widths[1:], strict=False)
-        )
+        self.weights = nn.ParameterList(torch.randn(a, b) * math.sqrt(2 / a) for a, b in itertools.pairwise(widths))
         self.biases = nn.ParameterList(torch.zeros(b) for b in widths[1:])
         self.linear_at = linear_at
 

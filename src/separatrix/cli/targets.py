@@ -19,7 +19,7 @@ def examined(
     target: str, *, arch: str | None, sample: Path | None, loss: str | None, budget: float, seed: int
 ) -> Diagnosis:
     """The diagnosis of whatever the words name."""
-    from separatrix.diagnose import check, check_weights
+    from separatrix.diagnose import check, examine_weights
     from separatrix.diagnose.weight_files import read_weights
 
     if target.startswith("hf:") or Path(target).is_dir():
@@ -28,7 +28,7 @@ def examined(
     else:
         tensors = read_weights(Path(target))
         if arch is None:
-            return check_weights(tensors, seed=seed)
+            return examine_weights(tensors, seed=seed)
         model = _built(arch)
         _load(model, tensors, target)
         if sample is None:
@@ -157,5 +157,3 @@ def _made_up(model: Any, seed: int) -> dict[str, Tensor]:
     length = min(64, getattr(config, "max_position_embeddings", 64) or 64)
     say(f"no --sample: looking at 8 x {length} random tokens (seed {seed}); pass your own for a judgement on data.")
     return {"input_ids": torch.randint(0, vocabulary, (8, length), generator=draw)}
-
-

@@ -53,7 +53,7 @@ def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def prediction(output: Any) -> Tensor:
-    """The tensor among a model's outputs that is the prediction: ``logits`` if there is one, else the first real tensor.
+    """The tensor among a model's outputs that is the prediction: ``logits`` if there is one, or the first real one.
 
     Tuples, lists, mappings and data classes may be nested; a lone number (a loss in front) counts only if there is
     nothing else.

@@ -202,18 +202,14 @@ def test_every_network_runs_with_other_normalisations(name: str, normalise: Any)
         ({"normalize": "tcn"}, "Did you mean 'normalise'"),
         ({"l1": -1.0}, "l1 must be"),
         ({"image_size": 4}, "image_size must be at least 8"),
-        ({"segments": [[0, 1], [2]]}, None),
+        ({"segments": [[0, 1], [2]]}, "segments must hold each of the 4 positions once"),
+        ({"segments": [[0, 1, 2], [3]]}, "one position has no variance"),
         ({"temperature": "hot"}, "sqrt_d"),
         ({"temperature": 0.0}, "temperature must be"),
         ({"hidden": 0}, "hidden must be"),
     ],
 )
-def test_bad_options_are_refused_in_a_sentence(options: dict[str, Any], words: str | None) -> None:
-    if words is None:  # only seen where positions are known to be divided
-        network = make_network("CoRelNet", T, Y, image_size=8, **options)
-        with pytest.raises(InvalidInput, match="segments must hold each of the 4 positions once"):
-            network(torch.rand(5, 3, 8, 8), torch.zeros(2, T, dtype=torch.int64))
-        return
+def test_bad_options_are_refused_in_a_sentence(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make_network("CoRelNet", T, Y, **options)
 

@@ -65,6 +65,18 @@ def test_some_two_equal_answers_between_but_not_its_strict_form() -> None:
 
 
 @pytest.mark.needs_data
+@pytest.mark.parametrize("part", ["3task_col_patts_hexos", "3task_col_patts_stripes"])
+def test_public_columns_follow_our_rules(part: str) -> None:
+    file = public_game(part)
+    for number, name in enumerate(("column_aba", "column_aab", "column_abb")):
+        problems = file.problems(number)
+        blank = int((problems.images.flatten(1).sum(1) == 0).nonzero())
+        boards = torch.where(problems.index == blank, 0, problems.index + 1)
+        answers = [game(name, tuple(row))[0] for row in boards.tolist()]
+        assert answers == problems.label.tolist()
+
+
+@pytest.mark.needs_data
 @pytest.mark.parametrize("part", ["between_hexos", "between_stripes"])
 def test_every_public_cell_is_one_of_ours_and_public_answers_follow_our_rule(part: str) -> None:
     file = public_game(part)

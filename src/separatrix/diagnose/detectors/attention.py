@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..findings.finding import EXACT, Finding, Place
 from ..findings.thresholds import threshold
 from ..recording.attention_rows import AttentionRow
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from .reporting import beyond, fine, judged, softened
 
 _THEORY = "altafini2025: attention flows of frozen layers"
@@ -15,7 +15,7 @@ def _place(row: AttentionRow) -> Place:
     return Place(row.event.module, row.event.op, row.event.source)
 
 
-def attention_collapse(facts: Facts) -> list[Finding]:
+def attention_collapse(facts: Observed) -> list[Finding]:
     """Mean over rows of the entropy over ln(number of keys that are not masked); the least over layers."""
     rows = [row for row in facts.evaluated.operations.rows if row.entropy is not None]
     facts.profiles["attention"] = [
@@ -42,8 +42,8 @@ def attention_collapse(facts: Facts) -> list[Finding]:
     return [softened(finding, "The loss says the model is trained: one level milder.") if facts.trained else finding]
 
 
-def softmax_axis(facts: Facts) -> list[Finding]:
-    """A softmax over queries where keys are summed, or an output that sums to 1 over an axis that is not the classes'."""
+def softmax_axis(facts: Observed) -> list[Finding]:
+    """A softmax over queries where keys are summed, or an output that sums to 1 over another axis than classes."""
     found = []
     for row in facts.evaluated.operations.rows:
         if row.axis == "queries":
@@ -66,7 +66,7 @@ def softmax_axis(facts: Facts) -> list[Finding]:
     return found + _output_axis(facts)
 
 
-def _output_axis(facts: Facts) -> list[Finding]:
+def _output_axis(facts: Observed) -> list[Finding]:
     f = facts.forward.predicted.detach()
     if f.ndim < 2 or f.shape[0] < 2 or f.is_complex() or not bool(((f >= 0) & (f <= 1)).all()):
         return []
@@ -84,8 +84,8 @@ def _output_axis(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def causal_leak(facts: Facts) -> list[Finding]:
-    """Of a model with some triangular mask: gradient of the output at T // 2 by later inputs over that by earlier ones."""
+def causal_leak(facts: Observed) -> list[Finding]:
+    """Of a model with some triangular mask: gradient of the output at T // 2 by later inputs over that by earlier."""
     rows = facts.evaluated.operations.rows
     future = next((row for row in rows if row.mask == "future"), None)
     if future is not None:
@@ -123,7 +123,7 @@ def causal_leak(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def rank_collapse(facts: Facts) -> list[Finding]:
+def rank_collapse(facts: Observed) -> list[Finding]:
     """|X - mean over tokens| / |X| where the trunk ends, against where it begins."""
     forward = facts.evaluated
     if not forward.operations.rows:

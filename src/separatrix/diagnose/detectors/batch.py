@@ -9,12 +9,12 @@ from torch.utils import _pytree as tree
 from ..findings.finding import EXACT, Finding, Place
 from ..findings.thresholds import threshold
 from ..model_call import evaluation_mode
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from ..recording.subject import open_kernels
 from .reporting import beyond, fine, judged
 
 
-def batch_mixing(facts: Facts) -> list[Finding]:
+def batch_mixing(facts: Observed) -> list[Finding]:
     """Largest gradient of one middle sample's output by another sample's input, over the largest by any, in evaluation.
 
     Inputs without a gradient are tried by exchanging the other samples. Cost: a forward and a backward.
@@ -48,7 +48,7 @@ def batch_mixing(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _by_gradient(facts: Facts, rows: Tensor, middle: int) -> float | None:
+def _by_gradient(facts: Observed, rows: Tensor, middle: int) -> float | None:
     ratios = []
     for place, leaf in enumerate(facts.evaluated.leaves):
         if leaf.ndim < 2 or leaf.shape[0] != facts.subject.sample.n or not rows.requires_grad:
@@ -64,7 +64,7 @@ def _by_gradient(facts: Facts, rows: Tensor, middle: int) -> float | None:
     return max(ratios, default=None)
 
 
-def _by_exchange(facts: Facts, rows: Tensor, middle: int) -> float | None:
+def _by_exchange(facts: Observed, rows: Tensor, middle: int) -> float | None:
     """How much one output changes when all other samples are exchanged, over its size."""
     n = facts.subject.sample.n
     order = torch.tensor([*range(1, n), 0])
@@ -74,7 +74,7 @@ def _by_exchange(facts: Facts, rows: Tensor, middle: int) -> float | None:
     def exchanged(value: object) -> object:
         return value[order] if isinstance(value, Tensor) and value.ndim and value.shape[0] == n else value
 
-    args, kwargs, _ = facts.subject.sample.leaves()
+    args, kwargs, _ = facts.subject.sample.leaves(direct=facts.subject.direct)
     args, kwargs = tree.tree_map(exchanged, (args, kwargs))
     with evaluation_mode(facts.subject.model), torch.no_grad(), open_kernels():
         other = facts.subject.predicted(facts.subject.call(args, kwargs))
@@ -86,7 +86,7 @@ def _by_exchange(facts: Facts, rows: Tensor, middle: int) -> float | None:
     return change / size if size > 0 and change > 1e-5 * size else 0.0
 
 
-def _suspect(facts: Facts) -> tuple[Place, str]:
+def _suspect(facts: Observed) -> tuple[Place, str]:
     """A recurrent layer that ran along the samples, if there is one."""
     n = facts.subject.sample.n
     for name, x in facts.evaluated.functions.recurrent:
@@ -107,7 +107,7 @@ def _tracked(model: nn.Module, address: int) -> tuple[str, int]:
     return "", -1
 
 
-def stale_statistics(facts: Facts) -> list[Finding]:
+def stale_statistics(facts: Observed) -> list[Finding]:
     """In evaluation, after training: medians over channels of |ln(var batch / var running)| and of the shift of the
     mean in running deviations."""
     found, n = [], facts.subject.sample.n
@@ -116,10 +116,7 @@ def stale_statistics(facts: Facts) -> list[Finding]:
         name, seen = _tracked(facts.subject.model, norm.running)
         if norm.training or seen <= 0 or norm.variance is None or norm.mean is None or norm.values < 8 or n < 4:
             continue
-        for measure, value, limit in (
-            ("stale_variance", norm.variance, threshold("stale_statistics", "variance")),
-            ("stale_mean", norm.mean, threshold("stale_statistics", "mean")),
-        ):
+        for measure, value in (("stale_variance", norm.variance), ("stale_mean", norm.mean)):
             facts.measures[measure] = max(value, facts.measures.get(measure, 0.0))
         if norm.variance > threshold("stale_statistics", "variance") or norm.mean > threshold(
             "stale_statistics", "mean"
@@ -139,12 +136,12 @@ def stale_statistics(facts: Facts) -> list[Finding]:
                     certainty=beyond("stale_variance" if by_variance else "stale_mean"),
                     advice="Preprocess as in training, or estimate the statistics again on such data.",
                     code="model.train(); [model(x) for x in loader]; model.eval()",
-                )  # fmt: skip
+                )
             )
     return found
 
 
-def tiny_norm_batch(facts: Facts) -> list[Finding]:
+def tiny_norm_batch(facts: Observed) -> list[Finding]:
     """Values per channel of batch normalisation in training mode."""
     limit = int(threshold("tiny_norm_batch", "warning"))
     small = [norm for norm in facts.forward.operations.norms if norm.training and norm.values < limit]

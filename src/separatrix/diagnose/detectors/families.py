@@ -17,7 +17,7 @@ from separatrix.matrices import GOE, Gaussian, Haar
 from separatrix.theory import linear_critical_weight_var
 
 from ..findings.finding import Finding, Place
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from .reporting import listed
 
 _LARGEST = 1536
@@ -83,7 +83,7 @@ def family_rows(matrices: Mapping[str, Tensor], most: int = 256) -> list[dict[st
     ]
 
 
-def initial_families(facts: Facts) -> list[Finding]:
+def initial_families(facts: Observed) -> list[Finding]:
     """A note: how many matrices belong to which family, with their gains; the profile has a row for each."""
     rows = family_rows(facts.matrices)
     facts.profiles["weights"] = rows

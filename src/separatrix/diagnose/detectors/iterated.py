@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from .reporting import beyond, fine, judged, module_of
 
 
-def no_equilibrium(facts: Facts) -> list[Finding]:
+def no_equilibrium(facts: Observed) -> list[Finding]:
     """Of a weight used >= 8 times without a graph (or >= 30 times, not the length of the sequence or batch): the last
     relative change of what enters it."""
     length, n = facts.subject.sample.time_length, facts.subject.sample.n
@@ -36,7 +36,7 @@ def no_equilibrium(facts: Facts) -> list[Finding]:
                     theory="agarwala2022: critical scale of equilibrium networks",
                     advice="Scale this weight below its critical size, or iterate longer.",
                     code="layer.weight.data.mul_(0.7)",
-                )  # fmt: skip
+                )
             )
     if settled:
         facts.measures["no_equilibrium"] = max(settled)

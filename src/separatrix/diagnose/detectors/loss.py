@@ -13,7 +13,9 @@ from separatrix.core import stream_seed
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
+from ..recording.protection import moved
+from ..recording.subject import as_left
 from .reporting import beyond, fine, judged
 
 
@@ -28,7 +30,7 @@ class LossKind:
     """What the mean loss is multiplied with (the number of samples for a sum)."""
 
 
-def loss_kind(facts: Facts) -> LossKind | None:
+def loss_kind(facts: Observed) -> LossKind | None:
     """Probe the loss on made-up predictions: values at 0, under shifts, and slopes far out. Cost: a few losses."""
     if facts.subject.loss is None:
         return None
@@ -44,7 +46,7 @@ def loss_kind(facts: Facts) -> LossKind | None:
     return facts._loss_kind  # type: ignore[attr-defined]
 
 
-def _probed(facts: Facts) -> LossKind:
+def _probed(facts: Observed) -> LossKind:
     shape, loss = facts.forward.predicted.detach(), facts.subject.loss
     assert loss is not None
     generator = torch.Generator().manual_seed(stream_seed(facts.subject.seed, "check", "loss"))
@@ -71,14 +73,14 @@ def _probed(facts: Facts) -> LossKind:
     return LossKind("other", 0, 0, 1.0)
 
 
-def _scales(facts: Facts, classes: int) -> list[float]:
+def _scales(facts: Observed, classes: int) -> list[float]:
     """1 for a mean; the number of samples, positions or numbers for a sum."""
     shape = facts.forward.predicted.shape
     numbers = facts.forward.predicted.numel()
     return [float(scale) for scale in dict.fromkeys((1, shape[0], numbers // max(classes, 1), numbers))]
 
 
-def output_loss_mismatch(facts: Facts) -> list[Finding]:
+def output_loss_mismatch(facts: Observed) -> list[Finding]:
     """Probabilities into a loss with its own softmax or sigmoid, or anything but log-probabilities into NLL."""
     kind = loss_kind(facts)
     if facts.subject.loss is None:
@@ -117,14 +119,14 @@ def _soft_range(f: Tensor) -> bool:
     return float(f.max() - f.min()) == 0.0
 
 
-def _mismatch(facts: Facts, value: float, said: str, advice: str) -> Finding:
+def _mismatch(facts: Observed, value: float, said: str, advice: str) -> Finding:
     return Finding(
         "output_loss_mismatch", "fault", Place("output"), value, said, advice,
         evidence="certain is the floor of the loss; how much accuracy it costs depends on the optimiser",
     )  # fmt: skip
 
 
-def initial_loss(facts: Facts) -> list[Finding]:
+def initial_loss(facts: Observed) -> list[Finding]:
     """Excess of the loss over that of a model that knows nothing: L - ln C, or L - ln 2."""
     kind = loss_kind(facts)
     if facts.loss is None:
@@ -145,7 +147,7 @@ def initial_loss(facts: Facts) -> list[Finding]:
         judged(
             "initial_loss", "warning" if excess > warning else "note", excess, warning if excess > warning else note,
             said, where=Place("output"), certainty=beyond("initial_loss"), unit="nats",
-            advice=f"Scale the head's weights down by about {max(spread, 1.0):.2g}; its bias may start at the log prior.",
+            advice=f"Scale the head's weights down by about {max(spread, 1.0):.2g}; start its bias at the log prior.",
             code=f"head.weight.data.div_({max(spread, 1.0):.3g})",
         )
     ]  # fmt: skip
@@ -168,18 +170,15 @@ def _state_step(group: dict[str, Any], state: dict[str, Any], gradient: Tensor) 
         held = gradient if not isinstance(buffer, Tensor) else float(group["momentum"]) * buffer + gradient
         return lr * held
     if "alpha" in group:
-        held = state.get("square_avg")
+        average = state.get("square_avg")
         a = float(group["alpha"])
-        square = (1 - a) * gradient.square() + (a * held if isinstance(held, Tensor) else 0.0)
+        square = (1 - a) * gradient.square() + (a * average if isinstance(average, Tensor) else 0.0)
         return lr * gradient / (square.sqrt() + float(group.get("eps", 1e-8)))
     return None
 
 
-def learning_rate(facts: Facts) -> list[Finding]:
+def learning_rate(facts: Observed) -> list[Finding]:
     """L(theta - one step of the optimiser) > 1.1 L + 0.1. Cost: one forward."""
-    from ..recording.protection import moved
-    from ..recording.subject import as_left
-
     subject, optimizer = facts.subject, facts.subject.optimizer
     if optimizer is None or facts.loss is None:
         facts.skip("learning_rate", "no optimiser and loss were given", "optimizer=, loss= and target=")

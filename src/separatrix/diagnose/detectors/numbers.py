@@ -7,13 +7,13 @@ from torch import Tensor
 
 from ..findings.finding import EXACT, Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from ..recording.passes import ForwardRaised
 from ..recording.reductions import all_finite, rms
 from .reporting import beyond, fine, judged, listed, module_of
 
 
-def nonfinite_weights(facts: Facts) -> list[Finding]:
+def nonfinite_weights(facts: Observed) -> list[Finding]:
     """Any parameter or buffer that is not finite. Cost: one pass over the weights."""
     model = facts.subject.model
     named = [*model.named_parameters(), *model.named_buffers()]
@@ -46,7 +46,7 @@ def _first(value: Tensor) -> tuple[int, ...]:
     return tuple(int(i) for i in (~torch.isfinite(value.detach())).nonzero()[0])
 
 
-def nonfinite_input(facts: Facts) -> list[Finding]:
+def nonfinite_input(facts: Observed) -> list[Finding]:
     """Any number of the sample that is not finite."""
     bad = [tensor for tensor in facts.subject.sample.floating if not all_finite(tensor)]
     return [
@@ -59,7 +59,7 @@ def nonfinite_input(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def nonfinite_output(facts: Facts) -> list[Finding]:
+def nonfinite_output(facts: Observed) -> list[Finding]:
     """An output or loss that is not finite, with the first operation whose result is not while its inputs are."""
     forward = facts.forward
     bad = not all_finite(forward.predicted)
@@ -82,7 +82,7 @@ def nonfinite_output(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def nonfinite_gradient(facts: Facts) -> list[Finding]:
+def nonfinite_gradient(facts: Observed) -> list[Finding]:
     """A parameter whose gradient is not finite although output and loss are."""
     if not all_finite(facts.forward.predicted) or (facts.loss is not None and not all_finite(facts.loss)):
         return []
@@ -99,7 +99,7 @@ def nonfinite_gradient(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def unscaled_input(facts: Facts) -> list[Finding]:
+def unscaled_input(facts: Observed) -> list[Finding]:
     """rms of the real input."""
     real = [tensor for tensor in facts.subject.sample.floating if tensor.ndim > 1]
     if not real:
@@ -107,7 +107,7 @@ def unscaled_input(facts: Facts) -> list[Finding]:
     x = max(real, key=lambda tensor: tensor.numel())
     size, limit = rms(x), threshold("unscaled_input", "warning")
     facts.measures["unscaled_input"] = size
-    if size <= limit:
+    if not size > limit:
         return []
     return [
         judged(

@@ -9,16 +9,17 @@ lies in residual branches says nothing about the trunk.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
 from ..recording.functions import WeightUse
+from ..recording.observed import Observed
 from .reporting import beyond, fine, judged
 
 
-def depth_measures(facts: Facts) -> tuple[float | None, float | None]:
+def depth_measures(facts: Observed) -> tuple[float | None, float | None]:
     """gV and cV in decades; None where they cannot be told. Also fills the profile over depth."""
     _ = facts.input_gradients
     forward = facts.forward
@@ -57,7 +58,7 @@ def _row(use: WeightUse) -> dict[str, object]:
     }
 
 
-def input_lost(facts: Facts) -> list[Finding]:
+def input_lost(facts: Observed) -> list[Finding]:
     """c / a at the head's input: how much of what enters the head depends on the sample."""
     depth_measures(facts)
     head = facts.forward.head
@@ -78,7 +79,7 @@ def input_lost(facts: Facts) -> list[Finding]:
     return [
         judged(
             "input_lost", "fault", share, limit,
-            f"the head's input differs between samples by {share:.2g} of its size: the input is lost on the way; {said}",
+            f"the head's input differs between samples by {share:.2g} of its size: the input is lost; {said}",
             where=place, certainty=beyond("input_lost"),
             advice="Mend that place: a normalisation over an axis of length 1, too many layers for their initial "
             "scale, or a path that does not use the input; He initialisation or residual blocks for depth.",
@@ -87,11 +88,11 @@ def input_lost(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _same_samples(facts: Facts) -> bool:
+def _same_samples(facts: Observed) -> bool:
     return facts.input_spread == 0.0
 
 
-def _unconnected(facts: Facts) -> list[Finding]:
+def _unconnected(facts: Observed) -> list[Finding]:
     """No contraction lies between input and prediction with a gradient: does the prediction depend on the input?"""
     found = facts.input_gradients
     known = [gradient for gradient in found if gradient is not None]
@@ -107,13 +108,13 @@ def _unconnected(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _where_lost(facts: Facts, head: WeightUse) -> tuple[Place, str]:
+def _where_lost(facts: Observed, head: WeightUse) -> tuple[Place, str]:
     """The contraction before which the share that depends on the sample falls by a thousand, or the steady fall."""
     shares = [
         (use, use.centred_in / use.rms_in) for use in facts.forward.functions.uses
         if use.centred_in is not None and use.rms_in > 0
     ]  # fmt: skip
-    for (before, share), (use, later) in zip(shares, shares[1:], strict=False):
+    for (before, share), (use, later) in itertools.pairwise(shares):
         if share > 0 and later < 1e-3 * share:
             return _place(use), f"it falls by {later / share:.1g} between {_name(before)} and {_name(use)}."
     if len(shares) > 2 and shares[0][1] > 0:
@@ -130,7 +131,7 @@ def _place(use: WeightUse) -> Place:
     return Place(_name(use), use.op, use.source)
 
 
-def vanishing(facts: Facts) -> list[Finding]:
+def vanishing(facts: Observed) -> list[Finding]:
     """gV + cV < -4, or one of them < -3.5, or gV < -2.5 for tokens."""
     gradient, spread = depth_measures(facts)
     if gradient is None:
@@ -154,13 +155,13 @@ def vanishing(facts: Facts) -> list[Finding]:
             + (f", the signal between samples by 10^{spread:.2g}" if spread is not None else "")
             + "; early layers hardly learn (worse under SGD than under Adam).",
             scale="decades", where=_first_place(facts), unit="decades", certainty=beyond("gradient_decades"),
-            advice="He initialisation for ReLU, Xavier or orthogonal for tanh; residual connections with normalisation.",
+            advice="He initialisation for ReLU, Xavier or orthogonal for tanh; residual blocks with normalisation.",
             code='nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")',
         )
     ]  # fmt: skip
 
 
-def exploding(facts: Facts) -> list[Finding]:
+def exploding(facts: Observed) -> list[Finding]:
     """gV + cV > 4 with both > 1; tokens: gV > 2.5 and a(head) > 10; or excess of the first loss > 3, a(head) > 5."""
     gradient, spread = depth_measures(facts)
     head = facts.forward.head
@@ -194,6 +195,6 @@ def exploding(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _first_place(facts: Facts) -> Place:
+def _first_place(facts: Observed) -> Place:
     uses = facts.forward.once
     return _place(uses[0]) if uses else Place()

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from ..findings.finding import EXACT, Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from .reporting import beyond, fine, judged, listed, module_of
 
 
-def detached(facts: Facts) -> list[Finding]:
+def detached(facts: Observed) -> list[Finding]:
     """Trainable parameters that the forward uses and no output depends on."""
     cut = [
         name for name in facts.subject.trainable
@@ -36,7 +36,7 @@ def detached(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def unused_parameters(facts: Facts) -> list[Finding]:
+def unused_parameters(facts: Observed) -> list[Finding]:
     """Trainable parameters that the forward does not touch; a note if a sibling of equal shape was used."""
     touched = facts.forward.operations.touched
     idle = [name for name in facts.subject.trainable if name not in facts.reached and name not in touched]
@@ -56,7 +56,7 @@ def unused_parameters(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _has_used_sibling(facts: Facts, name: str) -> bool:
+def _has_used_sibling(facts: Observed, name: str) -> bool:
     """Whether a parameter that differs in one part of its path, has the same shape, and was used."""
     parts, parameters = name.split("."), facts.subject.parameters
     for other, value in parameters.items():
@@ -68,7 +68,7 @@ def _has_used_sibling(facts: Facts, name: str) -> bool:
     return False
 
 
-def frozen_layer(facts: Facts) -> list[Finding]:
+def frozen_layer(facts: Observed) -> list[Finding]:
     """A frozen matrix that runs after a trainable one, if fewer than half are frozen and they are no whole part."""
     order = [name for name in facts.forward.operations.order if name in facts.matrices]
     frozen = [name for name in order if not facts.matrices[name].requires_grad]
@@ -93,7 +93,7 @@ def frozen_layer(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _whole_part(facts: Facts, name: str) -> bool:
+def _whole_part(facts: Observed, name: str) -> bool:
     """Whether a frozen matrix belongs to a part of the model that has several matrices, all of them frozen."""
     part = module_of(name)
     while part:
@@ -104,7 +104,7 @@ def _whole_part(facts: Facts, name: str) -> bool:
     return False
 
 
-def missing_activation(facts: Facts) -> list[Finding]:
+def missing_activation(facts: Observed) -> list[Finding]:
     """A product with W1 that enters a product with W2 through views, dropout, scaling and batch normalisation alone,
     is consumed by nothing else, is not grouped, and is not narrower than both ends."""
     uses = facts.forward.operations.uses
@@ -127,7 +127,7 @@ def missing_activation(facts: Facts) -> list[Finding]:
     return sorted(found, key=lambda finding: str(finding.where))
 
 
-def broken_tie(facts: Facts) -> list[Finding]:
+def broken_tie(facts: Observed) -> list[Finding]:
     """A table of embeddings and another matrix of equal shape and other memory: correlation of the centred entries."""
     worst, found = 0.0, []
     for name in sorted(facts.forward.operations.tables):
@@ -154,7 +154,7 @@ def broken_tie(facts: Facts) -> list[Finding]:
                         code=f"model.{other} = model.{name}",
                         certainty=beyond("broken_tie"),
                         unit="correlation",
-                    )  # fmt: skip
+                    )
                 )
     facts.measures["broken_tie"] = worst
     return found

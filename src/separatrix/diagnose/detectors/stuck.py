@@ -9,15 +9,15 @@ from torch import Tensor
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from ..recording.passes import parameter_gradients
 from ..recording.protection import moved
 from ..recording.subject import as_left
 from .reporting import listed, module_of
 
 
-def stuck_weights(facts: Facts) -> list[Finding]:
-    """Matrices with exactly zero gradient now and after each of 4 virtual steps of length 0.03 max(|theta|, 1) along -g.
+def stuck_weights(facts: Observed) -> list[Finding]:
+    """Matrices of exactly zero gradient now and after each of 4 virtual steps of length 0.03 max(|theta|, 1) along -g.
 
     Zeros in series (a zero head after a zero last layer) wake up after three steps. Cost: 4 forwards and backwards,
     only if some gradient is exactly zero.
@@ -29,9 +29,13 @@ def stuck_weights(facts: Facts) -> list[Finding]:
     if not facts.budget.allows(estimate):
         facts.skip("stuck_weights", "no time left", f"about {estimate:.0f} more seconds")
         return []
+    uses = facts.forward.operations.uses
     still = _after_steps(facts, set(zero))
     woken = [name for name in zero if name not in still]
     found = []
+    if still and not any(uses[name].fed for name in still if name in uses):
+        facts.skip("stuck_weights", f"only zeros enter {listed(sorted(still))} in this batch", "a longer sample")
+        still = set()
     if still:
         names = sorted(still)
         found.append(
@@ -44,7 +48,7 @@ def stuck_weights(facts: Facts) -> list[Finding]:
                 "Of two factors in series at least one must start non-zero: a zero gate or a zero last layer, "
                 "LoRA's A or B, not both.",
                 unit="matrices",
-            )  # fmt: skip
+            )
         )
     if woken:
         found.append(
@@ -53,14 +57,14 @@ def stuck_weights(facts: Facts) -> list[Finding]:
                 "note",
                 Place(module_of(woken[0]), woken[0]),
                 float(len(woken)),
-                f"{listed(woken)} get no gradient yet and do after at most 4 steps: a zero start that is usually meant.",
+                f"{listed(woken)} get no gradient yet and do after at most 4 steps: a zero start, usually meant.",
                 unit="matrices",
             )
         )
     return found
 
 
-def _after_steps(facts: Facts, zero: set[str]) -> set[str]:
+def _after_steps(facts: Observed, zero: set[str]) -> set[str]:
     subject = facts.subject
     trainable = subject.trainable
     point = {name: value.detach().clone() for name, value in trainable.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from separatrix.core import stream_seed
 
 from ..findings.finding import Certainty, Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from ..recording.subject import open_kernels
 
 _MOST = 16
@@ -60,7 +61,7 @@ def layer_rate(module: nn.RNNBase, x: Tensor, seed: int) -> Rate | None:
     kind = _KINDS.get(module.mode)
     if kind is None:
         return None
-    options = {"nonlinearity": module.nonlinearity} if kind is nn.RNN else {}
+    options: dict[str, Any] = {"nonlinearity": module.nonlinearity} if kind is nn.RNN else {}
     if module.proj_size:
         options["proj_size"] = module.proj_size
     own = kind(
@@ -83,7 +84,7 @@ def layer_rate(module: nn.RNNBase, x: Tensor, seed: int) -> Rate | None:
     return fitted_rate(gradient.norm(dim=-1))
 
 
-def memory(facts: Facts) -> list[Finding]:
+def memory(facts: Observed) -> list[Finding]:
     """``short_memory``, ``time_growth``, or a note with the horizon, of recurrent layers and of loops."""
     if facts.subject.sample.packed:
         facts.skip("time", "packed sequences", "a padded tensor")
@@ -99,7 +100,7 @@ def memory(facts: Facts) -> list[Finding]:
     return _of_loops(facts)
 
 
-def _layers(facts: Facts) -> list[tuple[str, nn.RNNBase, Tensor]]:
+def _layers(facts: Observed) -> list[tuple[str, nn.RNNBase, Tensor]]:
     found: dict[str, tuple[str, nn.RNNBase, Tensor]] = {}
     for name, x in facts.forward.functions.recurrent:
         module = facts.subject.model.get_submodule(name)
@@ -108,7 +109,7 @@ def _layers(facts: Facts) -> list[tuple[str, nn.RNNBase, Tensor]]:
     return list(found.values())
 
 
-def _judged_layer(facts: Facts, name: str, kind: str, rate: Rate) -> Finding:
+def _judged_layer(facts: Observed, name: str, kind: str, rate: Rate) -> Finding:
     facts.profiles.setdefault("time", {})[name or kind] = {"rate": rate.mean, "se": rate.se, "log_norms": rate.norms}
     facts.measures["recurrent_rate_min"] = min(rate.mean, facts.measures.get("recurrent_rate_min", math.inf))
     facts.measures["recurrent_rate_max"] = max(rate.mean, facts.measures.get("recurrent_rate_max", -math.inf))
@@ -136,14 +137,14 @@ def _judged_layer(facts: Facts, name: str, kind: str, rate: Rate) -> Finding:
     )  # fmt: skip
 
 
-def recurrent_evidence(facts: Facts) -> bool:
+def recurrent_evidence(facts: Observed) -> bool:
     """Whether some parameter takes part in about as many operations as there are steps."""
     length = facts.subject.sample.time_length
     counts = facts.evaluated.operations.touches.values()
     return length is not None and length >= 6 and max(counts, default=0) >= length - 1
 
 
-def _of_loops(facts: Facts) -> list[Finding]:
+def _of_loops(facts: Observed) -> list[Finding]:
     norms = time_norms(facts)
     if norms is None:
         facts.skip("time", "no sequence axis, or nothing recurrent along it")
@@ -180,7 +181,7 @@ def _of_loops(facts: Facts) -> list[Finding]:
     ]  # fmt: skip
 
 
-def time_norms(facts: Facts) -> Tensor | None:
+def time_norms(facts: Observed) -> Tensor | None:
     """|d(last output) / dx_t| by sample and step, in evaluation; None for models that are not recurrent in time."""
     if facts.timed_leaf is None or facts.evaluated.operations.rows or not recurrent_evidence(facts):
         return None
@@ -192,7 +193,7 @@ def time_norms(facts: Facts) -> Tensor | None:
     return None if gradient is None else gradient.detach().double().flatten(2).norm(dim=-1)
 
 
-def time_cut(facts: Facts) -> list[Finding]:
+def time_cut(facts: Observed) -> list[Finding]:
     """df/dx_t exactly 0 for every sample while df/dx_{t+1} is more than 1e-20 of the largest."""
     norms = time_norms(facts)
     if norms is None:
@@ -212,7 +213,7 @@ def time_cut(facts: Facts) -> list[Finding]:
     return [
         Finding(
             "time_cut", "fault", place, float(cut[-1]),
-            f"input steps up to {cut[-1]} have no influence on the gradient of the last output, step {cut[-1] + 1} has.",
+            f"input steps up to {cut[-1]} have no influence on the last output, step {cut[-1] + 1} has.",
             "Remove detach(), .data or no_grad() inside the loop over time.", unit="step",
         )
     ]  # fmt: skip

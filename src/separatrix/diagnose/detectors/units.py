@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import torch
 from torch import Tensor
 
@@ -10,13 +9,13 @@ from separatrix.core import stream_seed
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 from .reporting import beyond, fine, judged, module_of, softened
 
 _TRAINED = "The loss says the model is trained: one level milder."
 
 
-def dead_units(facts: Facts) -> list[Finding]:
+def dead_units(facts: Observed) -> list[Finding]:
     """Per rectification: the share of units that are off for all samples and positions, of those with >= 16 values."""
     fault, note = threshold("dead_units", "fault"), threshold("dead_units", "note")
     found, worst = [], 0.0
@@ -41,7 +40,7 @@ def dead_units(facts: Facts) -> list[Finding]:
     return found or ([fine("dead_units", worst, f"dead units at most {worst:.0%}")] if worst else [])
 
 
-def saturated(facts: Facts) -> list[Finding]:
+def saturated(facts: Observed) -> list[Finding]:
     """Share of |tanh| > 0.98, or of sigmoid outside (0.01, 0.99), per operation."""
     warning, fault = threshold("saturated", "warning"), threshold("saturated", "fault")
     found, worst = [], 0.0
@@ -67,7 +66,7 @@ def saturated(facts: Facts) -> list[Finding]:
     return found or ([fine("saturated", worst, f"saturated values at most {worst:.1%}")] if worst else [])
 
 
-def symmetric_units(facts: Facts) -> list[Finding]:
+def symmetric_units(facts: Observed) -> list[Finding]:
     """Share of rows with a twin: W_i = W_j and dL/dW_i = dL/dW_j to 1e-5, by two random projections, sorted.
 
     Rows without a gradient are left out, unless all rows are equal, not zero, and none has a gradient. Cost: linear in
@@ -97,7 +96,7 @@ def symmetric_units(facts: Facts) -> list[Finding]:
                     advice="Initialise this layer at random.",
                     code="nn.init.kaiming_uniform_(layer.weight)",
                     scale="share",
-                )  # fmt: skip
+                )
             )
     return found
 

@@ -1,2 +1,3 @@
 from .entry import check as check, diagnose as diagnose
-from .weights import check_weights as check_weights
+from .watching import Visit as Visit, Watcher as Watcher, watch as watch
+from .weights import examine_weights as examine_weights

@@ -49,13 +49,14 @@ def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     roots = [finding for finding in findings if finding.id not in cause_of or finding.severity == "ok"]
     roots.sort(key=lambda finding: -_weight(finding, findings, cause_of))
     result: list[Finding] = []
+    last = {root.id: root for root in roots}
     for root in roots:
-        effects = _effects(root.id, findings, cause_of) if not any(done.id == root.id for done in result) else []
-        ids = tuple(dict.fromkeys(finding.id for finding in effects))
+        follow = _effects(root.id, findings, cause_of)
+        ids = tuple(dict.fromkeys(finding.id for finding in follow))
         result.append(dataclasses.replace(root, consequences=ids) if ids else root)
-        if root is [other for other in roots if other.id == root.id][-1]:
-            result += [dataclasses.replace(effect, follows=cause_of[effect.id]) for effect in _all_effects(
-                root.id, findings, cause_of)]  # fmt: skip
+        if last[root.id] is root:
+            everything = _all_effects(root.id, findings, cause_of)
+            result += [dataclasses.replace(effect, follows=cause_of[effect.id]) for effect in everything]
     return tuple(result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import resource
 import sys
@@ -19,7 +20,7 @@ from ..findings.diagnosis import Diagnosis
 from ..findings.finding import Finding, Place
 from ..losses import Loss, loss_function
 from ..model_call import Pick, prediction
-from ..recording.facts import Budget, Facts
+from ..recording.observed import Budget, Observed
 from ..recording.passes import ForwardRaised
 from ..recording.protection import untouched
 from ..recording.samples import MOST, Sample, cut_target, read_sample
@@ -37,7 +38,7 @@ def check(
     optimizer: torch.optim.Optimizer | None = None,
     output: Pick | None = None,
     chunk_size: int | str = "auto",
-    budget_seconds: float = 120,
+    budget_seconds: float | int = 120,
     seed: int = 0,
 ) -> Diagnosis:
     """Look inside any network: what is wrong, how sure that is, what to change, and what could not be seen.
@@ -80,7 +81,7 @@ def check(
         loss_function(loss)
     budget = Budget(float(budget_seconds), time.perf_counter)
     batch = batch.first(_count(chunk_size, batch, model, budget))
-    with untouched(model):
+    with untouched(model), torch.inference_mode(False), torch.enable_grad():
         subject = Subject(model, batch, None, False, target, optimizer, output or prediction, seed)
         facts, findings, ran = _examined(subject, loss, target, budget)
         profiles, described = dict(facts.profiles), _described(facts)
@@ -108,7 +109,7 @@ def _readable(model: Any) -> nn.Module:
     inner = getattr(model, "_orig_mod", None)
     model = inner if isinstance(inner, nn.Module) else model  # what torch.compile wraps
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
-        if isinstance(value, nn.parameter.UninitializedTensorMixin):
+        if nn.parameter.is_lazy(value):
             raise InvalidInput(f"model has lazy modules ({name} has no shape yet): run one forward first.")
         if value.is_meta:
             raise InvalidInput(f"model has weights on the meta device ({name}): load real numbers first.")
@@ -130,8 +131,8 @@ def _count(chunk_size: int | str, batch: Sample, model: nn.Module, budget: Budge
     return min(require_integer(chunk_size, "chunk_size", at_least=1), batch.n)
 
 
-def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple[Facts, list[Finding], bool]:
-    facts = Facts(subject, budget)
+def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple[Observed, list[Finding], bool]:
+    facts = Observed(subject, budget)
     findings = _run(STATIC, facts)
     if any(finding.severity == "fault" for finding in findings):
         facts.skip("everything that runs the model", "numbers that are not finite come first")
@@ -141,6 +142,9 @@ def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple
             _ = facts.forward
             break
         except ForwardRaised as raised:
+            if "leaf variable" in str(raised.error) and not subject.direct:
+                subject.direct = True
+                continue
             if _out_of_memory(raised.error) and subject.sample.n > 2:
                 subject.sample = subject.sample.first(subject.sample.n // 2)
                 continue
@@ -163,7 +167,7 @@ def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple
     return facts, findings, True
 
 
-def _run(detectors: tuple[Detector, ...], facts: Facts) -> list[Finding]:
+def _run(detectors: tuple[Detector, ...], facts: Observed) -> list[Finding]:
     found: list[Finding] = []
     for detector in detectors:
         begun = time.perf_counter()
@@ -182,8 +186,6 @@ def _run(detectors: tuple[Detector, ...], facts: Facts) -> list[Finding]:
 
 
 def _with_cost(finding: Finding, seconds: float) -> Finding:
-    import dataclasses
-
     return dataclasses.replace(finding, cost_seconds=seconds)
 
 
@@ -191,7 +193,7 @@ def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "not enough memory" in str(error)
 
 
-def _set_loss(facts: Facts, loss: Any, target: Any) -> Finding | None:
+def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
     """Make the loss a function of the prediction; a finding if it refuses what the model predicts."""
     subject, output = facts.subject, facts.forward.output
     if loss is None:
@@ -227,7 +229,7 @@ def _scalar_problem(value: Any) -> str | None:
     return None
 
 
-def _without_parameters(facts: Facts) -> bool:
+def _without_parameters(facts: Observed) -> bool:
     return not facts.subject.trainable
 
 
@@ -236,7 +238,7 @@ def _device(model: nn.Module) -> str:
     return "cpu" if first is None else str(first.device)
 
 
-def _model_facts(model: nn.Module, facts: Facts) -> dict[str, Any]:
+def _model_facts(model: nn.Module, facts: Observed) -> dict[str, Any]:
     parameters = facts.subject.parameters.values()
     clocks = ["depth"]
     clocks += ["time"] if facts.profiles.get("time") else []
@@ -249,7 +251,7 @@ def _model_facts(model: nn.Module, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _described(facts: Facts) -> dict[str, Any]:
+def _described(facts: Observed) -> dict[str, Any]:
     sample = facts.subject.sample
     first = sample.tensors[0]
     kind = " tokens" if sample.tokens else ""

@@ -5,11 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ..detectors import attention, batch, families, iterated, loss, numbers, signal, structure, stuck, time, units
+from ..detectors import (
+    attention,
+    batch,
+    families,
+    iterated,
+    loss,
+    numbers,
+    recurrence,
+    sharpness,
+    signal,
+    structure,
+    stuck,
+    time,
+    units,
+)
 from ..findings.finding import Finding
-from ..recording.facts import Facts
+from ..recording.observed import Observed
 
-Detector = Callable[[Facts], list[Finding]]
+Detector = Callable[[Observed], list[Finding]]
 
 STATIC: tuple[Detector, ...] = (numbers.nonfinite_weights, numbers.nonfinite_input, numbers.unscaled_input)
 """Without running the model."""
@@ -39,4 +53,6 @@ STAGES: tuple[Stage, ...] = (
     Stage("zero gradients", (stuck.stuck_weights,), 0.0),
     Stage("one step", (loss.learning_rate,), 1.0),
     Stage("weights", (families.initial_families,), 1.0),
+    Stage("exponents", (recurrence.exponents,), 0.0),
+    Stage("sharpness", (sharpness.sharpness,), 0.0),
 )  # fmt: skip

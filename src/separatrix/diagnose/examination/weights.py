@@ -18,7 +18,7 @@ from ..findings.finding import Finding, Place, Skipped
 from ..recording.reductions import all_finite
 
 
-def check_weights(tensors: Mapping[str, Tensor], *, seed: int = 0) -> Diagnosis:
+def examine_weights(tensors: Mapping[str, Tensor], *, seed: int = 0) -> Diagnosis:
     """Look at weights alone: numbers that are not finite, rows that are equal, families and scales.
 
     Everything that needs a forward pass is listed in ``.skipped``.
@@ -29,7 +29,7 @@ def check_weights(tensors: Mapping[str, Tensor], *, seed: int = 0) -> Diagnosis:
     Cost: one pass over the weights, and a spectrum per matrix of up to 1536 rows and columns.
 
     Example:
-        >>> check_weights({"a.weight": torch.full((4, 4), torch.nan)}).verdict
+        >>> examine_weights({"a.weight": torch.full((4, 4), torch.nan)}).verdict
         'fault'
     """
     started = time.perf_counter()

@@ -14,7 +14,7 @@ from separatrix.core.result import plain
 
 from .finding import Finding, Skipped
 from .markup import as_html
-from .severity import Severity, rank
+from .severity import SEVERITIES, Severity, rank
 from .text import as_text
 
 SCHEMA = 1
@@ -112,7 +112,7 @@ class Diagnosis(Result):
             outlet(f"diagnosis{kind}")(self, path)
         return path
 
-    def raise_if(self, severity: Severity = "fault") -> Diagnosis:
+    def raise_if(self, severity: str = "fault") -> Diagnosis:
         """Itself, unless there are findings at least as bad, or the model could not be run; for tests and CI.
 
         Raises:
@@ -120,7 +120,7 @@ class Diagnosis(Result):
         """
         if severity not in ("note", "warning", "fault"):
             raise InvalidInput(f"severity must be 'note', 'warning' or 'fault'; got {severity!r}.")
-        bad = [finding for finding in self.findings if rank(finding.severity) >= rank(severity)]
+        bad = [finding for finding in self.findings if rank(finding.severity) >= SEVERITIES.index(severity)]
         if bad or not self.ran:
             said = "; ".join(f"{finding.id} at {finding.where or 'the model'}" for finding in bad[:3])
             more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""

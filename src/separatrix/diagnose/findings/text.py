@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -77,7 +78,7 @@ def _fitted(findings: Sequence[Finding], room: int) -> list[str]:
         for place in reversed(range(len(findings))):
             if _height(findings, details) <= room:
                 break
-            details[place] = wanted  # type: ignore[call-overload]
+            details[place] = wanted
     blocks = [_block(finding, detail) for finding, detail in zip(findings, details, strict=True)]
     lines: list[str] = []
     for number, block in enumerate(blocks):
@@ -95,8 +96,6 @@ def _height(findings: Sequence[Finding], details: Sequence[Detail]) -> int:
 
 def _collapsed(findings: Sequence[Finding]) -> list[Finding]:
     """Equal findings at several places as the first of them, which then counts the others."""
-    import dataclasses
-
     counts: dict[tuple[str, str], int] = {}
     for finding in findings:
         counts[finding.id, finding.severity] = counts.get((finding.id, finding.severity), 0) + 1

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 _SOFTMAX = frozenset(("_softmax", "_safe_softmax"))
-_CARRIES = frozenset("clone native_dropout mul mul_ _to_copy contiguous masked_fill nan_to_num".split())
+_CARRIES = frozenset(["clone", "native_dropout", "mul", "mul_", "_to_copy", "contiguous", "masked_fill", "nan_to_num"])
 _PRODUCTS = frozenset(("bmm", "baddbmm", "mm"))
 _FUSED = "_scaled_dot_product_"
 _MASKED = 5e3

@@ -20,9 +20,37 @@ from .places import ModuleStack, source_line
 from .reductions import centred_rms, diversity, rms, shift_gradient
 
 CONTRACTIONS = frozenset(
-    "linear matmul __matmul__ __rmatmul__ mm addmm bmm baddbmm einsum tensordot bilinear embedding embedding_bag "
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm gru rnn_tanh rnn_relu lstm_cell "
-    "gru_cell rnn_tanh_cell rnn_relu_cell multi_head_attention_forward _native_multi_head_attention".split()
+    [
+        "linear",
+        "matmul",
+        "__matmul__",
+        "__rmatmul__",
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "einsum",
+        "tensordot",
+        "bilinear",
+        "embedding",
+        "embedding_bag",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "lstm",
+        "gru",
+        "rnn_tanh",
+        "rnn_relu",
+        "lstm_cell",
+        "gru_cell",
+        "rnn_tanh_cell",
+        "rnn_relu_cell",
+        "multi_head_attention_forward",
+        "_native_multi_head_attention",
+    ]
 )
 RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 LOOKUPS = frozenset(("embedding", "embedding_bag", "__getitem__", "index_select"))

@@ -117,8 +117,9 @@ class Graph:
         edges = [below for below, _ in node.next_functions]
         if name == "ConvolutionBackward":
             root, shape = self._root(edges[1]), tuple(node._saved_weight.shape)
-            widths = shape[:2] if node._saved_transposed else (shape[1] * node._saved_groups, shape[0])
-            return None if root is None else Affine(root, *widths, int(node._saved_groups), edges[0])
+            groups = int(node._saved_groups)
+            a, b = (shape[0], shape[1]) if node._saved_transposed else (shape[1] * groups, shape[0])
+            return None if root is None else Affine(root, a, b, groups, edges[0])
         data, weight = edges[-2], edges[-1]
         sizes = node._saved_mat2_sym_sizes
         root = self._root(weight)

@@ -20,12 +20,15 @@ from .attention_rows import AttentionRow, SoftmaxWatch
 from .places import ModuleStack, source_line
 from .reductions import all_finite, rms
 
-CONTRACTIONS = frozenset("mm addmm bmm baddbmm mv addmv convolution linear _addmm_activation".split())
-LOOKUPS = frozenset("embedding index_select index gather _embedding_bag".split())
-_UNSET = frozenset("empty empty_like new_empty empty_strided empty_permuted new_empty_strided".split())
-_MASKS = frozenset("full full_like fill fill_ masked_fill masked_fill_ where scalar_tensor triu tril new_full".split())
+CONTRACTIONS = frozenset(["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "convolution", "linear", "_addmm_activation"])
+LOOKUPS = frozenset(["embedding", "index_select", "index", "gather", "_embedding_bag"])
+_UNSET = frozenset(["empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "new_empty_strided"])
+_MASKS = frozenset([
+    "full", "full_like", "fill", "fill_", "masked_fill", "masked_fill_", "where", "scalar_tensor", "triu", "tril",
+    "new_full",
+])  # fmt: skip
 _NORMS = frozenset(
-    "native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training cudnn_batch_norm".split()
+    ["native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "cudnn_batch_norm"]
 )
 
 
@@ -37,10 +40,12 @@ class Use:
     without_graph: int = 0
     previous: Tensor | None = None
     change: float | None = None
+    fed: bool = False
+    """Whether anything but zeros ever entered."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Event:
+class Occurrence:
     """Something at one place."""
 
     op: str
@@ -52,7 +57,7 @@ class Event:
 class Normalised:
     """One batch normalisation: how many values per channel, or how far the batch is from the running statistics."""
 
-    event: Event
+    event: Occurrence
     training: bool
     values: int
     variance: float | None
@@ -75,8 +80,8 @@ class OperationRecorder(TorchDispatchMode):
         """How many operations a parameter or buffer takes part in."""
         self.tables: set[str] = set()
         self.norms: list[Normalised] = []
-        self.first_nan: Event | None = None
-        self.first_infinite: Event | None = None
+        self.first_nan: Occurrence | None = None
+        self.first_infinite: Occurrence | None = None
         self.units = squashing.Units()
         self.attention = SoftmaxWatch()
         self._alive: list[Tensor] = []
@@ -113,8 +118,8 @@ class OperationRecorder(TorchDispatchMode):
             self._channels.add(tuple(outputs[0].shape))
         return result
 
-    def _event(self, name: str) -> Event:
-        return Event(name, self.stack.here, source_line())
+    def _event(self, name: str) -> Occurrence:
+        return Occurrence(name, self.stack.here, source_line())
 
     def _finiteness(self, name: str, tensors: list[Tensor], outputs: list[Tensor]) -> None:
         if self.first_nan is not None or name in _MASKS:
@@ -159,6 +164,7 @@ class OperationRecorder(TorchDispatchMode):
             use = self.uses.setdefault(root, Use())
             use.count += 1
             use.without_graph += not torch.is_grad_enabled()
+            use.fed = use.fed or bool(x.any())
             if use.count > 6 and use.previous is not None and use.previous.shape == x.shape:
                 use.change = _relative_change(use.previous, x)
             if use.count > 5:

@@ -65,19 +65,18 @@ def recorded_forward(subject: Subject) -> Forward:
 
 def evaluated_forward(subject: Subject) -> Forward:
     """The same in evaluation mode."""
-    with evaluation_mode(subject.model), torch.inference_mode(False), torch.enable_grad():
-        with open_kernels():
-            return _recorded(subject)
+    with evaluation_mode(subject.model), torch.inference_mode(False), torch.enable_grad(), open_kernels():
+        return _recorded(subject)
 
 
 def _recorded(subject: Subject) -> Forward:
-    args, kwargs, leaves = subject.sample.leaves()
+    args, kwargs, leaves = subject.sample.leaves(direct=subject.direct)
     names = subject.names()
     tokens = [tensor for tensor in subject.sample.tensors if not tensor.is_floating_point() and tensor.ndim >= 2]
     started = subject.clock()
     with following(subject.model) as stack:
         below = OperationRecorder(subject.storages(), stack)
-        roots = {identity: (name,) for identity, name in names.items()}
+        roots: dict[int, tuple[str, ...]] = {identity: (name,) for identity, name in names.items()}
         above = FunctionRecorder(roots, subject.sample.n, stack, tokens if not leaves else [])
         try:
             with below, above:

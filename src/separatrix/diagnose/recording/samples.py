@@ -54,10 +54,11 @@ class Sample:
             return None
         return int(first.shape[1]) if first.shape[1] > 1 and first.ndim in (2, 3) else None
 
-    def leaves(self) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
+    def leaves(self, *, direct: bool = False) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
         """Arguments for one call, and the leaves of their real tensors.
 
-        The model gets copies, so that it may overwrite its input.
+        The model gets copies, so that it may overwrite its input; ``direct`` gives it the leaves themselves, for models
+        that set flags of their input.
         """
         leaves: list[Tensor] = []
 
@@ -68,7 +69,7 @@ class Sample:
                 return value.clone()
             leaf = value.detach().clone().requires_grad_()
             leaves.append(leaf)
-            return leaf.clone()
+            return leaf if direct else leaf.clone()
 
         with torch.inference_mode(False), torch.enable_grad():
             args, kwargs = tree.tree_map(fresh, (self.args, self.kwargs))
@@ -114,7 +115,10 @@ def cut_target(target: Any, before: int, after: int) -> Any:
     """Targets of the first samples alone."""
 
     def cut(value: Any) -> Any:
-        fits = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == before
-        return value[:after] if fits else value
+        if not isinstance(value, Tensor):
+            return value
+        fits = value.ndim > 0 and value.shape[0] == before and after < before
+        return (value[:after] if fits else value).clone() if fits or value.is_inference() else value
 
-    return tree.tree_map(cut, target) if after < before else target
+    with torch.inference_mode(False):
+        return tree.tree_map(cut, target)

@@ -11,7 +11,9 @@ from torch import Tensor
 from ..findings.thresholds import threshold
 
 _SURE = frozenset(("relu", "relu_", "threshold", "threshold_"))
-_PERHAPS = frozenset("clamp_min clamp_min_ clamp clamp_ hardtanh hardtanh_ maximum where mul mul_".split())
+_PERHAPS = frozenset([
+    "clamp_min", "clamp_min_", "clamp", "clamp_", "hardtanh", "hardtanh_", "maximum", "where", "mul", "mul_",
+])  # fmt: skip
 _SQUASHING = frozenset(("tanh", "tanh_", "sigmoid", "sigmoid_"))
 
 

@@ -32,6 +32,8 @@ class Subject:
     pick: Pick
     seed: int
     clock: Callable[[], float] = time.perf_counter
+    direct: bool = False
+    """Whether the model gets leaves instead of copies, because it sets flags of its input."""
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -64,7 +66,7 @@ class Subject:
 
     def forward(self) -> tuple[Any, list[Tensor]]:
         """Output and the leaves of the real inputs."""
-        args, kwargs, leaves = self.sample.leaves()
+        args, kwargs, leaves = self.sample.leaves(direct=self.direct)
         return self.call(args, kwargs), leaves
 
     def loss_of(self, output: Any) -> Tensor | None:

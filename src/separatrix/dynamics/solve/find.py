@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged, ShapeError
-from separatrix.core.transforms import transforms_active
 
 from .convergence.progress import Progress
 from .convergence.solution import EquilibriumSolution

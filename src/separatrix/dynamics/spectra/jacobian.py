@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import any_true, exposed
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
-from separatrix.core.transforms import any_true, exposed
 
 from ..solve.maps.counted import CountedMap, FixedPointMap
 

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import any_true
 from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.doors.kinds import public_kinds
 from separatrix.core.errors import InvalidInput, SeparatrixError, ShapeError
-from separatrix.core.kinds import public_kinds
 from separatrix.core.names import resolve, suggest_options
-from separatrix.core.transforms import any_true
 from separatrix.dynamics.solve.convergence.solution import EquilibriumSolution
 from separatrix.dynamics.solve.find import solve_quietly
 from separatrix.dynamics.solve.maps.counted import AffineMap

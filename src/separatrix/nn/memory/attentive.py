@@ -14,9 +14,9 @@ from torch.nn.utils.rnn import PackedSequence
 from separatrix.core.arrays import require_finite, require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, resolve
+from separatrix.core.networks.trace import Trace
 from separatrix.core.result import Result
 from separatrix.core.scalars import in_words, is_number, require_flags
-from separatrix.core.trace import Trace
 
 from ..orthogonal.starts import STARTS, rotation_start
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond

@@ -57,7 +57,7 @@ def temporal_context_norm(
     if segments is None:
         normal = _normal(z, eps)
     else:
-        order = _checked(segments, z.shape[1])
+        order = require_segments(segments, z.shape[1])
         parts = [_normal(z[:, list(segment)], eps) for segment in segments]
         normal = torch.cat(parts, 1)[:, order]
     if gain is not None:
@@ -77,11 +77,17 @@ def _normal(z: Tensor, eps: float) -> Tensor:
     return (centred * (variance + eps).rsqrt()).to(z.dtype)
 
 
-def _checked(segments: Segments, n_positions: int) -> Tensor:
-    """Where each position stands after the segments are put one behind another."""
+def require_segments(segments: Segments, n_positions: int) -> Tensor:
+    """Where each position stands after the segments are put one behind another; they must hold each position once."""
     places = [position for segment in segments for position in segment]
-    if sorted(places) != list(range(n_positions)):
+    whole = all(isinstance(place, int) for place in places)
+    if not whole or sorted(places) != list(range(n_positions)):
         raise InvalidInput(f"segments must hold each of the {n_positions} positions once; got {list(segments)!r}.")
+    short = min((len(segment) for segment in segments), default=0)
+    if short < 2:
+        raise InvalidInput(
+            f"segments must hold at least 2 positions each; got one of {short}: one position has no variance."
+        )
     return torch.tensor(places).argsort()
 
 

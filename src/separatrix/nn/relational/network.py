@@ -17,7 +17,7 @@ from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, suggest_options
 
 from ..recurrent.core import default_generator
-from .context_norm import ContextNorm, Normalisation, Segments
+from .context_norm import ContextNorm, Normalisation, Segments, require_segments
 from .encoder import WIDTH, GlyphEncoder
 from .starts import linear
 
@@ -92,6 +92,8 @@ class AbstractRelationalNetwork(nn.Module, abc.ABC):
         self.first_map = None if symmetric else linear(WIDTH, WIDTH, stream)
         self.second_map = None if symmetric else linear(WIDTH, WIDTH, stream)
         self.norm = ContextNorm(WIDTH, normalise, segments)
+        if self.norm.segments is not None:
+            require_segments(self.norm.segments, seq_len)
 
     @abc.abstractmethod
     def answer(self, encoded: Float[Tensor, "batch t 128"]) -> Float[Tensor, "batch y"]:

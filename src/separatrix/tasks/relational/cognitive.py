@@ -7,6 +7,7 @@ import dataclasses
 import math
 from typing import Literal, TypeAlias, final
 
+import numpy
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -35,7 +36,7 @@ def require_holdout(name: str, n: int, m: object, least_train: int, least_test: 
     )
     if n < max(least_train, least_test):
         raise InvalidInput(f"{name} needs at least {max(least_train, least_test)} shapes; there are {n}.")
-    whole = not isinstance(m, bool) and isinstance(m, int)
+    whole = not isinstance(m, bool) and isinstance(m, int | numpy.integer)
     if not whole or (m != 0 and not least_test <= m <= largest):  # type: ignore[operator]
         raise InvalidInput(f"{rule}; got {m!r}.")
     return int(m)  # type: ignore[call-overload]
@@ -76,7 +77,8 @@ class AbstractGlyphTask(RelationalTask):
 
     def _settle(self, least_train: int, least_test: int) -> None:
         """Check the number of held-out shapes, once both minima are known."""
-        require_holdout(self.name, len(self.glyph_set), self.holdout, least_train, least_test)
+        held = require_holdout(self.name, len(self.glyph_set), self.holdout, least_train, least_test)
+        object.__setattr__(self, "holdout", held)
         Split(len(self.glyph_set), self.holdout, self.seed)
 
 

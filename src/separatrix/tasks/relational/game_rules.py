@@ -138,6 +138,19 @@ def _row_matching(kind: Tensor, objects: Objects, generator: torch.Generator) ->
 _ROW_KINDS = ([(k, k) for k in range(len(ROWS))]) + list(itertools.permutations(range(len(ROWS)), 2))
 
 
+def _column(word: str) -> Rule:
+    """Three objects in one column: is theirs the pattern of the word? Wrong ones have the other patterns alike."""
+    words = (word, *(other for other in ROWS if other != word))
+    letters = torch.tensor([["abc".index(letter) for letter in one] for one in words])
+
+    def draw(kind: Tensor, objects: Objects, generator: torch.Generator) -> Tensor:
+        drawn = different(len(kind), 3, len(objects), generator).gather(1, letters[kind])
+        column = torch.randint(3, (len(kind), 1), generator=generator)
+        return _placed(column + torch.tensor((0, 3, 6)), drawn)
+
+    return Rule(f"column_{word}", tuple((one, int(one == word), 4 if one == word else 1) for one in words), draw)
+
+
 def _colour_shape(kind: Tensor, objects: Objects, generator: torch.Generator) -> Tensor:
     n_colours, n_shapes = int(objects.colour.max()) + 1, int(objects.shape.max()) + 1
     colour = different(len(kind), 2, n_colours, generator)
@@ -205,5 +218,6 @@ RULES: dict[str, Rule] = {
             needs_shapes=True,
         ),
         Rule("left_of", (("dimmer is left", 1, 1), ("dimmer is right", 0, 1)), _left_of, needs_shapes=True),
+        *(_column(word) for word in ("aba", "aab", "abb")),
     )
 }  # fmt: skip

@@ -60,6 +60,24 @@ class Design:
     batch: int
     rows: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        for part, patterns in (("train", self.train), ("test", self.test)):
+            if not patterns:
+                raise InvalidInput(f"{part} of design {self.name!r} must hold at least one pattern.")
+            for pattern in patterns:
+                self._check(part, pattern)
+
+    def _check(self, part: str, pattern: Pattern) -> None:
+        where = f"pattern {pattern.name!r} of {part} of design {self.name!r}"
+        n = len(self.train[0].letters)
+        if not pattern.letters or len(pattern.letters) != n or min(pattern.letters) < 0:
+            raise InvalidInput(f"{where} must have {n} letters, numbers of objects from 0; got {pattern.letters}.")
+        most = self.choices or self.n_answers
+        if not 0 <= pattern.answer < most:
+            kind = "one of the objects that are offered" if self.choices else "a label"
+            raise InvalidInput(f"the answer of {where} must be {kind}, 0 to {most - 1}; got {pattern.answer}.")
+        require_integer(pattern.weight, f"the weight of {where}", at_least=1)
+
     @property
     def groups(self) -> tuple[int, ...]:
         """The rows, and the choices behind them."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from helpers import seeded
 from separatrix import nn as layers
 from separatrix.core import use_backend
-from separatrix.core.backend import has_numba
+from separatrix.core.arithmetic.backend import has_numba
 from separatrix.nn.memory.steps import compiled
 
 pytestmark = pytest.mark.skipif(not has_numba(), reason="needs numba: install separatrix[fast]")

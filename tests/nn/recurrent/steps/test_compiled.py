@@ -11,7 +11,7 @@ from torch import Tensor
 from helpers import seeded
 from separatrix import nn as layers
 from separatrix.core import use_backend
-from separatrix.core.backend import has_numba
+from separatrix.core.arithmetic.backend import has_numba
 from separatrix.nn.recurrent.steps import compiled
 from separatrix.nn.recurrent.steps.elman import NONLINEARITIES, AbstractNonlinearity, ElmanStep, Tanh
 from separatrix.nn.recurrent.steps.scan import plain_scan, scan
@@ -66,6 +66,16 @@ def test_an_expanded_gradient_and_one_of_the_last_step_alone_arrive() -> None:
                 found.append(torch.autograd.grad(read(scan(step, *given[:2], given[2:])), given))
         for mine, theirs in zip(*found, strict=True):
             assert torch.allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_of_outer_products_are_those_of_a_plain_product() -> None:
+    from separatrix.nn.recurrent.steps import elman_loops
+
+    for dtype, tolerance in ((torch.float32, 1e-4), (torch.float64, 1e-12)):
+        for terms, rows, columns in ((1, 1, 1), (3, 7, 33), (129, 6, 16), (300, 13, 40)):  # blocks and tiles left over
+            left, right = (torch.randn(terms, n, generator=seeded(n), dtype=dtype) for n in (rows, columns))
+            found = torch.from_numpy(elman_loops.outer_sums(left.numpy(), right.numpy()))
+            assert torch.allclose(found, left.mT @ right, atol=tolerance)
 
 
 def test_what_is_not_a_number_stays_in_its_sample() -> None:

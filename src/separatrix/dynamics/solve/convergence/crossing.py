@@ -8,7 +8,8 @@ First look. The map is evaluated once more, four estimated errors away, through 
 equilibrium: in the slowest direction seen, and at once in the others, each by so much that the residual changes as
 much. If the residual there is what the steps predict, and points back, the claim stands.
 
-Second look, where it is not, or where rounding is so coarse that it could be by chance. The map is probed beside the
+Second look, where it is not, where a claim was refused before, or where rounding is so coarse that it could be by
+chance. The map is probed beside the
 state, and looked at on both sides along one direction at a time: that of Newton's step, and the slowest two. The
 residuals of both sides must point against each other, at some distance up to four times the tolerance. Along one
 direction, and for a continuous map, this is the intermediate value theorem. A ghost has the same sign on both sides,
@@ -23,7 +24,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from separatrix.core.transforms import any_true
+from separatrix.core.arithmetic.transforms import any_true
 
 from ..maps.stacks import rows_from
 from ..methods.base import States
@@ -99,8 +100,10 @@ class Crossing:
         """
         self.looks = torch.where(self.waiting, 1, self.looks)
         doubtful = self.waiting & ~self._as_predicted(self._seen(best, self._look, self.waiting, image))
+        before = torch.isfinite(self.ceiling)  # who was refused once is looked at twice
         if rounding >= COARSE:
-            doubtful = self.waiting & ~self._at_rest()
+            before = torch.ones_like(before)
+        doubtful = doubtful | (self.waiting & before & ~self._at_rest())
         if any_true(doubtful):
             doubtful = self._same_on_both_sides(doubtful, best, rounding, image)
         size = torch.linalg.vector_norm(self._residual, dim=-1)

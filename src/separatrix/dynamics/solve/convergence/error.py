@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core.transforms import any_true
+from separatrix.core.arithmetic.transforms import any_true
 
 from ..methods.base import States
 from .stretch import Stretch, largest_stretch, pattern, probe, unit_vector

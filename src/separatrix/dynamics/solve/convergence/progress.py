@@ -16,8 +16,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import all_true, any_true
 from separatrix.core.outcome import Outcome
-from separatrix.core.transforms import all_true, any_true
 
 from ..maps.counted import AffineMap, CountedMap
 from ..maps.stacks import rows_from

@@ -8,10 +8,10 @@ from typing import final
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import all_true, exposed
 from separatrix.core.errors import NotConverged
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
-from separatrix.core.transforms import all_true, exposed
 
 
 @final

@@ -83,16 +83,14 @@ class Pencil:
     best: Tensor
 
     @classmethod
-    def of(cls, moves: Tensor, changes: Tensor, noise: Tensor, unit: Tensor | None) -> Pencil:
-        """From pairs (batch, k, d), the size of the noise and, unless curvature cancelled, of the state."""
+    def of(cls, moves: Tensor, changes: Tensor, noise: Tensor, unit: Tensor) -> Pencil:
+        """From pairs (batch, k, d), the size of the noise and of the state."""
         moved = torch.linalg.vector_norm(moves, dim=-1)
         usable = torch.isfinite(moved) & torch.isfinite(torch.linalg.vector_norm(changes, dim=-1)) & (moved > 0)
         scale = torch.where(usable, 1 / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).unsqueeze(-1)
         moves, changes = (torch.where(usable.unsqueeze(-1), part, 0.0) * scale for part in (moves, changes))
-        doubt = noise.unsqueeze(-1) * scale.squeeze(-1)
-        if unit is not None:
-            share = _CURVATURE * (moved / unit.unsqueeze(-1)).clamp_max(1.0)
-            doubt = doubt + share * torch.linalg.vector_norm(changes, dim=-1)
+        share = _CURVATURE * (moved / unit.unsqueeze(-1)).clamp_max(1.0)
+        doubt = noise.unsqueeze(-1) * scale.squeeze(-1) + share * torch.linalg.vector_norm(changes, dim=-1)
         doubt = torch.where(usable, doubt.clamp_min(1e-30), 1.0)
         lower = torch.bmm(changes, changes.mT).double() + torch.diag_embed(doubt.double().square())
         upper = torch.bmm(moves, moves.mT).double()
@@ -106,14 +104,6 @@ class Pencil:
         single, best = upper.diagonal(dim1=-2, dim2=-1).max(-1)
         combined = (failed == 0) & torch.isfinite(values[:, -1])
         return cls(moves, changes, moved, usable, diagonal, factor, values, vectors, combined, single, best)
-
-    def towards(self, residual: States) -> Float[Tensor, "batch k"]:
-        """Weights of the moves that together undo the residual as far as they can."""
-        wanted = -self.diagonal * inner_products(self.changes, residual).double()
-        factor = torch.where(
-            self.combined[..., None, None], self.factor, torch.eye(wanted.shape[-1], device=wanted.device)
-        )
-        return (self.diagonal * torch.cholesky_solve(wanted.unsqueeze(-1), factor).squeeze(-1)).to(self.moves.dtype)
 
     def weights(self, vector: Float[Tensor, "batch k"]) -> Float[Tensor, "batch k"]:
         """Weights of the moves for an eigenvector; the best single move where the pairs cannot be told apart."""
@@ -149,14 +139,21 @@ def telling_directions(
     noise: Tensor,
     slowest: int,
 ) -> list[Float[Tensor, "batch d"]]:
-    """Directions of length one (or zero) among the combinations of moves that were made both ways.
+    """Directions of length one (or zero) among the combinations of careful probes, whose moves are orthogonal.
 
-    First that of Newton's step, which changes nothing but the residual; then the slowest, slowest first.
+    First that of Newton's step, which changes nothing but the residual; then the slowest, slowest first. From the
+    singular values of the changes: their Gram matrix would hide what is slower than the root of the rounding error.
     """
-    pencil = Pencil.of(moves, changes, noise, None)
-    directions = [pencil.towards(residual)]
-    directions += [pencil.weights(pencil.vectors[:, :, -1 - k]) for k in range(min(slowest, moves.shape[1]))]
-    return [unit_vector(combination(weights, pencil.moves)) for weights in directions]
+    moved = torch.linalg.vector_norm(moves, dim=-1)
+    usable = torch.isfinite(torch.linalg.vector_norm(changes, dim=-1)) & (moved > 0)
+    scale = torch.where(usable, 1 / torch.where(usable, moved, 1.0), 0.0).unsqueeze(-1)
+    moves, changes = (torch.where(usable.unsqueeze(-1), part, 0.0) * scale for part in (moves, changes))
+    none = torch.diag_embed((~usable).to(changes.dtype))  # what was not tried is not slow
+    left, sizes, right = torch.linalg.svd(torch.cat([changes.mT, none], dim=-2), full_matrices=False)
+    doubt = (noise.unsqueeze(-1) * scale.squeeze(-1)).amax(-1, keepdim=True).clamp_min(torch.finfo(changes.dtype).tiny)
+    parts = inner_products(left.mT[..., : residual.shape[-1]], residual) / torch.maximum(sizes, doubt)
+    weights = [-combination(parts, right), *(right[:, -1 - k] for k in range(min(slowest, right.shape[1])))]
+    return [unit_vector(combination(part, moves)) for part in weights]
 
 
 def probe(

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import InvalidInput, SeparatrixError
 from separatrix.core.scalars import in_words
-from separatrix.core.transforms import transforms_active
 
 
 def jacobian_product(function: Callable[[Tensor], Tensor], z: Tensor, direction: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core.transforms import transforms_active
+from separatrix.core.arithmetic.transforms import transforms_active
 
 
 def inner_products(stack: Float[Tensor, "batch k d"], vector: Float[Tensor, "batch d"]) -> Float[Tensor, "batch k"]:

@@ -8,10 +8,10 @@ from typing import final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import any_true
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
-from separatrix.core.transforms import any_true
 
 from ..maps.counted import CountedMap
 from ..maps.stacks import combination

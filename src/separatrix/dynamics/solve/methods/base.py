@@ -44,8 +44,8 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[SolverHistory]):
       never by multiplying with a mask.
     - Rows may hold NaN or infinity, and finished rows go on being passed in (what is proposed for them is thrown away):
       neither may raise. Of ``torch.linalg``, take the functions ending in ``_ex``.
-    - No random numbers, and no Python decision that depends on one sample alone (``core.transforms.any_true`` asks for
-      all, also inside ``torch.func.vmap``).
+    - No random numbers, and no Python decision that depends on one sample alone (``any_true`` of
+      ``core.arithmetic.transforms`` asks for all, also inside ``torch.func.vmap``).
 
     ``residual_buffer`` is optional: a method that keeps residuals saves a copy by saying where the next one goes.
     A method that checks its own options calls ``super().__post_init__()`` first.

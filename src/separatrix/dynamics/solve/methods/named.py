@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.core.kinds import public_kinds
+from separatrix.core.doors.kinds import public_kinds
 from separatrix.core.names import resolve
 
 from .base import AbstractEquilibriumSolver

@@ -9,9 +9,9 @@ from typing import final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import all_true, any_true
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.names import suggest_options
-from separatrix.core.transforms import all_true, any_true
 
 from ..maps.counted import CountedMap
 from ..maps.stacks import combination, orthogonalised

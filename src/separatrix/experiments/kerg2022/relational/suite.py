@@ -21,6 +21,12 @@ UNSEEN_SHAPES = "unseen shapes"
 EXTREME = -1
 """Stands for the largest number of held-out shapes that the source uses."""
 
+PUBLIC_BOARDS = {
+    "between": ("between", None),
+    **{f"column_{word}": ("3task_col_patts", place) for place, word in enumerate(("aba", "aab", "abb"))},
+}
+"""By rule, the public files of held-out boards, and the number of the task in them where they hold several."""
+
 
 class Settings(Params):
     """Tasks, networks and lengths of training; a batch size of 0 is that of the source."""
@@ -110,10 +116,11 @@ def _others(cell: Cell, network: Any) -> dict[str, float]:
     for family in tasks.GAME_TESTS[rule]:
         if family != "hexominoes":
             found[family] = training.evaluate_relational(network, tasks.GameTask(rule, family), n).accuracy
-    if rule == "between" and cell.args.get("public"):
-        for part in ("between_hexos", "between_stripes"):
-            answers = training.evaluate_relational(network, tasks.public_game(part).problems())
-            found[f"public {part.removeprefix('between_')}"] = answers.accuracy
+    if rule in PUBLIC_BOARDS and cell.args.get("public"):
+        name, number = PUBLIC_BOARDS[rule]
+        for part in ("hexos", "stripes"):
+            problems = tasks.public_game(f"{name}_{part}").problems(number)
+            found[f"public {part}"] = training.evaluate_relational(network, problems).accuracy
     return found
 
 

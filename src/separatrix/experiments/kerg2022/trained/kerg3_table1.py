@@ -193,7 +193,12 @@ EXPERIMENT = Experiment(
         ),
         "laptop": Settings(
             rates=(0.5, 2.0, 8.0, 32.0),
-            own_rates={"RNN": (8.0, 32.0, 128.0, 512.0), "RNN-orth": (2.0, 8.0, 32.0, 128.0)},  # printed rates are low
+            own_rates={  # some printed rates are low
+                "nnRNN": (2.0, 8.0, 32.0, 128.0),
+                "EURNN": (2.0, 8.0, 32.0, 128.0),
+                "RNN-orth": (2.0, 8.0, 32.0, 128.0),
+                "RNN": (32.0, 128.0, 512.0, 2048.0),
+            },
             contexts=(40, 80),
             data="tiny-shakespeare",
             n_hidden=64,

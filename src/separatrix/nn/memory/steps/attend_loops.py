@@ -23,11 +23,12 @@ from numba.extending import overload
 from ...recurrent.steps import elman_loops
 from ...recurrent.steps.elman_loops import (
     CODES,
+    MODRELU,
+    RELU,
     TANH,
     _add_products as add_products,
     _apply as apply_phi,
     _tanh as tanh_of_doubles,
-    _times_slope as times_slope,
     has_code,
     packed,
 )
@@ -94,6 +95,21 @@ def _overload_tanh(x):
         return top / (Q0 + z * (Q1 + z * (Q2 + z * (Q3 + z * Q4))))
 
     return rational
+
+
+@_part
+@no_type_check
+def _times_slope(phi, value, out, by_bias):
+    """A row of gradients by phi's value becomes one by its argument; add to ``by_bias`` what a bias receives."""
+    zero, one = out.dtype.type(0), out.dtype.type(1)
+    for j in range(len(out)):
+        if phi == MODRELU:
+            out[j] = zero if value[j] == zero else out[j]
+            by_bias[j] += out[j] if value[j] > zero else -out[j]
+        elif phi == TANH:
+            out[j] *= one - value[j] * value[j]
+        elif phi == RELU:
+            out[j] = out[j] if value[j] > zero else zero
 
 
 @_part
@@ -223,7 +239,7 @@ def forward(drives, tables, weights_of, settings, lengths, kept, kept_end, score
         for s in range(batch):
             sums[s, :n_entering] = drives[t, s]
             sums[s, n_entering:] = 0
-        add_products(sums, states[t], panels)
+        add_products(sums, states, t, panels)
         for s in range(batch):
             queries[t, s] = sums[s, n_entering : n_entering + n]
             if phi == GATED:
@@ -233,10 +249,10 @@ def forward(drives, tables, weights_of, settings, lengths, kept, kept_end, score
                     for j in range(n):
                         sums[s, j] = tanh(sums[s, j])
                 else:
-                    apply_phi(phi, sums[s], bias)
+                    apply_phi(phi, sums[s : s + 1], bias)
                 hidden[t, s] = sums[s, :n]
         key_sums[:] = 0
-        add_products(key_sums, hidden[t], key_panels)
+        add_products(key_sums, hidden, t, key_panels)
         for s in range(batch):
             keys[t, s] = key_sums[s, :n]
             if n_kept > 0 and t > 0:
@@ -372,7 +388,7 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
             if len(from_hidden) > 0:
                 for j in range(n):
                     key_sums[s, j] += from_hidden[t, s, j]
-        add_products(key_sums, by_keys[t], key_panels)
+        add_products(key_sums, by_keys, t, key_panels)
         for s in range(batch):
             if phi == GATED:
                 if len(from_cells) > 0:
@@ -382,11 +398,11 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
                 _gates_back(key_sums[s, :n], by_cell[s], gates[t, s], cells[t, s], cells[t + 1, s], by_pre)
             else:
                 product[t, s, :n] = key_sums[s, :n]
-                times_slope(phi, hidden[t, s], product[t, s, :n], by_bias, hidden.dtype.type(1))
+                _times_slope(phi, hidden[t, s], product[t, s, :n], by_bias)
         for j in range(n):
             bias_sum[j] += by_bias[j]
             by_bias[j] = 0
         sums[:] = 0
-        add_products(sums, product[t], panels)
+        add_products(sums, product, t, panels)
         for s in range(batch):
             now[s] = sums[s, :n]

@@ -15,7 +15,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core.backend import current_backend, has_numba
+from separatrix.core.arithmetic.backend import current_backend, has_numba
 
 from ...recurrent.steps.compiled import PRECISIONS, Readiness
 from ...recurrent.steps.elman import NONLINEARITIES

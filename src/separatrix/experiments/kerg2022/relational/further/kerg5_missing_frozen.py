@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Params, Payload, scratch_folder, with_column
+from separatrix.lab import Cell, Experiment, Params, Payload, scratch_folder
 
 from ..arms import build
-from .kerg5_missing import LEFT_OUT, draw, leaving_out, solved, summarise
+from .kerg5_missing import LEFT_OUT, draw, summarise, word_claim
 
 ALONE = ("abaa", "abab")
 
@@ -45,21 +45,6 @@ def run(cell: Cell) -> Payload:
     return {"by_word": found.last.by_pattern}
 
 
-def _claim(word: str) -> Claim:
-    return Claim(
-        id=f"kerg2022-ch5-missing-frozen-{word}",
-        statement=f"Leaving out {word.upper()} alone does not keep CoRelNet with a random encoder from the words of "
-        "the test.",
-        measures="share of right answers by word",
-        test="95 % interval over seeds above .9, every word",
-        judge=solved(word),
-        counterfeit=with_column("runs", "accuracy", 0.2, leaving_out(word)),
-        genuine=with_column("runs", "accuracy", 0.99, leaving_out(word)),
-        scale="laptop",
-        erratum="kerg2022-missing-words",
-    )
-
-
 EXPERIMENT = Experiment(
     name="kerg5-missing-frozen",
     title="Identity rules of four with a word left out, for CoRelNet with a random encoder",
@@ -74,6 +59,15 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=summarise,
-    claims=tuple(_claim(word) for word in ALONE),
+    claims=tuple(
+        word_claim(
+            word,
+            id=f"kerg2022-ch5-missing-frozen-{word}",
+            statement=f"Leaving out {word.upper()} alone does not keep CoRelNet with a random encoder from the words "
+            "of the test.",
+            measures="share of right answers by word",
+        )
+        for word in ALONE
+    ),
     draw=draw,
 )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from separatrix.core.transforms import all_true, any_true, exposed, transforms_active
+from separatrix.core.arithmetic.transforms import all_true, any_true, exposed, transforms_active
 
 
 def test_a_mapped_loop_stops_when_every_member_is_finished() -> None:

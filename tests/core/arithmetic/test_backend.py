@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from separatrix.core import InvalidInput, MissingExtra, use_backend
-from separatrix.core.backend import current_backend, has_numba
+from separatrix.core.arithmetic.backend import current_backend, has_numba
 
 
 def test_a_choice_holds_within_its_block_and_may_be_nested() -> None:
@@ -30,7 +30,7 @@ def test_an_unknown_backend_is_refused_with_its_neighbours() -> None:
 
 
 def test_without_numba_its_backend_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.core.backend.has_numba", lambda: False)
+    monkeypatch.setattr("separatrix.core.arithmetic.backend.has_numba", lambda: False)
     with pytest.raises(MissingExtra, match=r"install separatrix\[fast\]"), use_backend("numba"):
         pass
 

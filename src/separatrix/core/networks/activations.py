@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from .errors import InvalidInput
-from .names import resolve, suggest_options
-from .scalars import in_words
+from ..errors import InvalidInput
+from ..names import resolve, suggest_options
+from ..scalars import in_words
 
 Pointwise: TypeAlias = Callable[[Tensor], Tensor]
 

@@ -23,11 +23,11 @@ import torch
 from jaxtyping import AbstractArray, TypeCheckError
 from torch import Tensor
 
-from .errors import InvalidInput, SeparatrixError, ShapeError
-from .scalars import LARGEST, in_words, is_integer, is_number
+from ..errors import InvalidInput, SeparatrixError, ShapeError
+from ..scalars import LARGEST, in_words, is_integer, is_number
 
 _LIBRARIES = {sysconfig.get_paths()[place] for place in ("stdlib", "platstdlib", "purelib", "platlib")}
-_ROOTS = (str(Path(__file__).parents[1]), *_LIBRARIES, "<")
+_ROOTS = (str(Path(__file__).parents[2]), *_LIBRARIES, "<")
 _PLAIN = {float: "a number", int: "an integer", bool: "True or False", str: "text", types.NoneType: "None"}
 _DTYPES = {"Float": "floating numbers", "Int": "integers", "Bool": "booleans", "Complex": "complex numbers"}
 _OF_SHAPES = (

@@ -8,7 +8,7 @@ from typing import final
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 
-from .result import Result
+from ..result import Result
 
 
 @final

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core.blame import blamed, fits, in_kind_words
+from separatrix.core.doors.blame import blamed, fits, in_kind_words
 
 
 @pytest.mark.parametrize(

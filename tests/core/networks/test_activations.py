@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from separatrix.core import InvalidInput
-from separatrix.core.activations import ACTIVATIONS, find_activation
+from separatrix.core.networks.activations import ACTIVATIONS, find_activation
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..findings.finding import Skipped
+from ..findings.thresholds import threshold
 from .passes import Forward, evaluated_forward, gradients, listen, parameter_gradients, recorded_forward
 from .reductions import centred_rms, rms
 from .subject import Subject, projected
@@ -36,7 +38,7 @@ class Budget:
         return self.spent + estimate <= self.seconds
 
 
-class Facts:
+class Observed:
     """Passes of one subject and what follows from them."""
 
     def __init__(self, subject: Subject, budget: Budget) -> None:
@@ -143,8 +145,7 @@ class Facts:
 
     def evaluated_gradient(self, value: Tensor, leaf: int) -> Tensor | None:
         """Of a projected part of the evaluated prediction by one leaf."""
-        found = gradients(projected(value, self.subject.seed, "part"), [self.evaluated.leaves[leaf]])[0]
-        return found
+        return gradients(projected(value, self.subject.seed, "part"), [self.evaluated.leaves[leaf]])[0]
 
     @functools.cached_property
     def output_size(self) -> float:
@@ -162,8 +163,4 @@ class Facts:
         kind = self.measures.get("loss_classes")
         if self.loss is None or kind is None or not torch.isfinite(self.loss):
             return False
-        import math
-
-        from ..findings.thresholds import threshold
-
         return float(self.loss) < threshold("trained", "loss") * math.log(kind)

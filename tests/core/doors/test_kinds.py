@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import inspect
 
+from separatrix.core.doors.kinds import hyphenated, public_kinds
 from separatrix.core.errors import InvalidInput
-from separatrix.core.kinds import hyphenated, public_kinds
 from separatrix.dynamics import AbstractEquilibriumSolver, NewtonKrylov
 
 

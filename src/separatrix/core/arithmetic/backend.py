@@ -13,8 +13,8 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, get_args
 
-from .errors import MissingExtra
-from .names import choose
+from ..errors import MissingExtra
+from ..names import choose
 
 Backend: TypeAlias = Literal["auto", "torch", "numba"]
 _chosen: contextvars.ContextVar[Backend] = contextvars.ContextVar("backend", default="auto")

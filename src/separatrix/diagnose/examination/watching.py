@@ -1,0 +1,288 @@
+"""``watch``: a training run looked at every few steps, against its own beginning."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from separatrix.core import InvalidInput, Result, require_integer
+
+from ..findings.finding import Finding, Place
+from ..findings.thresholds import threshold
+from ..recording.functions import FunctionRecorder
+from ..recording.operations import OperationRecorder
+from ..recording.places import ModuleStack
+from ..recording.reductions import rms
+
+_BASE = 3
+"""First visits that later ones are compared with."""
+_TUNED_AFTER = 20
+_START = 10
+
+
+@final
+@dataclasses.dataclass(frozen=True, repr=False)
+class Visit(Result):
+    """What one visit saw."""
+
+    step: int
+    loss: float | None
+    gradients: dict[str, float]
+    """rms of the gradient of each matrix."""
+    step_ratio: float | None
+    """|change of the parameters| / |parameters| of this step."""
+    head_spread: float | None
+    dead: float | None
+    entropy: float | None
+    seconds: float
+
+
+class Watcher:
+    """Attached to a model and its optimiser until ``close``; usable as a context manager.
+
+    ``visits`` are what was seen, ``findings`` the early warnings, ``every`` the interval it has tuned itself to.
+    """
+
+    def __init__(self, model: nn.Module, optimizer: Any, every: int | None, writer: Any, clock: Callable[[], float]):
+        self.model, self.optimizer, self.writer, self.clock = model, optimizer, writer, clock
+        self.every = _START if every is None else every
+        self.visits: list[Visit] = []
+        self.findings: list[Finding] = []
+        self.on_finding: Callable[[Finding], None] | None = None
+        self._tuned, self._paused, self._steps, self._cost = every is not None, False, 0, 0.0
+        self._loss: float | None = None
+        self._durations: list[float] = []
+        self._last_step = clock()
+        self._recorders: tuple[contextlib.ExitStack, FunctionRecorder, OperationRecorder] | None = None
+        self._seen: tuple[float | None, float | None, float | None] = (None, None, None)
+        self._before: dict[str, Tensor] = {}
+        self._pending: set[str] = set()
+        self._handles = [
+            model.register_forward_pre_hook(self._enter, prepend=True),
+            model.register_forward_hook(self._leave, always_call=True),
+            optimizer.register_step_pre_hook(self._before_step),
+            optimizer.register_step_post_hook(self._after_step),
+        ]
+
+    def note(self, loss: Tensor | float) -> None:
+        """Tell it the loss of this step; without it the other measures are watched alone."""
+        self._loss = float(loss.detach()) if isinstance(loss, Tensor) else float(loss)
+
+    def pause(self) -> None:
+        """Do nothing until ``resume``."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on after ``pause``."""
+        self._paused, self._last_step = False, self.clock()
+
+    def close(self) -> None:
+        """Remove every hook."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    @property
+    def _is_visit(self) -> bool:
+        return not self._paused and self._steps % self.every == 0
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        if not (self._is_visit and self.model.training and self._recorders is None and torch.is_grad_enabled()):
+            return
+        began = self.clock()
+        named = [*self.model.named_parameters(), *self.model.named_buffers()]
+        stack = ModuleStack()
+        n = next((int(arg.shape[0]) for arg in args if isinstance(arg, Tensor) and arg.ndim), 1)
+        above = FunctionRecorder({id(value): (name,) for name, value in named}, n, stack, [])
+        below = OperationRecorder({value.untyped_storage()._cdata: name for name, value in named}, stack)
+        held = contextlib.ExitStack()
+        held.enter_context(below)
+        held.enter_context(above)
+        self._recorders = (held, above, below)
+        self._cost = self.clock() - began
+        self._forward_began = self.clock()
+
+    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        if self._recorders is None:
+            return
+        (held, above, below), self._recorders = self._recorders, None
+        held.close()
+        began = self.clock()
+        units = [unit.dead for unit in below.units.rectified.values() if unit.values >= 16]
+        rows = [row.entropy for row in below.rows if row.entropy is not None]
+        spread = above.uses[-1].centred_in if above.uses else None
+        self._seen = (spread, max(units, default=None), min(rows, default=None))
+        # what a recorded forward adds is not measured apart; it is taken as half of it, which is more than it adds
+        self._cost += self.clock() - began + 0.5 * (began - self._forward_began)
+
+    def _before_step(self, *_: Any) -> None:
+        if not self._is_visit:
+            return
+        began = self.clock()
+        with torch.no_grad():
+            self._before = {n: p.detach().clone() for n, p in self.model.named_parameters() if p.grad is not None}
+        self._cost += self.clock() - began
+
+    def _after_step(self, *_: Any) -> None:
+        now = self.clock()
+        if not self._paused:
+            if self._is_visit and self._before:
+                self._visit(now)
+            elif self._steps:
+                self._durations = [*self._durations[-49:], now - self._last_step]
+        self._steps += 1
+        self._last_step = self.clock()
+        if not self._tuned and self._steps >= _TUNED_AFTER and self._durations and self.visits:
+            self._tune()
+
+    def _tune(self) -> None:
+        """The interval at which visits cost less than 5 % of the mean step."""
+        cost = max(visit.seconds for visit in self.visits[1:] or self.visits)
+        step = max(statistics.median(self._durations), 1e-9)
+        self.every = max(1, math.ceil(cost / (threshold("watch", "share") * step)))
+        self._tuned = True
+
+    def _visit(self, now: float) -> None:
+        with torch.no_grad():
+            parameters = dict(self.model.named_parameters())
+            gradients = {
+                name: rms(value.grad)
+                for name, value in parameters.items()
+                if value.grad is not None and value.ndim >= 2 and not value.grad.is_sparse
+            }
+            moved = math.sqrt(sum(float((parameters[n] - b).double().square().sum()) for n, b in self._before.items()))
+            size = math.sqrt(sum(float(b.double().square().sum()) for b in self._before.values()))
+        spread, dead, entropy = self._seen
+        seconds = self._cost + self.clock() - now
+        visit = Visit(
+            self._steps, self._loss, gradients, moved / size if size > 0 else None, spread, dead, entropy, seconds
+        )
+        self._before, self._cost, self._seen, self._loss = {}, 0.0, (None, None, None), None
+        self.visits.append(visit)
+        self._write(visit)
+        self._warn(visit)
+
+    def _write(self, visit: Visit) -> None:
+        if self.writer is None:
+            return
+        scalars = {f"gradient/{name}": value for name, value in visit.gradients.items()}
+        for name in ("loss", "step_ratio", "head_spread", "dead", "entropy"):
+            scalars[name] = getattr(visit, name)
+        for name, value in scalars.items():
+            if value is not None:
+                self.writer.add_scalar(f"separatrix/{name}", value, visit.step)
+
+    def _warn(self, visit: Visit) -> None:
+        """Findings of this visit that the visit before had too, or that are not finite."""
+        raised = dict(_alarms(visit, self.visits[:_BASE])) if len(self.visits) > _BASE else dict(_broken(visit))
+        for key, finding in raised.items():
+            known = any(old.id == finding.id and old.where == finding.where for old in self.findings)
+            if not known and (key in self._pending or finding.severity == "fault"):
+                self.findings.append(finding)
+                if self.on_finding is not None:
+                    self.on_finding(finding)
+        self._pending = set(raised)
+
+
+def _broken(visit: Visit) -> list[tuple[str, Finding]]:
+    bad = [name for name, value in visit.gradients.items() if not math.isfinite(value)]
+    found = []
+    if bad:
+        said = f"step {visit.step}: the gradient of {bad[0]} is not finite."
+        found.append(("gradient", Finding("nonfinite_gradient", "fault", Place(bad[0]), float(len(bad)), said)))
+    if visit.loss is not None and not math.isfinite(visit.loss):
+        said = f"step {visit.step}: the loss is not finite."
+        found.append(("loss", Finding("nonfinite_output", "fault", Place("loss"), visit.loss, said)))
+    return found
+
+
+def _alarms(visit: Visit, base: list[Visit]) -> list[tuple[str, Finding]]:
+    """What is far from the first visits of the same run."""
+    found = _broken(visit)
+
+    def add(id: str, place: str, value: float, start: float, what: str) -> None:
+        said = f"step {visit.step}: {what} is {value:.3g}, at the beginning it was {start:.3g}."
+        found.append((f"{id} {place}", Finding(id, "warning", Place(place), value, said)))
+
+    for name, value in visit.gradients.items():
+        start = _median([old.gradients.get(name) for old in base])
+        if start and value < threshold("watch", "fall") * start:
+            add("vanishing", name, value, start, f"the gradient of {name}")
+        if start and value > threshold("watch", "rise") * start:
+            add("exploding", name, value, start, f"the gradient of {name}")
+    start = _median([old.dead for old in base])
+    if start is not None and visit.dead is not None and visit.dead > start + threshold("watch", "dead"):
+        add("dead_units", "", visit.dead, start, "the largest share of dead units")
+    start = _median([old.entropy for old in base])
+    if start and visit.entropy is not None and visit.entropy < threshold("watch", "entropy") * start:
+        add("attention_collapse", "", visit.entropy, start, "the least attention entropy")
+    start = _median([old.head_spread for old in base])
+    if start and visit.head_spread is not None and visit.head_spread < threshold("watch", "spread") * start:
+        add("input_lost", "", visit.head_spread, start, "the difference between samples at the head")
+    start = _median([old.step_ratio for old in base])
+    if start and visit.step_ratio is not None and visit.step_ratio > threshold("watch", "step") * start:
+        add("learning_rate", "", visit.step_ratio, start, "the relative size of a step")
+    return found
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return statistics.median(known) if known else None
+
+
+def watch(
+    model: nn.Module, optimizer: torch.optim.Optimizer, *, every: int | None = None, writer: Any = None
+) -> Watcher:
+    """Look at a training run every few steps and warn when it leaves its own beginning.
+
+    Nothing in the training loop changes: hooks on the model and the optimiser do the work. A visit records gradients,
+    the size of the step, dead units, attention entropy and the difference between samples at the head; no forward is
+    added. A warning needs two visits in a row; numbers that are not finite are told at once.
+
+    Args:
+        model: what is trained.
+        optimizer: what trains it.
+        every: steps between visits; by default tuned after 20 steps so that visits cost less than 5 % of a step.
+        writer: something with ``add_scalar(name, value, step)``, such as TensorBoard's ``SummaryWriter``.
+
+    Returns:
+        The watcher; ``.close()`` removes the hooks.
+
+    Raises:
+        InvalidInput: the model or the optimiser cannot be watched.
+
+    Cost: a recorded forward and a copy of the parameters per visit; nothing but a counter between visits.
+
+    Example:
+        >>> model = nn.Linear(3, 2)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> with watch(model, optimizer, every=1) as watcher:
+        ...     loss = model(torch.ones(4, 3)).square().mean()
+        ...     loss.backward()
+        ...     optimizer.step()
+        >>> len(watcher.visits)
+        1
+    """
+    if not isinstance(model, nn.Module):
+        raise InvalidInput(f"model must be a torch.nn.Module; got {type(model).__name__}.")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise InvalidInput(f"optimizer must be a torch.optim.Optimizer; got {type(optimizer).__name__}.")
+    if every is not None:
+        require_integer(every, "every", at_least=1)
+    if writer is not None and not callable(getattr(writer, "add_scalar", None)):
+        raise InvalidInput(f"writer must have add_scalar(name, value, step); got {type(writer).__name__}.")
+    return Watcher(model, optimizer, every, writer, time.perf_counter)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from check_recipes import faults, healthy, scores
+from check_recipes.cases import RECIPES
+
+_ = (faults, healthy)
+
+
+def test_tokens_that_are_alike_inside_a_branch_are_no_collapse() -> None:
+    """At the output of attention healthy tokens are nearly equal; the trunk is what counts."""
+    found = scores.examine(RECIPES["former_post"].case(0))
+    inside = [row["diversity"] for row in found.profiles["depth"] if row["diversity"] is not None]
+    assert min(inside) < 0.5 * found.measures["rank_collapse"]
+    assert found.find("rank_collapse").severity == "ok"  # type: ignore[union-attr]
+
+
+def test_masked_keys_do_not_count_for_the_entropy() -> None:
+    found = scores.examine(RECIPES["former_causal"].case(0))
+    assert found.measures["attention_collapse"] > 0.95
+    assert {row["mask"] for row in found.profiles["attention"]} == {"causal"}
+
+
+@pytest.mark.parametrize(("name", "severity"), [("over_queries", "warning"), ("over_queries_causal", "fault")])
+def test_a_softmax_over_queries_is_a_fault_only_where_the_future_leaks(name: str, severity: str) -> None:
+    found = scores.examine(RECIPES[name].case(0)).find("softmax_axis")
+    assert found is not None
+    assert found.severity == severity
+
+
+def test_a_fused_call_is_seen_as_the_plain_one() -> None:
+    plain = RECIPES["former_causal"].case(0)
+    for block in plain.model.blocks:
+        block.attention.kind = "fused"
+    again = scores.examine(plain)
+    for block in plain.model.blocks:
+        block.attention.kind = "plain"
+    first = scores.examine(plain)
+    assert again.measures["attention_collapse"] == pytest.approx(first.measures["attention_collapse"], abs=0.02)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+import separatrix
+from check_recipes import faults, healthy, scores
+from check_recipes.cases import RECIPES
+
+_ = (faults, healthy)
+
+
+def test_fresh_batch_norm_is_not_compared_with_the_batch() -> None:
+    """Its running variance is 1 whatever enters: every fresh model would be accused."""
+    case = RECIPES["mlp_evaluation_mode"].case(0)
+    assert not case.model.training
+    found = scores.examine(case)
+    assert found.find("stale_statistics") is None
+    assert "stale_variance" not in found.measures
+
+
+def test_a_middle_sample_sees_a_layer_that_runs_along_the_batch() -> None:
+    """The first output of such a layer depends on nothing else; the middle one does."""
+    found = scores.examine(RECIPES["gru_along_batch"].case(0)).find("batch_mixing")
+    assert found is not None
+    assert found.where.module == "rnn"
+    assert "ran along the 24 samples" in found.meaning
+
+
+def test_tokens_without_a_table_are_tried_by_exchange() -> None:
+    class OneHot(nn.Module):
+        def __init__(self, mixes: bool) -> None:
+            super().__init__()
+            self.layer, self.mixes = nn.Linear(10, 4), mixes
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = (x[..., None] == torch.arange(10)).float().mean(1)
+            return self.layer(h - h.mean(0) if self.mixes else h)
+
+    x = torch.randint(0, 10, (9, 5))
+    assert separatrix.check(OneHot(False), x).find("batch_mixing").severity == "ok"  # type: ignore[union-attr]
+    assert separatrix.check(OneHot(True), x).find("batch_mixing").severity == "fault"  # type: ignore[union-attr]

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from check_recipes import faults, healthy, scores
+from check_recipes.cases import RECIPES
+from check_recipes.networks import SharedDepth
+
+_ = (faults, healthy)
+
+
+def test_shared_depth_is_no_solver() -> None:
+    case = RECIPES["shared_depth"].case(0)
+    assert isinstance(case.model, SharedDepth)
+    assert case.model.times >= 4
+    assert scores.examine(case).verdict == "ok"
+
+
+def test_an_iteration_that_settles_is_told_from_one_that_does_not() -> None:
+    fine, bad = (scores.examine(RECIPES[name].case(0)) for name in ("equilibrium", "gain_three"))
+    assert fine.measures["no_equilibrium"] < 1e-4
+    assert bad.findings[0].id == "no_equilibrium"
+    assert bad.findings[0].where.module == "layer"

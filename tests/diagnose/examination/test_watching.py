@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from check_recipes.networks import Former, mlp
+from separatrix.core import InvalidInput
+from separatrix.diagnose import watch
+
+
+def run(model: nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int, every: int | None, **options: Any) -> Any:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    watcher = watch(model, optimizer, every=every, **options)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x).flatten(0, -2), y.flatten())
+        loss.backward()
+        optimizer.step()
+        watcher.note(loss)
+        yield step, watcher
+    watcher.close()
+
+
+def drained(*args: Any, **options: Any) -> Any:
+    return [watcher for _, watcher in run(*args, **options)][-1]
+
+
+X, Y = torch.randn(24, 6), torch.randint(0, 3, (24,))
+
+
+def test_a_visit_sees_gradients_steps_units_and_the_head() -> None:
+    watcher = drained(mlp([6, 16, 3]), X, Y, 9, 3)
+    assert [visit.step for visit in watcher.visits] == [0, 3, 6]
+    visit = watcher.visits[-1]
+    assert set(visit.gradients) == {"0.weight", "2.weight"}
+    assert 0 < visit.step_ratio < 1
+    assert visit.head_spread > 0
+    assert visit.dead is not None
+    assert watcher.findings == []
+
+
+def test_watching_does_not_change_the_training() -> None:
+    weights = []
+    for every in (1, None):
+        torch.manual_seed(0)
+        model = mlp([6, 16, 3])
+        drained(model, X, Y, 6, every)
+        weights.append(model[0].weight.detach().clone())
+        assert not model._forward_hooks
+        assert not model._forward_pre_hooks
+    assert torch.equal(*weights)
+
+
+def test_units_that_die_are_told_after_two_visits() -> None:
+    torch.manual_seed(0)
+    model = mlp([6, 16, 3])
+    told = []
+    for step, watcher in run(model, X, Y, 12, 1):
+        if step == 5:
+            model[0].bias.data.fill_(-30.0)
+        told.append([finding.id for finding in watcher.findings])
+    assert told[6] == []  # once is not enough
+    assert "dead_units" in told[7]
+
+
+def test_numbers_that_are_not_finite_are_told_at_once() -> None:
+    model = mlp([6, 16, 3])
+    for step, watcher in run(model, X, Y, 6, 1):
+        if step == 3:
+            model[2].weight.data[0, 0] = torch.nan
+        last = watcher
+    assert last.findings[0].severity == "fault"
+    assert last.findings[0].id == "nonfinite_gradient"
+
+
+def test_attention_is_seen_and_scalars_are_written() -> None:
+    class Writer:
+        def __init__(self) -> None:
+            self.rows: list[tuple[str, float, int]] = []
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            self.rows.append((name, value, step))
+
+    writer = Writer()
+    x = torch.randint(0, 40, (4, 8))
+    watcher = drained(Former(16, 1, causal=True), x, x, 2, 1, writer=writer)
+    assert 0.9 < watcher.visits[0].entropy <= 1.0
+    assert {"separatrix/entropy", "separatrix/step_ratio", "separatrix/gradient/head.weight"} <= {
+        name for name, _, _ in writer.rows
+    }
+
+
+def test_the_interval_is_tuned_so_that_visits_cost_a_twentieth() -> None:
+    torch.manual_seed(0)
+    watcher = drained(mlp([6, 16, 3]), X, Y, 22, None)
+    assert watcher.every > 1
+    cost = max(visit.seconds for visit in watcher.visits[1:])
+    assert watcher.every >= cost / 0.05 / max(watcher._durations) - 1
+
+
+def test_what_cannot_be_watched_is_refused() -> None:
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(InvalidInput, match="every"):
+        watch(model, optimizer, every=0)
+    with pytest.raises(InvalidInput, match="writer must have add_scalar"):
+        watch(model, optimizer, writer="log")
