@@ -15,7 +15,7 @@ from helpers import seeded
 from separatrix import training
 from separatrix.core.errors import InvalidInput
 from separatrix.nn import FreeRNN, MemLSTM, RelLSTM, RelRNN
-from separatrix.tasks import Choices, Numbers, RecallCorridor
+from separatrix.tasks import Choices, ObservedArrays, RecallCorridor
 from separatrix.training.reinforcement import ppo, rollouts
 
 
@@ -26,7 +26,7 @@ class Bandit:
     pays: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        self.action_space, self.observation_space = Choices(len(self.pays)), Numbers((1,))
+        self.action_space, self.observation_space = Choices(len(self.pays)), ObservedArrays((1,))
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[numpy.ndarray, dict[str, Any]]:
         return numpy.ones(1), {}
@@ -40,7 +40,7 @@ class Walk:
 
     def __init__(self, n: int = 4) -> None:
         self.n, self.place = n, 0
-        self.action_space, self.observation_space = Choices(2), Numbers((n,))
+        self.action_space, self.observation_space = Choices(2), ObservedArrays((n,))
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[numpy.ndarray, dict[str, Any]]:
         self.place = 0
@@ -92,7 +92,7 @@ def test_the_gradient_of_the_clipped_objective_is_that_of_the_text() -> None:
 def test_the_first_gradient_on_a_bandit_is_the_policy_gradient_by_hand() -> None:
     pays = (0.0, 1.0, 0.3)
     agent = agent_of(FreeRNN(1, 4, dtype=torch.float64), 3).double()
-    settings = training.PpoSettings(n_frames=1, entropy=0.0, value=0.0, normalise=False)
+    settings = training.PpoSettings(n_frames=1, entropy=0.0, value_weight=0.0, standardise=False)
     company = rollouts.Company(lambda: Bandit(pays), 6, 0)
     company.seen = company.seen.astype(numpy.float64)
     rollout, _ = rollouts.collect(agent, company, agent.initial_state(6), 5, seeded(1))

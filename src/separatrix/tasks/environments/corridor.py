@@ -10,7 +10,7 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
-from .environment import Choices, Numbers
+from .environment import Choices, ObservedArrays
 
 FORWARD, LEFT, RIGHT = range(3)
 
@@ -37,7 +37,7 @@ class RecallCorridor:
 
     def __init__(self, length: int = 4) -> None:
         self.length = require_integer(length, "length", at_least=0)
-        self.action_space, self.observation_space = Choices(3), Numbers((4,))
+        self.action_space, self.observation_space = Choices(3), ObservedArrays((4,))
         self.limit = 3 * (self.length + 2)
         self._random = numpy.random.default_rng(0)
         self._place, self._time, self._answer = -1, 0, LEFT

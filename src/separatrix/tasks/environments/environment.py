@@ -21,7 +21,7 @@ class Choices(Result):
 
 @final
 @dataclasses.dataclass(frozen=True, repr=False)
-class Numbers(Result):
+class ObservedArrays(Result):
     """Arrays of one shape, as gymnasium's ``Box``."""
 
     shape: tuple[int, ...]

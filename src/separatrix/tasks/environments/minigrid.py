@@ -8,7 +8,7 @@ import numpy
 
 from separatrix.core.errors import InvalidInput, MissingExtra
 
-from .environment import Choices, Numbers
+from .environment import Choices, ObservedArrays
 
 GRID_SHAPE: Final = (7, 7, 3)
 """What an agent sees: 7 by 7 fields, for each the numbers of object, colour and state."""
@@ -51,7 +51,7 @@ class _GridWorld:
     def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.action_space = Choices(int(inner.action_space.n))
-        self.observation_space = Numbers((int(numpy.prod(GRID_SHAPE)) + LONGEST,))
+        self.observation_space = ObservedArrays((int(numpy.prod(GRID_SHAPE)) + LONGEST,))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[numpy.ndarray, Any]:
         """Begin an episode."""

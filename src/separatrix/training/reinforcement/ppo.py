@@ -40,9 +40,9 @@ class PpoSettings:
         decay: lambda of the advantages.
         clip: how far the chance of an action may move, as a ratio, before it stops to count.
         entropy: weight of the entropy of actions.
-        value: weight of the error of expected rewards.
+        value_weight: weight of the error of expected rewards.
         clip_norm: largest norm of the gradient.
-        normalise: whether the advantages of a rollout are brought to mean 0 and deviation 1.
+        standardise: whether the advantages of a rollout are brought to mean 0 and deviation 1.
         seed: of episodes, actions and order.
     """
 
@@ -57,9 +57,9 @@ class PpoSettings:
     decay: float = 0.95
     clip: float = 0.2
     entropy: float = 0.01
-    value: float = 0.5
+    value_weight: float = 0.5
     clip_norm: float = 0.5
-    normalise: bool = True
+    standardise: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class PpoSettings:
             require_integer(getattr(self, name), name, at_least=1)
         for name in ("lr", "clip", "clip_norm"):
             require_positive(getattr(self, name), name)
-        for name in ("entropy", "value"):
+        for name in ("entropy", "value_weight"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise InvalidInput(f"{name} must be a number of at least 0; got {getattr(self, name)!r}.")
 
@@ -142,7 +142,7 @@ def _learn(
         rollout.rewards, rollout.values, rollout.ends, rollout.last_value, settings.discount, settings.decay
     )
     targets = gains + rollout.values
-    if settings.normalise:
+    if settings.standardise:
         gains = (gains - gains.mean()) / (gains.std() + 1e-8)
     pieces, told = rollout.pieces(settings.longest), []
     for _ in range(settings.n_epochs):
@@ -186,6 +186,6 @@ def piece_loss(
     before, wanted, now = flat(rollout.values), flat(targets), values[there]
     near = before + (now - before).clamp(-settings.clip, settings.clip)
     error = torch.maximum((now - wanted).square(), (near - wanted).square()).mean()
-    loss = -policy - settings.entropy * entropy + settings.value * error
+    loss = -policy - settings.entropy * entropy + settings.value_weight * error
     clipped = ((ratios - 1).abs() > settings.clip).float().mean()
     return loss, {"entropy": float(entropy.detach()), "value_error": float(error.detach()), "clipped": float(clipped)}

@@ -28,8 +28,9 @@ def arithmetic(cell: Cell) -> AbstractContextManager[None]:
     return use_backend(cell.args.get("backend", "torch"))
 
 
-def named_backend(backend: str) -> dict[str, str]:
+def named_backend(settings: Any) -> dict[str, str]:
     """What a cell says of it: nothing for torch, so that cells from before there was another keep their names."""
+    backend = getattr(settings, "backend", "torch")
     return {} if backend == "torch" else {"backend": backend}
 
 

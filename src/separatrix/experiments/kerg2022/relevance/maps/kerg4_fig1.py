@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.lab import Cell, Claim, Experiment, Payload, in_turn
 
-from .attention_maps import Settings, draw, expand, measured_side, moved_to, run_map, summarise
+from .attention_maps import Compiled, Settings, draw, expand, measured_side, moved_to, run_map, summarise
 
 LEARNED = 0.9
 TRAINED = moved_to("accuracy", 0.99)
@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
     version=1,
     scales={
         "smoke": Settings(kinds=("copy", "denoise"), n_hidden=8, delay=8, n_items=2, n_steps=2, n_problems=4),
-        "laptop": Settings(kinds=("copy", "denoise"), n_hidden=128, delay=20, n_items=4, n_steps=6000, backend="numba"),
+        "laptop": Compiled(kinds=("copy", "denoise"), n_hidden=128, delay=20, n_items=4, n_steps=6000),
         "paper": Settings(kinds=("copy", "denoise")),
     },
     expand=expand,

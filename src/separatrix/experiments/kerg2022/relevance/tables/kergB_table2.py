@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.lab import Cell, Payload
 
-from .accuracies import Settings, memory_experiment, run_memory
+from .accuracies import Compiled, Settings, memory_experiment, run_memory
 from .accuracy_claims import learned_sooner, solved
 
 MODELS = ("RelRNN", "LSTM", "orth-RNN", "expRNN", "MemRNN", "RelLSTM", "SAB")
@@ -28,13 +28,12 @@ SCALES = {
         n_valid=10,
         measure_every=2,
     ),
-    "laptop": Settings(
+    "laptop": Compiled(
         models=MODELS[:-1],  # SAB takes longer than all others together
         train_delays=(20,),
         delays=(),
         n_steps=7200,
         tail_steps=800,
-        backend="numba",
     ),
     "paper": Settings(
         models=MODELS,
