@@ -29,7 +29,7 @@ from torch.nn.utils import parametrizations, parametrize
 
 from separatrix import nn as layers
 from separatrix.core import Backend, spawn, use_backend
-from separatrix.core.backend import has_numba
+from separatrix.core.arithmetic.backend import has_numba
 from separatrix.tasks import Copy
 
 SIZES = {128: 10, 512: 100, 1024: 128}

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -13,8 +15,12 @@ from helpers import seeded, use_seed
 
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
 
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # as under nohup; commands that tests start would not hear them
+        signal.signal(number, usual)
+
 shape_checks.install()
-from separatrix.core.backend import use_backend  # noqa: E402  (after the checks are in place)
+from separatrix.core.arithmetic.backend import use_backend  # noqa: E402  (after the checks are in place)
 
 torch.set_num_threads(1)
 # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
@@ -22,6 +28,13 @@ torch.set_num_threads(1)
 hypothesis.settings.register_profile("every day", derandomize=True, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("varied", derandomize=False, deadline=None, database=None)
 CHECKED: set[str] = set()
+NO_DATA = "real data: set SEPARATRIX_DATA to the folder that holds them"
+
+
+def data_folder() -> Path | None:
+    """The folder of real data; none where the variable is not set or names no folder."""
+    folder = os.environ.get("SEPARATRIX_DATA")
+    return Path(folder) if folder and Path(folder).is_dir() else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,7 +56,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
 
 
-def pytest_runtest_setup() -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Millions of objects that stay are not searched for garbage while they are made, nor ever after."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("needs_data") and data_folder() is None:
+        pytest.skip(NO_DATA)
     shape_checks.begin_test()
 
 
@@ -92,7 +118,7 @@ def generator() -> torch.Generator:
 @pytest.fixture
 def data_dir() -> Path:
     """The folder of real data, or a visible skip."""
-    folder = os.environ.get("SEPARATRIX_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("real data: set SEPARATRIX_DATA to the folder that holds them")
-    return Path(folder)
+    folder = data_folder()
+    if folder is None:
+        pytest.skip(NO_DATA)
+    return folder

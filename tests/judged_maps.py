@@ -32,7 +32,7 @@ from known_maps import KnownMap
 from separatrix.core import Outcome
 from separatrix.dynamics import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.find import solve_quietly
-from separatrix.dynamics.solve.maps import CountedMap
+from separatrix.dynamics.solve.maps.counted import CountedMap
 
 BUDGET = 200
 OFF_BY = 10.0

@@ -291,8 +291,12 @@ def transient(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     """Eigenvalues up to 0.6 behind a feedforward part of norm up to 100."""
     diagonal = torch.diag_embed(draw.normal(draw.dim).clamp(-1, 1) * 0.6)
     triangle = torch.triu(draw.normal(draw.dim, draw.dim), 1) * draw.power(0, 2).unsqueeze(-1) / draw.dim**0.5
-    basis = draw.rotation()
-    return _affine, (basis @ (diagonal + triangle) @ basis.mT, draw.inputs()), "zero"
+    basis, eye = draw.rotation(), torch.eye(draw.dim, dtype=torch.float64)
+    for _ in range(20):  # as the dtype holds them, some have no equilibrium, or a line of them: these are no truth
+        weight = basis @ (diagonal + triangle) @ basis.mT
+        least = torch.linalg.svdvals(eye - weight.to(draw.dtype).double())[:, -1]
+        triangle = torch.where((least < 1e-9)[:, None, None], triangle / 2, triangle)
+    return _affine, (weight, draw.inputs()), "zero"
 
 
 def very_slow(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:

@@ -1,8 +1,7 @@
-"""Calls with one option wrong. Run by itself it tries them all, without the shape checks of the tests, as users do."""
+"""Calls with one option wrong; ``refusals.py`` tries them all."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -294,8 +293,8 @@ def answer(call: Callable[[Any], Any], bad: Any) -> str:
     return "not refused"
 
 
-if __name__ == "__main__":
-    found = {
+def answers() -> dict[str, str]:
+    """The answer to every wrong option, by function, argument and kind."""
+    return {
         "/".join((*option, kind)): answer(call, bad) for option, call in OPTIONS.items() for kind, bad in BAD.items()
     }
-    print(json.dumps(found))

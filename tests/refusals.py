@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from option_calls import answer
+from option_calls import answer, answers
 from separatrix import dynamics, matrices, theory
 from separatrix.core import spawn
 from stranger_flows import Lorenz, Pendulum, VanDerPol
@@ -211,4 +211,5 @@ ROOMS = {"dynamics": DYNAMICS | ENTRIES, "theory": THEORY | LAWS, "matrices": MA
 REFUSALS = {f"{room}: {what}": entry for room, entries in ROOMS.items() for what, entry in entries.items()}
 
 if __name__ == "__main__":
-    print(json.dumps({what: answer(lambda _, call=call: call(), None) for what, (call, _) in REFUSALS.items()}))
+    refused = {what: answer(lambda _, call=call: call(), None) for what, (call, _) in REFUSALS.items()}
+    print(json.dumps({"options": answers(), "refusals": refused}))

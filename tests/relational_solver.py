@@ -55,6 +55,10 @@ def game(rule: str, row: Row) -> list[int]:
         return [int(below.count(top) == 1 and len(set(below)) == 3)]
     if rule == "row_matching":
         return [int(word(things[:3]) == word(things[3:]))]
+    if rule.startswith("column_"):
+        assert len(things) == 3
+        assert len({place % 3 for place in cells}) == 1
+        return [int(word(things) == word(tuple("abc".index(letter) for letter in rule.removeprefix("column_"))))]
     raise AssertionError(rule)
 
 

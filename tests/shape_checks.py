@@ -1,24 +1,42 @@
 """Checks of shapes and types while tests run, at a price that a daily run can pay.
 
-The import hook of jaxtyping (``--jaxtyping-packages`` in pyproject.toml) decorates every function of the package.
-Decorating four thousand functions that a run may never call, and checking the ten thousandth call of an inner loop like
-the first, made up two fifths of the suite's time. Here a function is decorated when it is first called, and in each
-test its first calls are checked. SEPARATRIX_CHECK_EVERY_CALL=1 checks all, as the nightly run does.
+The import hook of jaxtyping (``--jaxtyping-packages`` in pyproject.toml) decorates every function and data class of the
+package. Decorating four thousand functions that a run may never call, decorating a function inside a function anew at
+every call of the outer one, and checking the ten thousandth call of an inner loop like the first, made up two fifths of
+the suite's time. Here a function is decorated when it is first called, its arguments are looked at once (jaxtyping does
+it twice), and in each test its first calls are checked; so are the first objects of a data class.
+SEPARATRIX_CHECK_EVERY_CALL=1 leaves all to jaxtyping, as the nightly run does.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
+import beartype
 import jaxtyping
 
-CALLS_PER_TEST = 8
+CALLS_PER_TEST = 4
 _every_call = jaxtyping.jaxtyped
+_strict = beartype.beartype(conf=beartype.BeartypeConf(violation_type=jaxtyping.TypeCheckError))
 _test = 0
+
+
+class _Budget:
+    """How many calls are still checked in a test, of a function and of its likes made by the same lines."""
+
+    __slots__ = ("left", "test")
+
+    def __init__(self) -> None:
+        self.test, self.left = -1, 0
+
+
+_budgets: dict[CodeType, _Budget] = {}
 
 
 def install() -> None:
@@ -34,32 +52,57 @@ def begin_test() -> None:
 
 
 def _jaxtyped(thing: Any = None, **options: Any) -> Any:
-    """``jaxtyping.jaxtyped`` as the hook calls it; other uses, and classes, are left to it."""
+    """``jaxtyping.jaxtyped`` as the hook calls it; other uses are left to it."""
     if thing is not None:
         return _every_call(thing, **options)
-    return lambda given: _of_class(given, options) if inspect.isclass(given) else _first_calls(given, options)
+    return lambda given: _of_class(given) if inspect.isclass(given) else _first_calls(given, options)
 
 
-def _of_class(given: Any, options: dict[str, Any]) -> Any:
-    """A dataclass whose constructor goes through a function of ours is checked there, as jaxtyping itself has it."""
+def _of_class(given: Any) -> Any:
+    """A data class whose constructor goes through a function of ours is checked there, as jaxtyping itself has it."""
     through_ours = getattr(given.__init__, "__globals__", {}).get("__name__") == __name__
-    return given if through_ours else _every_call(given, **options)
+    if dataclasses.is_dataclass(given) and not through_ours:
+        given.__init__ = _first_calls(given.__init__, {"typechecker": beartype.beartype})
+    return given
 
 
 def _first_calls(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     checked: Callable[..., Any] | None = None
-    test, left = -1, 0
+    code = getattr(function, "__code__", None)
+    budget = _Budget() if code is None else _budgets.setdefault(code, _Budget())
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal checked, test, left
-        if test != _test:
-            test, left = _test, CALLS_PER_TEST
-        if left == 0:
+        nonlocal checked
+        if budget.test != _test:
+            budget.test, budget.left = _test, CALLS_PER_TEST
+        if budget.left == 0:
             return function(*args, **kwargs)
-        left -= 1
+        budget.left -= 1
         if checked is None:
-            checked = _every_call(function, **options)
+            checked = _checking(function, options)
         return checked(*args, **kwargs)
 
     return call
+
+
+def _checking(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """The function with its checks."""
+    if _is_readable(function):
+        try:
+            return _every_call(_strict(function), typechecker=None)  # type: ignore[no-any-return]
+        except beartype.roar.BeartypeDecorHintException:  # parameters of a decorated function
+            pass
+    return _every_call(function, **options)  # type: ignore[no-any-return]
+
+
+def _is_readable(function: Callable[..., Any]) -> bool:
+    """Whether every annotation has a meaning here. What a generator yields, names of an outer function and names that
+    only type checkers import are left to jaxtyping, which passes over them."""
+    if inspect.isgeneratorfunction(inspect.unwrap(function)):
+        return False
+    try:
+        inspect.get_annotations(function, eval_str=True)
+    except Exception:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Every option that takes a name refuses what is none, in one sentence."""
+"""What cannot be meant is refused in one sentence: by every option that takes a name, and by every room."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 
 from command_line import environment
 from option_calls import BAD, OPTIONS
+from refusals import REFUSALS
 from separatrix.core import Result
 from test_public_surface import NAMES
 
@@ -84,11 +85,30 @@ def fault(message: str, kind: str) -> str:
     return "" if repr(BAD[kind]) in message or "; got " in message else f"does not say what it got: {message}"
 
 
-def test_what_is_no_option_is_refused_in_one_sentence(found: list[tuple[str, str, str, bool]]) -> None:
-    """One test for all of them: the calls are made in a process of their own, without the checks of the tests."""
-    command = [sys.executable, str(Path(__file__).with_name("option_calls.py"))]
+@pytest.fixture(scope="module")
+def said() -> dict[str, dict[str, str]]:
+    """Answers to wrong calls, made in a process of their own: the tests check the types of every call before the
+    package can."""
+    command = [sys.executable, str(Path(__file__).with_name("refusals.py"))]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
-    answers: dict[str, str] = json.loads(done.stdout)
+    answers: dict[str, dict[str, str]] = json.loads(done.stdout)
+    return answers
+
+
+def test_the_sentence_says_which_argument_what_it_was_and_what_it_may_be(said: dict[str, dict[str, str]]) -> None:
+    answers = said["refusals"]
+    wrong = {
+        what: answers[what]
+        for what, (_, words) in REFUSALS.items()
+        if words not in answers[what] or "\n" in answers[what] or not answers[what].endswith(".")
+    }
+    assert not wrong
+
+
+def test_what_is_no_option_is_refused_in_one_sentence(
+    found: list[tuple[str, str, str, bool]], said: dict[str, dict[str, str]]
+) -> None:
+    answers = said["options"]
     may_be_none = {(name, argument) for _, name, argument, optional in found if optional}
     tried = [(*option, kind) for option in OPTIONS for kind in BAD if kind != "none" or option not in may_be_none]
     faults = {

@@ -15,6 +15,8 @@ case "$*" in
 "-m pip --version") exit 0 ;;
 "-m pip install"*) echo begin >>"$LOG"; sleep 0.3; echo end >>"$LOG" ;;
 "- "*) echo digest ;;
+"-m pytest"*) echo tests; exit "${TESTS:-0}" ;;
+"-m mypy") echo types; exit "${TYPES:-0}" ;;
 esac
 """
 
@@ -30,9 +32,10 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    env = {**os.environ, "LOG": str(folder / "log")}
-    return subprocess.Popen([folder / "run", "demo"], env=env, stderr=subprocess.PIPE, text=True)
+def start(folder: Path, command: str = "demo", **changes: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "LOG": str(folder / "log"), **changes}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([folder / "run", command], env=env, stdout=pipe, stderr=pipe, text=True)
 
 
 def test_two_at_once_install_one_after_the_other_and_once(checkout: Path) -> None:
@@ -51,3 +54,21 @@ def test_the_lock_of_one_that_was_killed_is_taken_over(checkout: Path) -> None:
     process = start(checkout)
     process.communicate(timeout=60)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("tests", "types"), [("0", "0"), ("1", "0"), ("0", "1"), ("5", "1")])
+def test_tests_and_types_are_shown_one_after_the_other_and_both_must_pass(
+    checkout: Path, tests: str, types: str
+) -> None:
+    (checkout / ".venv" / "bin" / "lint-imports").symlink_to("/bin/true")
+    process = start(checkout, "test", TESTS=tests, TYPES=types)
+    out, err = process.communicate(timeout=60)
+    assert out == "tests\ntypes\n", err
+    assert (process.returncode == 0) == (tests == types == "0")
+
+
+def test_a_broken_import_contract_ends_it_before_the_tests(checkout: Path) -> None:
+    (checkout / ".venv" / "bin" / "lint-imports").symlink_to("/bin/false")
+    process = start(checkout, "test")
+    assert process.communicate(timeout=60)[0] == ""
+    assert process.returncode != 0

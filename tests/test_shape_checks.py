@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+
 import beartype
 import jaxtyping
 import pytest
@@ -34,3 +37,41 @@ def test_the_first_calls_of_every_test_are_checked(trace) -> None:  # type: igno
 def test_functions_of_the_package_are_checked() -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
         henrici("no matrix")  # type: ignore[arg-type]
+
+
+def test_first_objects_of_a_data_class_are_checked() -> None:
+    @shape_checks._jaxtyped(typechecker=beartype.beartype)
+    @dataclasses.dataclass(frozen=True)
+    class Pair:
+        left: Float[Tensor, " n"]
+        right: Float[Tensor, " n"]
+
+    assert len(Pair(torch.ones(2), torch.ones(2)).left) == 2
+    for _ in range(shape_checks.CALLS_PER_TEST - 1):
+        with pytest.raises(jaxtyping.TypeCheckError, match="right"):
+            Pair(torch.ones(2), torch.ones(3))
+    assert len(Pair(torch.ones(2), torch.ones(3)).right) == 3
+
+
+def test_what_is_returned_agrees_with_what_was_given() -> None:
+    @shape_checks._jaxtyped(typechecker=beartype.beartype)
+    def doubled(x: Float[Tensor, " n"], *, n: int) -> Float[Tensor, "n {n}"]:
+        return torch.ones(len(x), n + (n == 3))
+
+    assert doubled(torch.ones(2), n=4).shape == (2, 4)
+    with pytest.raises(jaxtyping.TypeCheckError, match="return"):
+        doubled(torch.ones(2), n=3)
+
+
+def test_functions_made_by_the_same_lines_share_what_is_checked() -> None:
+    def make() -> Callable[[object], int]:
+        @shape_checks._jaxtyped(typechecker=beartype.beartype)
+        def inner(x: int) -> int:
+            return x
+
+        return inner
+
+    for _ in range(shape_checks.CALLS_PER_TEST):
+        with pytest.raises(jaxtyping.TypeCheckError):
+            make()("no number")
+    assert make()("no number") == "no number"  # type: ignore[comparison-overlap]

@@ -12,8 +12,8 @@
 # # How does a recurrent network remember three bits?
 #
 # We train a small network to hold three bits, then take it apart: where does it rest, which of these points attract and
-# which are saddles, how chaotic is it, and what does its motion look like. About a minute on two cores. Open it in
-# Jupyter with `jupytext --to ipynb memory_of_three_bits.py`, or run it as a script.
+# which are saddles, how chaotic is it, and what does its motion look like. It takes a few seconds. Open it in Jupyter
+# with `jupytext --to ipynb memory_of_three_bits.py`, or run it as a script.
 
 # %%
 import torch

@@ -32,6 +32,7 @@ GENERATED = (
     GeneratedPage("Equations", "equations.md", "sitegen.records:equations_page"),
     GeneratedPage("Statements", "statements.md", "sitegen.statements:statements_page"),
     GeneratedPage("Errata", "errata.md", "sitegen.records:errata_page"),
+    GeneratedPage("Relational numbers", "relational-numbers.md", "sitegen.relational:relational_page"),
     GeneratedPage("Notation", "notation.md", "separatrix.sources.notation:notation_page"),
 )
 

@@ -84,6 +84,13 @@ def test_non_monotone_activation_leaves_symmetric_families_out(monkeypatch: pyte
     assert "left out" in " ".join(result.warnings)
 
 
+@pytest.mark.slow
+def test_of_all_families_a_non_monotone_activation_leaves_the_bi_invariant_ones() -> None:
+    result = advise.deq(torch.sin, 256, weight_scale=0.5)
+    assert {item.ensemble for item in result.forecasts} == {"gaussian", "haar"}
+    assert "left out" in " ".join(result.warnings)
+
+
 def test_a_strangers_family_is_advised_on_and_drawn_as_it_says() -> None:
     result = advise.deq("hardtanh", 256, ensemble=Stretched())
     assert result.ensemble == "stretched"

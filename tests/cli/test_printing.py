@@ -9,8 +9,10 @@ import pytest
 
 from command_line import OWN, Answer
 from separatrix import advise
+from separatrix.advise import deq_advisor
 from separatrix.cli.printing import fitted, print_table
 from separatrix.lab import Store
+from separatrix.matrices.ensembles import Antisymmetric, Haar
 from short_experiments import SHORT, run_inline
 
 SENTENCE = "the largest deviation of a norm from 1 is 0.13; call flow.project first. " * 3
@@ -76,6 +78,7 @@ def test_no_line_is_wider_than_the_terminal(
         run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(advise, "deq", functools.cache(advise.deq))  # computed once for both widths
+    monkeypatch.setattr(deq_advisor, "ENSEMBLES", {family.name: family for family in (Haar(), Antisymmetric())})
     for columns in (80, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
         answer = cli(*(f"{tmp_path}/store" if word == "STORE" else word for word in words))

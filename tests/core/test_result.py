@@ -35,6 +35,29 @@ def test_frame_has_a_row_per_entry_and_repeats_single_values() -> None:
     assert list(frame["label"]) == ["<walk>"] * 3
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
+class Solves(Result):
+    outcome: torch.Tensor
+    residual: torch.Tensor
+    matrix: torch.Tensor
+
+
+def test_codes_are_read_as_names_and_many_are_counted() -> None:
+    few = Solves(torch.tensor([0, 4]), torch.tensor([0.1, 0.2]), torch.eye(3))
+    assert "outcome: converged, cycle" in repr(few)
+    assert few.to_dict()["outcome"] == [0, 4]
+    many = Solves(torch.tensor([0] * 7 + [2]), torch.zeros(8), torch.eye(3))
+    assert "outcome: 8 elements: converged 7, diverged 1" in repr(many)
+    assert "99" in repr(Solves(torch.tensor([99]), torch.zeros(1), torch.eye(3)))  # no code of ours stays as it is
+
+
+def test_a_frame_has_a_row_per_thing_and_names_what_belongs_to_none() -> None:
+    made = Solves(torch.tensor([0, 4, 0, 1, 1]), torch.arange(5.0), torch.eye(40)).to_frame()
+    assert list(made["outcome"]) == ["converged", "cycle", "converged", "out of steps", "out of steps"]
+    assert list(made.columns) == ["outcome", "residual"]
+    assert made.attrs["left_out"] == ["matrix"]
+
+
 def test_print_fits_a_screen_and_leaves_out_hidden_fields() -> None:
     long = Walk(torch.linspace(0, 1, 10**5), Outcome.CONVERGED, "x" * 500)
     lines = repr(long).splitlines()
@@ -42,6 +65,11 @@ def test_print_fits_a_screen_and_leaves_out_hidden_fields() -> None:
     assert len(lines) == 4
     assert all(len(line) < 120 for line in lines)
     assert "float32 (100000,), 0 to 1" in repr(long)
+
+
+def test_a_notebook_cuts_nothing_that_people_wrote() -> None:
+    sentence = "a verdict of many words " * 12
+    assert sentence.strip() in Walk(torch.zeros(2), Outcome.CONVERGED, sentence)._repr_html_()
 
 
 def test_notebook_table_escapes_text() -> None:

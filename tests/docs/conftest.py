@@ -1,10 +1,21 @@
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import generate
+from sitegen import reference
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reference_made_once() -> Iterator[None]:
+    """Every page of the reference follows from the code alone: the tests read the same ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "pages", functools.cache(reference.pages))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,8 @@ Per page, in order, in one namespace and one empty folder:
 * a ``python`` block is executed; with ``title="name.py"`` it is first saved under that name, to be imported by others;
 * in a ``console`` block each line ``$ separatrix ...`` is run and must succeed; other lines are not compared.
 
+* a block ``text title="output"`` shows what the Python block before it printed, up to the fourth digit of a number.
+
 Blocks in any other language (``sh``, ``text``, ``toml``) are for reading.
 """
 
@@ -16,31 +18,15 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from typer.testing import CliRunner
 
 from separatrix.cli.main import app
 from separatrix.core import FORMULAS
+from sitegen import examples
 
 PROJECT = Path(__file__).parent.parent.parent
-FENCE = re.compile(r"^```(?P<language>\w*)(?P<options>[^\n]*)\n(?P<text>.*?)^```\s*$", re.DOTALL | re.MULTILINE)
-TITLE = re.compile(r'title="([\w.-]+\.py)"')
-
-
-class Block(NamedTuple):
-    language: str
-    title: str | None
-    text: str
-    line: int
-
-
-def blocks_of(text: str) -> Iterator[Block]:
-    for match in FENCE.finditer(text):
-        title = TITLE.search(match["options"])
-        line = text.count("\n", 0, match.start()) + 2
-        yield Block(match["language"], title[1] if title else None, match["text"], line)
 
 
 def pages() -> list[Path]:
@@ -52,20 +38,7 @@ def pages() -> list[Path]:
 
 def run_page(text: str, name: str, folder: Path) -> int:
     """Run what a page shows, and count blocks of Python and commands."""
-    count, namespace = 0, dict[str, object](__name__="__main__")
-    for block in blocks_of(text):
-        if block.language == "python":
-            if block.title:
-                (folder / block.title).write_text(block.text, encoding="utf-8")
-            # blank lines in front give errors the line number of the page
-            exec(compile("\n" * (block.line - 1) + block.text, name, "exec"), namespace)
-            count += 1
-        elif block.language == "console":
-            for line in block.text.splitlines():
-                if line.startswith("$ separatrix "):
-                    run_command(line[2:])
-                    count += 1
-    return count
+    return examples.run_page(text, name, folder, run_command)[0]
 
 
 def run_command(line: str) -> None:
@@ -113,3 +86,31 @@ def test_failing_block_and_failing_command_are_noticed(folder: Path) -> None:
 
 def test_other_languages_are_not_run(folder: Path) -> None:
     assert not run_page("```sh\nexit 1\n```\n\n```text\n$ separatrix no\n```\n", "page", folder)
+
+
+@pytest.mark.parametrize(
+    ("shown", "same"),
+    [
+        ("a 1.0001 b", True),
+        ("a 1.01 b", False),
+        ("a 1.0 c", False),
+        ("a 1.0 b\nmore", False),
+        ("...", True),
+    ],
+)
+def test_output_on_a_page_is_compared_with_what_is_printed(shown: str, same: bool, folder: Path) -> None:
+    page = f'```python\nprint("a 1.0 b")\n```\n\n```text title="output"\n{shown}\n```\n'
+    if same:
+        assert run_page(page, "page", folder) == 1
+    else:
+        with pytest.raises(examples.OutputDiffers, match="page, line 6"):
+            run_page(page, "page", folder)
+
+
+def test_durations_on_a_page_may_differ() -> None:
+    assert examples.difference("done in 4.3 s\n", "done in 12 s") == ""
+
+
+def test_outputs_are_filled_in() -> None:
+    page = '```python\nprint(2)\n```\n\n```text title="output"\nold\n```\n'
+    assert '```text title="output"\n2\n```' in examples.filled(page, ["2\n"])

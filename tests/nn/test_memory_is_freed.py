@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -50,6 +50,14 @@ MAKERS: dict[str, Callable[[], nn.Module]] = {
     "DEQ": lambda: DEQ(TanhCell(3, weight_var=0.5, generator=seeded(0)), solver=Anderson(tol=1e-3)),
     "MonotoneDEQ": lambda: MonotoneDEQ(3, 4, generator=seeded(0)),
 }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_older() -> Iterator[None]:
+    """What was there before is neither searched nor counted: a search of the whole worker takes most of a second."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def tensors_after(module: nn.Module, x: torch.Tensor, n_passes: int) -> int:

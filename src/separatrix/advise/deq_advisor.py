@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, Result, require_integer, require_positive
-from separatrix.core.activations import Activation, Pointwise, find_activation
+from separatrix.core.networks.activations import Activation, Pointwise, find_activation
 from separatrix.matrices.ensembles import ENSEMBLES, AbstractEnsemble, find_ensemble
 from separatrix.theory import mean_field
 from separatrix.theory.equilibrium_networks.cavity import Injection, require_monotone, require_theory
@@ -112,6 +112,7 @@ def deq(
     require_positive(input_std, "input_std")
     if not 0 < tol < 1:
         raise InvalidInput(f"tol must lie in (0, 1); got {tol}.")
+    given = _given_scale(weight_scale)
     problem: dict[str, object] = {
         "phi": activation,
         "input_var": float(input_std) ** 2,
@@ -128,9 +129,9 @@ def deq(
     forecasts = []
     for family in families:
         critical, safe = limits[family.name]
-        scale = _scale(weight_scale, family, problem, critical, safe)
+        scale = _recommended(family, problem, critical, safe) if given is None else given
         forecasts.append(forecast(family, activation, width, scale, critical, safe, problem, tol))
-    family, best, reasons = _choose(families, forecasts, weight_scale)
+    family, best, reasons = _choose(families, forecasts, given)
     return DeqAdvice(
         phi=activation.name,
         width=width,
@@ -168,20 +169,22 @@ def _families(
     return covered, left_out
 
 
-def _scale(
-    given: float | int | str, family: AbstractEnsemble, problem: dict[str, object], critical: float, safe: float
-) -> float:
+def _given_scale(given: float | int | str) -> float | None:
+    """The scale as a number, or none where one is to be recommended; refused before anything is computed."""
     if isinstance(given, str):
         if given != "recommend":
             raise InvalidInput(f"weight_scale must be a positive number or 'recommend'; got {given!r}.")
-        target = sum(TARGET_RADIUS) / 2
-        return min(scale_for_radius(family, problem, target, critical), safe)
+        return None
     require_positive(given, "weight_scale")
     return float(given)
 
 
+def _recommended(family: AbstractEnsemble, problem: dict[str, object], critical: float, safe: float) -> float:
+    return min(scale_for_radius(family, problem, sum(TARGET_RADIUS) / 2, critical), safe)
+
+
 def _choose(
-    families: list[AbstractEnsemble], forecasts: list[Forecast], given: float | int | str
+    families: list[AbstractEnsemble], forecasts: list[Forecast], given: float | None
 ) -> tuple[AbstractEnsemble, Forecast, tuple[str, ...]]:
     """Orthogonal unless it is unstable or absent; then the stable family that settles fastest."""
     pairs = list(zip(families, forecasts, strict=True))
@@ -194,7 +197,7 @@ def _choose(
         return *rigid, (
             "orthogonal weights: moduli of the eigenvalues of W do not fluctuate from matrix to matrix",
             "its length variance diverges more slowly than that of independent entries (exponent 3 instead of 4)"
-            if isinstance(given, str)
+            if given is None
             else "stable at the given scale",
         )
     family, best = min(stable, key=lambda pair: pair[1].iterations)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core import OutsideTheory, Result
-from separatrix.core.activations import Activation
+from separatrix.core.networks.activations import Activation
 from separatrix.matrices.ensembles import AbstractEnsemble
 from separatrix.theory import MeanField, critical_weight_var, mean_field, resolvent_moment
 from separatrix.theory.equilibrium_networks.families import is_bi_invariant

@@ -1,4 +1,4 @@
-from .activations import ACTIVATIONS as ACTIVATIONS, Activation as Activation, find_activation as find_activation
+from .arithmetic import *
 from .arrays import (
     as_float64 as as_float64,
     as_tensor as as_tensor,
@@ -8,11 +8,11 @@ from .arrays import (
     require_matrix as require_matrix,
     require_square as require_square,
 )
-from .backend import Backend as Backend, current_backend as current_backend, use_backend as use_backend
 from .errors import (
     ConvergenceWarning as ConvergenceWarning,
     CorruptData as CorruptData,
     DatasetUnavailable as DatasetUnavailable,
+    DivergenceWarning as DivergenceWarning,
     InvalidInput as InvalidInput,
     MissingData as MissingData,
     MissingExtra as MissingExtra,
@@ -33,6 +33,7 @@ from .formula import (
     not_a_formula as not_a_formula,
 )
 from .names import choose as choose, resolve as resolve, suggest_options as suggest_options
+from .networks import *
 from .outcome import Outcome as Outcome
 from .random import spawn as spawn, spawn_numpy as spawn_numpy, stream_seed as stream_seed
 from .result import Result as Result, brief as brief, plain as plain
@@ -44,4 +45,3 @@ from .scalars import (
     require_number as require_number,
     require_positive as require_positive,
 )
-from .trace import Trace as Trace

@@ -66,6 +66,10 @@ class ConvergenceWarning(UserWarning):
     """Something did not converge and the caller asked not to raise."""
 
 
+class DivergenceWarning(UserWarning):
+    """A training has left the finite numbers."""
+
+
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """The known names that ``name`` may have been meant to be, best first; none if none is near. Capitals do not count.
 

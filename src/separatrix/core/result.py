@@ -10,9 +10,11 @@ import enum
 import html
 import json
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import MissingExtra
+from .outcome import Outcome
 
 if TYPE_CHECKING:
     import pandas
@@ -30,27 +32,86 @@ class Result:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def to_frame(self) -> pandas.DataFrame:
-        """A pandas frame with a row per element of the longest one-dimensional fields (one row if there is none)."""
-        values = {field.name: plain(getattr(self, field.name)) for field in _shown(self)}
-        lengths = [len(value) for value in values.values() if isinstance(value, list)]
+        """A pandas frame with a row per thing: an element of the longest one-dimensional fields (or one row).
+
+        Single values stand in every row. What belongs to no row, such as a matrix of another size, is left out and
+        named in ``frame.attrs["left_out"]``. Codes of an outcome become its names.
+        """
+        values = {field.name: plain(named(field.name, getattr(self, field.name))) for field in _shown(self)}
+        flat = [len(value) for value in values.values() if isinstance(value, list) and not _nested(value)]
+        lengths = flat or [len(value) for value in values.values() if isinstance(value, list)]
         n_rows = max(lengths, default=1)
-        columns = {
-            name: value if isinstance(value, list) and len(value) == n_rows else [value] * n_rows
-            for name, value in values.items()
-        }
-        return frame(columns)
+        columns, left_out = {}, []
+        for name, value in values.items():
+            if isinstance(value, list) and len(value) == n_rows:
+                columns[name] = value
+            elif n_rows == 1 or not isinstance(value, list | dict):
+                columns[name] = [value] * n_rows
+            else:
+                left_out.append(name)
+        made = frame(columns)
+        made.attrs["left_out"] = left_out
+        return made
 
     def __repr__(self) -> str:
-        lines = [f"  {field.name}: {brief(getattr(self, field.name))}" for field in _shown(self)]
+        lines = [f"  {field.name}: {brief(named(field.name, getattr(self, field.name)))}" for field in _shown(self)]
         return "\n".join([f"{type(self).__name__}", *lines])
 
     def _repr_html_(self) -> str:
+        """What a notebook shows: everything that the text shows, uncut, and a small picture where one is known."""
+        told = {field.name: brief(named(field.name, getattr(self, field.name)), 2000) for field in _shown(self)}
         rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(field.name)}</th>"
-            f"<td>{html.escape(brief(getattr(self, field.name)))}</td></tr>"
-            for field in _shown(self)
+            f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(words)}</td></tr>"
+            for name, words in told.items()
         )
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+        table = f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+        return table + small_picture(self)
+
+
+_painter: list[Callable[[Any], str]] = []
+"""The function that draws a result for a notebook, once the room that draws has given it."""
+
+
+def paint_with(draw: Callable[[Any], str]) -> None:
+    """Let ``draw(result)`` make the small picture of a result as ``<svg>``, or nothing.
+
+    The rooms that compute do not know the one that draws; the package hands the function over.
+    """
+    _painter[:] = [draw]
+
+
+def small_picture(result: Any) -> str:
+    """A result as a small picture for a notebook; empty where none is known or it cannot be drawn."""
+    return _painter[0](result) if _painter else ""
+
+
+def named(name: str, value: Any) -> Any:
+    """The value of a field as people read it: codes of an outcome by their names."""
+    if name != "outcome" or not hasattr(value, "tolist") or not hasattr(value, "shape"):
+        return value
+    codes = value.reshape(-1).tolist()
+    if not {type(code) for code in codes} <= {int} or not set(codes) <= {int(known) for known in Outcome}:
+        return value
+    labels = [Outcome(code).label for code in codes]
+    return Codes(labels) if len(labels) != 1 else labels[0]
+
+
+class Codes(list[str]):
+    """Names of codes, one per element; many of them print as counts."""
+
+    def __repr__(self) -> str:
+        if len(self) <= _MOST_NAMES:
+            return ", ".join(self)
+        counts = {label: self.count(label) for label in dict.fromkeys(self)}
+        return f"{len(self)} elements: " + ", ".join(f"{label} {count}" for label, count in counts.items())
+
+
+_MOST_NAMES = 4
+
+
+def _nested(values: list[Any]) -> bool:
+    return bool(values) and isinstance(values[0], list | dict)
 
 
 def frame(data: Any) -> pandas.DataFrame:

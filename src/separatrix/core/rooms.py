@@ -68,7 +68,7 @@ def _naming_the_argument(function: Any) -> Any:
         try:
             return function(*args, **options)
         except Exception as error:
-            from .blame import blamed  # of a failed call alone
+            from .doors.blame import blamed  # of a failed call alone
 
             better = blamed(function, args, options, error)
             if better is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core import InvalidInput, MissingData, MissingExtra
+from separatrix.core import InvalidInput, MissingData
 
+from .onnx_files import read_onnx
 from .torchscript import is_torchscript, read_torchscript
 
 
@@ -30,7 +30,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if path.suffix == ".npz":
         return _npz(path)
     if path.suffix == ".onnx":
-        return _onnx(path)
+        return read_onnx(path)
     if is_torchscript(path):
         return read_torchscript(path)
     try:
@@ -71,17 +71,3 @@ def _npz(path: Path) -> dict[str, Tensor]:
     return {
         name: torch.from_numpy(array) for name, array in arrays.items() if array.dtype.kind in "iufc" and array.ndim
     }
-
-
-def _onnx(path: Path) -> dict[str, Tensor]:
-    """Initialisers by the names they have in the file; nothing of the graph is run."""
-    try:
-        onnx = importlib.import_module("onnx")
-    except ImportError as error:
-        raise MissingExtra("reading .onnx files needs onnx: pip install onnx.") from error
-    try:
-        graph = onnx.load(str(path), load_external_data=False).graph
-        arrays = {part.name: onnx.numpy_helper.to_array(part) for part in graph.initializer}
-    except Exception as error:  # protobuf's own errors have no common ancestor
-        raise InvalidInput(f"{str(path)!r} is not a readable ONNX file ({error}).") from None
-    return {name: torch.from_numpy(numpy.array(array)) for name, array in arrays.items() if array.dtype.kind in "iuf"}

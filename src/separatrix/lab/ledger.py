@@ -10,10 +10,11 @@ from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
 from .campaign import RunReport, best_report
-from .experiment.claim import Claim, Judgement, Row, Verdict
+from .experiment.claim import Claim, Judgement, Verdict
 from .experiment.definition import Experiment
 from .experiment.rule import rule_digest
 from .results.publication import Publication, read_publications
+from .results.reports import published_judgement
 from .results.shipped import shipped_results
 from .results.verification import rule_standing
 from .store.records import Store
@@ -127,11 +128,6 @@ def _entry(
     if judgement is not None:
         return LedgerEntry(claim, judgement, experiment, report, speaks)
     if speaks is not None:
-        return LedgerEntry(claim, _published_judgement(speaks.claims[claim.id]), experiment, None, speaks)
+        return LedgerEntry(claim, published_judgement(speaks.claims[claim.id]), experiment, None, speaks)
     needed = f"needs separatrix run {experiment.typed_name} --scale {claim.scale}"
     return LedgerEntry(claim, Judgement(Verdict.NOT_RUN, needed), experiment)
-
-
-def _published_judgement(judged: Mapping[str, Any]) -> Judgement:
-    rows = tuple(Row(**row) for row in judged["rows"])
-    return Judgement(Verdict(judged["verdict"]), judged["evidence"], rows, judged.get("truth", ""))

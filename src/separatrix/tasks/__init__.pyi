@@ -3,6 +3,7 @@ from .batches import (
     ContiguousBatches as ContiguousBatches,
     ShuffledBatches as ShuffledBatches,
 )
+from .environments import *
 from .images import *
 from .relational import *
 from .semantic import LinearTask as LinearTask, semantic_task as semantic_task, white_regression as white_regression

@@ -14,5 +14,6 @@ from .optim import (
     warmup_cosine as warmup_cosine,
 )
 from .over_seeds import Spread as Spread, paired_difference as paired_difference, spread as spread
+from .reinforcement import *
 from .relational import *
 from .settings import ParameterGroup as ParameterGroup, TrainingSettings as TrainingSettings

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from command_line import run_here
+from separatrix.cli.commands.relational import _explained
 from separatrix.lab import Store
 
 
@@ -45,3 +46,24 @@ def test_a_stored_run_is_explained(
     rows = json.loads(done.out)
     assert {row["model"] for row in rows} >= {"CoRelNet", "random encoder CoRelNet"}
     assert all(row["chance"] == 0.5 for row in rows)
+    assert all(row["told what is equal"].endswith("after 3 steps") for row in rows)
+
+
+def test_held_out_shapes_are_not_mixed() -> None:
+    row = {
+        "task": "same_diff",
+        "model": "A",
+        "asked": "unseen shapes",
+        "greatest": 1.0,
+        "train": 1.0,
+        "gradient_ratio": 0.5,
+    }
+    runs = [{**row, "holdout": m, "accuracy": a} for m, a in ((0, 0.9), (-1, 0.5))]
+    curves = [
+        {"task": "same_diff", "model": "A", "holdout": m, "patterns": {"same": a}} for m, a in ((0, 0.8), (-1, 0.2))
+    ]
+    found = [_explained(("same_diff", m, "A"), runs, curves, {}) for m in (0, -1)]
+    assert [(one["accuracy"], one["by_pattern"], one["collapses"]) for one in found] == [
+        (0.9, {"same": 0.8}, 1),
+        (0.5, {"same": 0.2}, 1),
+    ]

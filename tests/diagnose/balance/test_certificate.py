@@ -68,10 +68,16 @@ def change(model: nn.Module, original: nn.Module, inputs: Any) -> float:
     return float((call(model.eval(), inputs) - before).abs().max() / before.abs().max())
 
 
-@pytest.mark.parametrize("with_inputs", [False, True])
+@pytest.mark.parametrize(
+    ("with_inputs", "balance"),
+    [
+        (False, 0.0),
+        (True, -0.7),
+        *(pytest.param(*both, marks=pytest.mark.slow) for both in ((False, -0.7), (True, 0.0))),
+    ],
+)
 @pytest.mark.parametrize("name", CHANGED)
-def test_no_form_of_attention_is_changed(name: str, with_inputs: bool) -> None:
-    balance = -0.7 if with_inputs else 0.0
+def test_no_form_of_attention_is_changed(name: str, with_inputs: bool, balance: float) -> None:
     build, inputs, _ = CHANGED[name]
     model = build()
     original = copy.deepcopy(model)
@@ -94,9 +100,9 @@ def test_a_profile_states_the_law_that_the_model_has(name: str) -> None:
         assert (profile[pair].law_residual < 1e-4) == (law is not Law.NOTHING)
 
 
+@pytest.mark.parametrize("balance", [-0.7, pytest.param(0.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", KEPT)
-def test_attention_whose_symmetry_is_whole_is_still_set(name: str) -> None:
-    balance = -0.7  # zero is asked for above
+def test_attention_whose_symmetry_is_whole_is_still_set(name: str, balance: float) -> None:
     model = KEPT[name]()
     original = copy.deepcopy(model)
     report = set_balance(model, balance)  # inputs are made up: forward takes one argument

@@ -21,15 +21,16 @@ def inputs(time: int = 12) -> Tensor:
     return torch.randn(2, time, 3, generator=seeded(0), dtype=torch.float64)
 
 
+@pytest.mark.parametrize("detached", [False, True], ids=["all", "detached"])
 @pytest.mark.parametrize("kind", [RelRNN, RelLSTM])
-def test_degrees_sum_to_the_gradient_of_autograd(kind: Any) -> None:
-    network = kind(3, 4, n_buffer=3, n_relevant=2, dtype=torch.float64)
+def test_degrees_sum_to_the_gradient_of_autograd(kind: Any, detached: bool) -> None:
+    network = kind(3, 4, n_buffer=3, n_relevant=2, detach_memory=detached, dtype=torch.float64)
     x, weight = inputs(), torch.randn(4, generator=seeded(1), dtype=torch.float64)
     found = gradient_paths(network, x, lambda h: (h[:, -3:] @ weight).square().sum(), n_degrees=12)
     assert found.remainder < 1e-12
     torch.testing.assert_close(found.degrees.sum(0), found.total, rtol=1e-12, atol=1e-14)
 
-    plain = kind(3, 4, n_buffer=3, n_relevant=2, memory="store", dtype=torch.float64)
+    plain = kind(3, 4, n_buffer=3, n_relevant=2, detach_memory=detached, memory="store", dtype=torch.float64)
     plain.load_state_dict(network.state_dict())
     bump = torch.zeros(12, 2, 4, dtype=torch.float64, requires_grad=True)
     cell = plain._cell

@@ -147,14 +147,15 @@ def test_few_outputs_give_the_full_kernel_exactly(x: Tensor, chunk_size: object)
     assert full_distance(*found) == pytest.approx(float(kernel_distance(before, after)), rel=1e-10)
 
 
-def test_random_output_pairs_estimate_the_full_kernel(x: Tensor) -> None:
+@pytest.mark.parametrize("n_draws", [8, pytest.param(20, marks=pytest.mark.slow)])
+def test_random_output_pairs_estimate_the_full_kernel(x: Tensor, n_draws: int) -> None:
     models = [nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Linear(9, 12)).double() for _ in range(2)]
     exact = float(kernel_distance(*(full_kernel(model, x) for model in models)))
     draws = [
         full_distance(*(tangent_kernel(model, x, full=True, generator=seeded(seed)) for model in models))
-        for seed in range(8)
+        for seed in range(n_draws)
     ]
-    mean, error = torch.tensor(draws).mean(), torch.tensor(draws).std() / 8**0.5
+    mean, error = torch.tensor(draws).mean(), torch.tensor(draws).std() / n_draws**0.5
     assert abs(float(mean) - exact) < 5 * float(error)
     assert float(torch.tensor(draws).std()) < 0.1
 

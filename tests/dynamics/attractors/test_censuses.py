@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from attention_cases import clustering_flow, gaussian_flow
-from separatrix.core import InvalidInput
-from separatrix.dynamics import AttentionFlow, Contradiction, census, family_table
+from separatrix.core import InvalidInput, Outcome
+from separatrix.dynamics import (
+    AbstractFlow,
+    AttentionFlow,
+    Contradiction,
+    Trajectory,
+    census,
+    family_table,
+    integrate,
+    random_tokens,
+)
+from separatrix.dynamics.attractors import censuses
 
 
 def ensemble(generator: torch.Generator) -> AttentionFlow:
@@ -84,3 +96,75 @@ def test_the_table_follows_from_counts_alone() -> None:
 
 def test_shares_are_kept_in_double_precision() -> None:
     assert family_table([{"consensus": 1, "other": 2}])[0]["share"] == 2 / 3
+
+
+def test_a_start_that_is_lost_is_counted_as_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With V = I every state of equal tokens is an equilibrium: whatever stands for NaN must not become one.
+    flow = AttentionFlow.from_coupling(torch.eye(3), torch.eye(3))
+
+    def lost(flow: AbstractFlow, starts: torch.Tensor, preset: str) -> Trajectory:
+        run = integrate(flow, starts, preset)
+        run.final[0], run.outcome[0] = torch.nan, int(Outcome.NON_FINITE)
+        return run
+
+    monkeypatch.setattr(censuses, "integrate", lost)
+    instance = census([flow], n_tokens=3, n_starts=5, seed=0).instances[0]
+    assert instance.families == {"consensus": 4, "not converged": 1}
+    assert instance.n_not_converged == 1
+
+
+@pytest.mark.parametrize("scale", [1e-99, 1e-14, 1e-12, 1e9, 1e20, 1e99])
+def test_a_census_does_not_depend_on_the_unit_of_time(scale: float) -> None:
+    flow = clustering_flow()
+    scaled = AttentionFlow.from_coupling(flow.coupling, scale * flow.value, flow.weights.beta)
+    one, other = (census([each], n_tokens=5, n_starts=12, seed=3).instances[0] for each in (flow, scaled))
+    assert one.coarse == other.coarse
+    assert other.n_stable == 12
+
+
+def test_heads_that_cancel_and_a_bias_alone_still_move_the_tokens(generator: torch.Generator) -> None:
+    couplings = torch.randn(2, 3, 3, generator=generator, dtype=torch.float64)
+    value = torch.diag(torch.tensor([1.5, -0.5, -1.0], dtype=torch.float64))
+    cancelling = AttentionFlow.from_coupling(couplings, torch.stack([value, -value]), heads=True)
+    biased = AttentionFlow.from_coupling(couplings[0], 0 * value, value_bias=[2.0, 0.0, 0.0])
+    for flow in (cancelling, biased):
+        run = integrate(flow, random_tokens(3, 3, 6, generator=generator))
+        assert not (run.outcome == Outcome.NON_FINITE).any()
+    ends = census([biased], n_tokens=3, n_starts=6, seed=0).instances[0].ends
+    assert all(end.kind == "consensus" and end.stable for end in ends)
+    assert all(torch.allclose(end.clusters, torch.tensor([[1.0, 0.0, 0.0]]).double()) for end in ends)
+
+
+def test_rows_that_stand_for_tokens_end_where_they_rest() -> None:
+    # Rows of 4, 3, 2, 1 tokens cannot part, although their tokens could.
+    coupling = torch.tensor([[-0.4, -0.6, 0.2], [-0.9, 1.1, -1.1], [0.1, -0.6, 0.4]]).double()
+    value = torch.tensor([[1.5, 0.1, -0.9], [0.1, -1.1, -0.3], [-0.9, -0.3, -0.7]]).double()
+    flow = AttentionFlow.from_coupling(coupling, value, sizes=[1.0, 2.0, 3.0, 4.0])
+    instance = census([flow], n_tokens=4, n_starts=20, seed=1).instances[0]
+    assert instance.n_not_converged == 0
+    assert any(not end.stable for end in instance.ends)
+
+
+def test_starts_never_exceed_their_limit() -> None:
+    result = census([clustering_flow()], n_tokens=4, n_starts=20, seed=0, half_width=1e-3, max_starts=50)
+    assert result.n_runs == 50
+    assert census([clustering_flow()], n_tokens=4, n_starts=7, seed=0, half_width=0.9, max_starts=3).n_runs == 3
+
+
+def test_what_is_no_single_flow_is_refused() -> None:
+    flow = clustering_flow()
+    several = AttentionFlow.from_coupling(flow.coupling, flow.value.expand(6, 3, 3))
+    with pytest.raises(
+        InvalidInput, match=r"flow 0 of ensemble must have one weight instance; got leading axes \(6,\)"
+    ):
+        census([several], n_tokens=4, n_starts=6, seed=0)
+    with pytest.raises(InvalidInput, match="ensemble must hold at least one flow"):
+        census([], n_tokens=4, n_starts=6, seed=0)
+    with pytest.raises(InvalidInput, match="n_instances must name at least one flow"):
+        census([flow], [], n_tokens=4, n_starts=6, seed=0)
+
+
+def test_a_start_that_did_not_arrive_is_no_label_that_was_seen_once() -> None:
+    instance = census([clustering_flow()], n_tokens=5, n_starts=4, seed=0).instances[0]
+    counted = dataclasses.replace(instance, coarse={"consensus v1": 3, "not converged": 1})
+    assert counted.unseen == 0.0

@@ -128,6 +128,13 @@ def test_an_arbitrary_state_of_a_chaotic_flow_is_on_no_cycle(n_starts: int, gene
     assert {end.kind for end in classify(Lorenz(), on_attractor)} == {"not converged"}
 
 
+@pytest.mark.slow
+def test_states_off_the_chaotic_attractor_are_on_no_cycle_either(generator: torch.Generator) -> None:
+    starts = torch.randn(2, 1, 3, generator=generator, dtype=torch.float64) * 8 + torch.tensor([0.0, 0.0, 25.0])
+    on_attractor = integrate(Lorenz(), starts, t_max=20.0).final
+    assert {end.kind for end in classify(Lorenz(), torch.cat([starts, on_attractor]))} == {"not converged"}
+
+
 def test_a_state_on_an_unstable_orbit_is_on_its_cycle() -> None:
     # The shortest orbit of the Lorenz flow, x y after Viswanath (2003), z = 27; period 1.5586.
     x = torch.tensor([[-13.763610682134201, -19.578751942451796, 27.0]], dtype=torch.float64)
@@ -199,3 +206,19 @@ def test_a_flow_that_is_not_finite_at_one_state_leaves_the_others_alone() -> Non
     assert resting.kind == "equilibrium"
     assert {undefined.kind, lost.kind, absent.kind} == {"not converged"}
     assert math.isnan(lost.residual)
+
+
+def test_without_values_every_state_rests_and_is_polygonal() -> None:
+    # V = 0: all multipliers vanish, which is what a polygonal equilibrium is (altafini2025, Lemma 6).
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), diagonal(0, 0, 0))
+    states = torch.eye(3).double()[torch.tensor([[0, 0, 0], [0, 1, 1], [0, 1, 2]])]
+    assert [end.kind for end in classify(flow, states)] == ["consensus", "polygonal", "polygonal"]
+    assert all(end.marginal for end in classify(flow, states))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-130, 1e130, 1e200])
+def test_values_that_cannot_be_squared_are_refused(scale: float) -> None:
+    flow = AttentionFlow.from_coupling(torch.eye(3).double(), scale * diagonal(3, 1, -2))
+    for call in (classify, integrate):
+        with pytest.raises(InvalidInput, match=r"value matrices of flow must be zero, or of norm 1e-100 to 1e\+100"):
+            call(flow, torch.eye(3).double()[None])

@@ -111,11 +111,16 @@ def test_isolated_equilibria_stay_apart() -> None:
     assert sorted(item.dimension for item in found) == [0, 0, 0]
 
 
-def test_a_repeated_eigenvalue_gives_a_circle_of_consensus(generator: torch.Generator) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "n_random"), [([(4,)], 6), pytest.param([(4,), (3, 1)], 12, marks=pytest.mark.slow)], ids=["one", "two"]
+)
+def test_a_repeated_eigenvalue_gives_a_circle_of_consensus(
+    sizes: list[tuple[int, ...]], n_random: int, generator: torch.Generator
+) -> None:
     value = torch.diag(torch.tensor([2.0, 2.0, -1.0], dtype=torch.float64))
     coupling = torch.randn(3, 3, generator=generator, dtype=torch.float64)
     flow = AttentionFlow.from_coupling(coupling, value)
-    found = find_equilibria(flow, 4, generator=generator, sizes=[(4,)], n_random=6)
+    found = find_equilibria(flow, 4, generator=generator, sizes=sizes, n_random=n_random)
     consensus = [(item.eigenspace, item.dimension) for item in found if item.kind == "consensus"]
     assert sorted(consensus) == [((0, 1), 1), ((2,), 0)]
 

@@ -288,7 +288,8 @@ def test_method_and_tolerances_override_the_preset(generator: torch.Generator) -
     for method in ("bs32", "dp54", "tsit5", "dop853", "rodas4", TSIT5):
         tight = integrate(flow, x, "fast", method=method, rtol=1e-5, times=times, t_max=1.9)
         assert tight.states is not None
-        assert (tight.states - truth).abs().max() < 1e-4
+        # rtol of a displacement of about one; of 24 starts of each method the worst had an error of 5e-7
+        assert (tight.states - truth).abs().max() < 1e-5
     loose, tight = (integrate(flow, x, rtol=rtol) for rtol in (1e-2, 1e-6))
     assert int(tight.steps.sum()) > 2 * int(loose.steps.sum())
     with pytest.raises(InvalidInput, match=r"unknown method 'tsit4'. Did you mean 'tsit5'"):
@@ -303,3 +304,11 @@ def test_each_trajectory_may_have_its_own_last_time(generator: torch.Generator) 
     run = integrate(flow, x.expand(2, 4, 3), "reference", t_max=limits, finishing=False)
     torch.testing.assert_close(run.final, exact(flow, x, torch.tensor([0.0, 0.3, 0.9]).double())[1:], rtol=0, atol=1e-4)
     torch.testing.assert_close(run.time, limits)
+
+
+def test_a_slow_decay_under_a_complex_pair_is_waited_for(generator: torch.Generator) -> None:
+    # Eigenvalues -0.02 +- i and -2: the mean of the tokens turns and decays at the rate 0.02, not at the gap.
+    value = torch.tensor([[-0.02, 1.0, 0.0], [-1.0, -0.02, 0.0], [0.0, 0.0, -2.0]], dtype=torch.float64)
+    run = integrate(OjaFlow(value), random_tokens(5, 3, 4, generator=generator))
+    assert run.ok
+    assert run.final.mean(dim=-2).abs().max() < 1e-6

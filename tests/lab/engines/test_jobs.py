@@ -197,3 +197,16 @@ def test_jobs_and_sessions_of_dead_processes_are_freed(store: Store) -> None:
     table.enqueue(process_name(os.getpid()), CELLS[1:2])
     assert taken(table).cell == CELLS[0]
     assert table.open_jobs(doomed) == 0
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(0.001, 1), (2.0, 2)])
+def test_nobody_else_waits_for_the_disk_and_a_short_cell_waits_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch, seconds: float, waits: int
+) -> None:
+    """The disk is never waited for while the index is locked; a name is worth a wait if the cell was."""
+    locked: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: locked.append(store.database._connection.in_transaction))
+    table = JobTable(store)
+    table.enqueue(ME, CELLS[:1])
+    assert table.finish(taken(table), Record(CELLS[0], {"x": 1.0}, {"seconds": seconds}))
+    assert locked == [False] * waits

@@ -33,7 +33,7 @@ def tight(cell: Callable[..., Any], solver: Callable[..., Any] = Anderson, **opt
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_gradients_per_sample_are_those_of_each_alone(solver: Any, cell: TanhCell, inputs: Tensor) -> None:
-    layer = tight(cell, solver)
+    layer, inputs = tight(cell, solver), inputs[:2]
     parameters = {name: value.detach() for name, value in layer.named_parameters()}
 
     def loss(parameters: dict[str, Tensor], x: Tensor) -> Tensor:

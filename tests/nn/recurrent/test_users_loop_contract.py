@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from separatrix import nn as layers
-from separatrix.core import InvalidInput, spawn
+from separatrix.core import DivergenceWarning, InvalidInput, spawn
 from separatrix.matrices import spectral_distance
 from separatrix.nn import AbstractRecurrent, orthogonality_error
 from separatrix.nn.orthogonal import optimiser_steps
+from separatrix.nn.orthogonal.algebra import skew
 
 Optimisers = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 
@@ -79,6 +80,16 @@ def test_closures_of_other_optimisers_still_absorb_once_a_step() -> None:
     train(core, torch.optim.Adam(core.parameters(), lr=1e-2), 7)
     assert int(core.matrix.map.n_moved) == 6  # type: ignore[arg-type]
     assert optimiser_steps.running_step() is None
+
+
+def test_a_step_behind_the_back_of_the_version_counter_is_absorbed_too() -> None:
+    core = layers.ExpRNN(3, 6)
+    core(torch.ones(1, 2, 3))
+    core.matrix.tangent.data.fill_(0.01)  # type: ignore[union-attr]
+    expected = torch.linalg.matrix_exp(skew(torch.full((15,), 0.01), 6))
+    wanted = core.matrix.map.base @ expected  # type: ignore[operator]
+    assert torch.allclose(core.recurrent(), wanted, atol=1e-6)
+    assert not bool(core.matrix.tangent.any())  # type: ignore[operator, union-attr]
 
 
 def test_a_step_that_fails_does_not_stop_the_next_ones() -> None:
@@ -210,6 +221,7 @@ class FreeMatrix(nn.Module):
         return torch.stack(states, 1), h
 
 
+@pytest.mark.filterwarnings("ignore::separatrix.core.DivergenceWarning")
 @pytest.mark.parametrize("clip", [None, 1.0])
 def test_too_long_a_step_overflows_with_or_without_rebasing_and_clipping_prevents_it(clip: float | None) -> None:
     """Not a fault of the parametrisation: a free matrix from the same start overflows too."""
@@ -229,3 +241,18 @@ def test_too_long_a_step_overflows_with_or_without_rebasing_and_clipping_prevent
             optimiser.step()
         ends[name] = bool(torch.isfinite((core(x)[0] - target).square().mean()))
     assert set(ends.values()) == {clip is not None}
+
+
+def test_what_overflowed_is_told_once_and_the_last_good_base_is_kept() -> None:
+    core = layers.NonNormalRNN(3, 6)
+    optimiser = torch.optim.SGD(core.parameters(), lr=0.01)
+    train(core, optimiser, 3)
+    (core(torch.ones(1, 4, 3))[0].sum() * float("inf")).backward()
+    optimiser.step()
+    with pytest.warns(DivergenceWarning, match=r"after 3 moves .* not finite.*Clip gradients"):
+        assert bool(core.recurrent().isnan().any())
+    assert bool(core.recurrent().isnan().any())  # no second warning: the suite would make it an error
+    basis = core.matrix.basis
+    with torch.no_grad():
+        basis.tangent.zero_()  # type: ignore[operator, union-attr]
+    assert orthogonality_error(basis()) < 2e-6

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 
@@ -45,3 +47,16 @@ def test_one_position_and_wrong_segments_are_refused() -> None:
             temporal_context_norm(torch.zeros(2, 3, 3), segments=segments)
     with pytest.raises(InvalidInput, match="segments are for normalise='tcn'"):
         ContextNorm(3, "l2", [[0, 1]])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_knows_epsilon(dtype: torch.dtype) -> None:
+    z = torch.tensor([[[1.0, 3.0], [1.0, 5.0], [1.0, 7.0]]], dtype=dtype)
+    assert temporal_context_norm(z).tolist() == [[[0.0, -1.0], [0.0, 0.0], [0.0, 1.0]]]
+    assert temporal_context_norm(z).dtype is dtype
+
+
+def test_what_is_no_real_number_is_refused() -> None:
+    for wrong in (torch.ones(1, 3, 2, dtype=torch.complex64), torch.ones(1, 3, 2, dtype=torch.int64), [[1.0]]):
+        with pytest.raises(InvalidInput, match="z must be a tensor of real floating numbers"):
+            inspect.unwrap(temporal_context_norm)(wrong)  # past the checks of types that tests have and users have not

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from torch import Tensor, nn
 from helpers import seeded
 from relational_references import REFERENCES
 from separatrix.core import InvalidInput, ShapeError
-from separatrix.nn import RELATIONAL_NETWORKS, AbstractRelationalNetwork, SideBySide, make_network
+from separatrix.nn import RELATIONAL_NETWORKS, AbstractRelationalNetwork, make_network
 
 T, Y = 4, 3
 
@@ -151,8 +154,39 @@ def test_inputs_of_another_form_are_refused(name: str) -> None:
     ):
         with pytest.raises(ShapeError, match=words):
             network(*given)
-    with pytest.raises(InvalidInput, match="index must lie below 5"):
-        network(images, torch.full((2, T), 7))
+    for wrong in (7, -1):  # a negative index would silently count from the end
+        with pytest.raises(InvalidInput, match=r"index must lie in 0 to 4, of 5 images"):
+            network(images, torch.full((2, T), wrong))
+
+
+def test_numbers_of_a_wrong_kind_are_named(name: str) -> None:
+    network = NETWORKS[name](T, Y, image_size=8, generator=seeded(1)).eval()
+    images, index = torch.rand(5, 3, 8, 8, generator=seeded(5)), torch.zeros(2, T, dtype=torch.int64)
+    objects, encode = inspect.unwrap(type(network).objects), inspect.unwrap(type(network.encoder).forward)
+    whole = "index must be a tensor of whole numbers"
+    for wrong in (
+        index.float(),
+        index.bool(),
+        index.tolist(),
+    ):  # past the checks of types that tests have and users not
+        with pytest.raises(InvalidInput, match=whole):
+            objects(network, images, wrong)
+    with pytest.raises(InvalidInput, match="images must be a tensor; got ndarray"):
+        objects(network, images.numpy(), index)
+    with pytest.raises(InvalidInput, match="images must hold at least one"):
+        objects(network, images[:0], index)
+    for kind in (torch.uint8, torch.float64):
+        with pytest.raises(InvalidInput, match=r"images must be torch.float32 .* got torch"):
+            encode(network.encoder, images.to(kind))
+
+
+def test_no_problems_have_no_answers_and_a_copy_may_be_taken_after_a_call(name: str) -> None:
+    network = NETWORKS[name](T, Y, image_size=8, generator=seeded(1)).eval()
+    images, index = torch.rand(5, 3, 8, 8, generator=seeded(5)), torch.randint(5, (3, T), generator=seeded(6))
+    assert network(images, index[:0]).shape == (0, Y)
+    there = network(images, index)
+    for other in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
+        assert torch.equal(other(images, index), there)
 
 
 @pytest.mark.parametrize("normalise", ["l2", "none"])
@@ -168,18 +202,14 @@ def test_every_network_runs_with_other_normalisations(name: str, normalise: Any)
         ({"normalize": "tcn"}, "Did you mean 'normalise'"),
         ({"l1": -1.0}, "l1 must be"),
         ({"image_size": 4}, "image_size must be at least 8"),
-        ({"segments": [[0, 1], [2]]}, None),
+        ({"segments": [[0, 1], [2]]}, "segments must hold each of the 4 positions once"),
+        ({"segments": [[0, 1, 2], [3]]}, "one position has no variance"),
         ({"temperature": "hot"}, "sqrt_d"),
         ({"temperature": 0.0}, "temperature must be"),
         ({"hidden": 0}, "hidden must be"),
     ],
 )
-def test_bad_options_are_refused_in_a_sentence(options: dict[str, Any], words: str | None) -> None:
-    if words is None:  # only seen where positions are known to be divided
-        network = make_network("CoRelNet", T, Y, image_size=8, **options)
-        with pytest.raises(InvalidInput, match="segments must hold each of the 4 positions once"):
-            network(torch.rand(5, 3, 8, 8), torch.zeros(2, T, dtype=torch.int64))
-        return
+def test_bad_options_are_refused_in_a_sentence(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make_network("CoRelNet", T, Y, **options)
 
@@ -195,32 +225,3 @@ def test_one_position_is_refused_with_a_causal_softmax_and_asymmetry_without_sim
         make_network("CoRelNet", 1, 2, normalise="none")
     with pytest.raises(InvalidInput, match="RelationalLSTM has none"):
         make_network("LSTM", 3, 2, symmetric=False)
-
-
-@pytest.mark.parametrize("name", ["CoRelNet", "CoRelNet-T"])
-def test_seeds_side_by_side_train_as_one_by_one(name: str) -> None:
-    from separatrix.training import TrainingSettings, train
-
-    # in double precision: gradients of a saturated encoder are rounding, which Adam makes as large as any other
-    images = torch.rand(2, 5, 3, 8, 8, generator=seeded(5)).double()
-    index = torch.randint(5, (20, 2, 6, T), generator=seeded(6))
-    label = torch.randint(Y, (20, 2, 6), generator=seeded(7))
-    ones = [NETWORKS[name](T, Y, image_size=8, generator=seeded(k)).double() for k in (1, 2)]
-    both = SideBySide(ones)
-    settings = TrainingSettings(n_steps=20, lr=5e-4)
-
-    def losses(model: Any, step: int) -> Tensor:
-        each = nn.functional.cross_entropy(
-            model(images, index[step]).flatten(0, 1), label[step].flatten(), reduction="none"
-        )
-        return each.reshape(2, 6).mean(1)
-
-    train(both, lambda step: step, losses, settings)
-    for k, network in enumerate(ones):
-
-        def loss(model: Any, step: int, k: int = k) -> Tensor:
-            return nn.functional.cross_entropy(model(images[k], index[step, k]), label[step, k])
-
-        train(network, lambda step: step, loss, settings)
-        apart = [float((both.member(k)[n] - p.detach()).abs().max()) for n, p in network.named_parameters()]
-        assert max(apart) < 1e-4

@@ -18,11 +18,6 @@ def test_figures_draw_in_both_themes(name: str, tmp_path) -> None:
             linear.curves({"a": CURVE}, x_label="x", y_label="y", x_log=True, y_log=True),
             linear.curve_panels({"one": {"a": CURVE}, "two": {"a": CURVE}}, x_label="x", y_label="y"),
             linear.heat_maps({str(k): numpy.eye(3) for k in range(5)}, split=2, label="entry"),
-            linear.bars_by_group(
-                {"a": {"0": [1.0, 2.0], "0_sd": [0.1, 0.1], "1": [1.0, 2.0], "1_sd": [0.1, 0.1]}},
-                stages=("start", "end"),
-                y_labels=("first", "second"),
-            ),
         ]
         background = to_rgb(paper())
     for index, figure in enumerate(figures):

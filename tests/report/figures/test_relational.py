@@ -2,14 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
 from separatrix.report.figures.relational import (
     draw_accuracies,
     draw_holdouts,
-    draw_problem_sheet,
     draw_unseen_curves,
-    model_style,
 )
 
 
@@ -25,21 +21,8 @@ def test_bars_stand_for_every_task_and_network_and_an_infinite_interval_has_no_b
     assert figure.axes[0].get_ylabel()
 
 
-def test_a_variant_shares_the_colour_of_its_network() -> None:
-    plain, frozen = model_style("CoRelNet-T"), model_style("random encoder CoRelNet-T")
-    assert plain[0] == frozen[0] != model_style("CoRelNet")[0]
-    assert plain[1] != frozen[1]
-
-
 def test_curves_and_ranges_have_a_panel_for_each_task() -> None:
     rows = [row(task, "ESBN", held) for task in "ab" for held in (0, 50)]
     assert [axes.get_title() for axes in draw_holdouts(rows).axes] == ["a", "b"]
     curves = [{"task": t, "model": "ESBN", "holdout": -1, "steps": [0, 9], "values": [0.2, 0.8]} for t in "ab"]
     assert [axes.get_title() for axes in draw_unseen_curves(curves).axes] == ["a", "b"]
-
-
-def test_a_sheet_shows_every_problem_with_its_answer() -> None:
-    part = {"images": numpy.zeros((2, 3, 3, 4, 4)), "labels": [0, 1], "patterns": ["same", "different"]}
-    figure = draw_problem_sheet({"training": part, "test": part}, "task")
-    assert [axes.get_title(loc="left") for axes in figure.axes].count("answer 1: different") == 2
-    assert figure.axes[0].images[0].get_array().shape == (4, 14, 3)

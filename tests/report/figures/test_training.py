@@ -29,7 +29,7 @@ def test_a_single_seed_has_no_bar() -> None:
 
 def test_perplexities_show_each_seed_beside_the_mean() -> None:
     groups = [{"family": family, "weight_scale": 1.0, "values": [3.0, 5.0]} for family in ("goe", "haar")]
-    figure = draw_perplexities(groups, NAMES)
+    figure = draw_perplexities(groups)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["GOE", "orthogonal"]
     assert sum(list(line.get_ydata()) == [4.0, 4.0] for line in figure.axes[0].lines) == 2
 
@@ -38,7 +38,7 @@ def test_learning_curves_show_each_seed_and_the_mean_of_those_still_running() ->
     whole = {"family": "goe", "steps": [1, 2, 3], "losses": [3.0, 2.0, 1.0]}
     broken = {"family": "goe", "steps": [1, 2], "losses": [5.0, 4.0]}  # a run that diverged is shorter
     curves = [{**curve, "embedding_std": std} for std in (1.0, 0.02) for curve in (whole, broken)]
-    figure = draw_learning_curves(curves, NAMES, panels="embedding_std")
+    figure = draw_learning_curves(curves, panels="embedding_std")
     assert [axes.get_title() for axes in figure.axes] == ["embeddings of size 0.02", "embeddings of size 1"]
     assert [list(line.get_ydata()) for line in figure.axes[0].lines] == [[3.0, 2.0, 1.0], [5.0, 4.0], [4.0, 3.0]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["GOE"]

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
+import numpy
 import pytest
 import torch
 
-from separatrix.core import spawn
-from separatrix.tasks import DistributionOfN, make_task
-from separatrix.tasks.relational.cognitive import permutations, preserves
+from separatrix.core import InvalidInput, spawn
+from separatrix.tasks import Design, DistributionOfN, Pattern, make_task
+from separatrix.tasks.relational.cognitive import permutations, preserves, require_holdout
 
 
 def test_same_diff6_different_pairs_are_made_of_the_same_two_objects() -> None:
@@ -51,3 +53,24 @@ def test_permutations_are_uniform_among_those_asked_for(preserving: bool | None)
         counts[tuple(row)] += 1
     mean = 48_000 / len(wanted)
     assert all(abs(count - mean) < 5 * mean**0.5 for count in counts.values())
+
+
+@pytest.mark.parametrize(
+    ("patterns", "choices", "words"),
+    [
+        ([], 0, "train of design 'x' must hold at least one pattern"),
+        ([Pattern("p", (0, 1), 5)], 0, "must be a label, 0 to 1; got 5"),
+        ([Pattern("p", (0, 1), 4)], 3, "one of the objects that are offered, 0 to 2; got 4"),
+        ([Pattern("p", (0, 1), 0), Pattern("q", (0, 1, 2), 1)], 0, "'q' of train .* must have 2 letters"),
+        ([Pattern("p", (0, -1), 0)], 0, "numbers of objects from 0"),
+        ([Pattern("p", (0, 1), 0, 0)], 0, "weight of pattern 'p'"),
+    ],
+)
+def test_a_design_that_makes_no_sense_is_refused(patterns: Any, choices: int, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        Design("x", 2, tuple(patterns), tuple(patterns), choices, 90, 96)
+
+
+def test_a_number_of_numpy_is_a_number_of_shapes() -> None:
+    held = require_holdout("rmts", 100, numpy.int64(95), 5, 5)
+    assert (type(held), held) == (int, 95)

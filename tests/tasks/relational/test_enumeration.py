@@ -78,3 +78,7 @@ def test_finite_sets_without_holdout_are_disjoint() -> None:
     assert len(found.train_label) == len(found.test_label) == 10_000
     train = {tuple(row) for row in found.train_index.tolist()}
     assert not train & {tuple(row) for row in found.test_index.tolist()}
+
+
+def test_too_few_shapes_make_no_problems() -> None:
+    assert [count_problems(find_design(name), 2) for name in ("identity_rules", "rmts", "same_diff")] == [0, 0, 4]

@@ -48,6 +48,9 @@ def test_a_file_becomes_problems_with_the_same_boards(tmp_path: Path) -> None:
         ({"labels": numpy.zeros(8)}, r"labels \(8,\)"),
         ({"labels": numpy.full((8, 1), 2)}, "labels of game.npz must lie in 0 to 1; got 2 to 2"),
         ({"images": numpy.full((8, 36, 36, 3), 300)}, "must lie in 0 to 255"),
+        ({"images": numpy.full((8, 36, 36, 3), 0.5)}, "images of game.npz must be whole numbers"),
+        ({"labels": numpy.full((8, 1), numpy.nan)}, "labels of game.npz must be whole numbers"),
+        ({"labels": numpy.array([["a"]] * 8)}, "labels of game.npz must be whole numbers; got <U1"),
     ],
 )
 def test_a_file_of_another_form_is_answered_with_what_was_found(

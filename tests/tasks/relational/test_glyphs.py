@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from separatrix.core import InvalidInput, MissingData
+from separatrix.core import CorruptData, InvalidInput, MissingData
 from separatrix.tasks import GlyphSet, glyphs, make_task, read_glyphs, unicode_glyphs
 from separatrix.tasks.relational.glyphs import APART, DARK, thresholded
 
@@ -85,3 +85,15 @@ def test_the_public_glyphs_are_read_with_white_background() -> None:
     images = unicode_glyphs().images
     assert images.shape == (100, 3, 32, 32)
     assert float(images.flatten(1).median()) == 1.0
+
+
+def test_a_file_that_is_no_picture_is_named_and_what_is_transparent_is_white(tmp_path: Path) -> None:
+    for k in range(2):
+        pixels = numpy.zeros((4, 4, 4), dtype=numpy.uint8)
+        pixels[k, k, 3] = 255  # one black pixel on nothing
+        Image.fromarray(pixels, "RGBA").save(tmp_path / f"{k}.png")
+    images = read_glyphs(tmp_path, 2).images
+    assert images[:, 0].sum((1, 2)).tolist() == [15.0, 15.0]
+    (tmp_path / "1.png").write_bytes(b"none")
+    with pytest.raises(CorruptData, match=r"1.png is no PNG file"):
+        read_glyphs(tmp_path, 2)

@@ -108,3 +108,11 @@ def test_batches_of_any_size_work(task: RelationalTask, size: int) -> None:
 def test_batches_of_no_size_are_refused(size: Any) -> None:
     with pytest.raises(InvalidInput, match="size must be an integer of at least 1"):
         ProblemBatches(TASKS["rmts"], size, 0)
+
+
+def test_groups_cover_the_positions_and_an_answer_points_to_some_of_them(task: RelationalTask) -> None:
+    assert sum(task.groups) == task.seq_len
+    pointed = [set(task.marked(label)) for label in range(task.n_answers)]
+    assert set().union(*pointed) <= set(range(task.seq_len))
+    if any(pointed):  # each answer to its own
+        assert sum(map(len, pointed)) == len(set().union(*pointed)) > 0

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import os
-
 import numpy
 import pytest
 import torch
 
 from separatrix.core import InvalidInput
 from separatrix.tasks import load_mnist, sequential_digits, sequential_mnist
-
-needs_data = pytest.mark.skipif(not os.environ.get("SEPARATRIX_DATA"), reason="set SEPARATRIX_DATA to a data folder")
 
 
 def test_digits_keep_their_pixels_in_another_order() -> None:
@@ -38,7 +34,6 @@ def test_a_validation_part_that_leaves_nothing_is_refused() -> None:
     assert len(sequential_digits(n_valid=0).valid_y) == 0
 
 
-@needs_data
 @pytest.mark.needs_data
 def test_mnist_has_the_published_order_and_split() -> None:
     data = sequential_mnist(n_train=100)

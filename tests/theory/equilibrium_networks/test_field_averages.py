@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from helpers import checks
-from separatrix.core.activations import find_activation
+from separatrix.core.networks.activations import find_activation
 from separatrix.theory.equilibrium_networks.field_averages import FieldAverages, hardtanh_averages, quadrature_averages
 
 NUMBERS = ("phi", "phi_square", "response", "response_square", "slope", "slope_square")

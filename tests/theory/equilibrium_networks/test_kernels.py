@@ -7,7 +7,7 @@ import torch
 
 from helpers import checks, seeded
 from separatrix.core import InvalidInput, OutsideTheory
-from separatrix.core.activations import find_activation
+from separatrix.core.networks.activations import find_activation
 from separatrix.matrices.ensembles import GOE, AbstractEnsemble, Elliptic, Gaussian, Haar, SymmetricOrthogonal
 from separatrix.theory import finite_width_tangent_kernel, kernels, readout_gradient, resolvent_moment
 

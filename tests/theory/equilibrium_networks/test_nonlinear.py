@@ -12,7 +12,7 @@ import torch
 
 from helpers import checks, seeded
 from separatrix.core import InvalidInput, Outcome, OutsideTheory
-from separatrix.core.activations import find_activation
+from separatrix.core.networks.activations import find_activation
 from separatrix.matrices.ensembles import (
     GOE,
     AbstractEnsemble,

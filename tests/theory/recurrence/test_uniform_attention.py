@@ -150,3 +150,12 @@ def test_outside_the_circle_there_is_no_power_law() -> None:
     assert float(uniform_attention_exponent(1.0, (0.5, 0.5))) == 0
     with pytest.raises(InvalidInput, match="t must be an integer of at least 1; got 0"):
         uniform_attention_gradient(0.5, 0, 3)
+
+
+def test_a_constant_too_small_for_a_number_is_refused_and_one_that_is_zero_is_not() -> None:
+    for eigenvalue in (0.99, 0.999):
+        with pytest.raises(OutsideTheory, match="below 1e-290"):
+            uniform_attention_constant(eigenvalue, 1)
+        with pytest.raises(OutsideTheory, match="exact uniform_attention_gradient"):
+            uniform_attention_asymptote(eigenvalue, 1, 3000)
+    assert float(uniform_attention_constant(0.5, 2, (1.0, 0.0))) == 0.0  # without attention there is no power law

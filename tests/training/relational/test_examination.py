@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -29,6 +30,8 @@ def test_a_sound_network_is_told_to_owe_nothing_to_its_encoder() -> None:
     assert "'some two equal' alone answers 1.000" in words
     assert found.margin is not None
     assert found.collapses == 0
+    assert (found.leaks.shown, found.leaks.by_batch, found.leaks.by_number) == (0.0, 0.0, 0.0)
+    assert not any(word in words for word in ("leak", "not learned", "unseen ones", "no number"))
 
 
 class Looks(nn.Module):
@@ -70,3 +73,57 @@ def test_a_collapse_is_found() -> None:
 def test_no_seed_is_refused() -> None:
     with pytest.raises(InvalidInput, match="seeds must hold at least one"):
         examine_relational(lambda seed: CoRelNet(2, 2), make_task("same_diff"), QUICK, seeds=())
+
+
+def examined(make: Any, task: Any, **more: Any) -> str:
+    return str(examine_relational(make, task, QUICK, seeds=(0,), oracle_steps=20, **more))
+
+
+class OverBatch(Looks):
+    """Leaks: subtracts the mean over the batch, so that an answer knows the other problems."""
+
+    def forward(self, images: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        out = super().forward(images, index)
+        return out - out.mean(0)
+
+
+class ByNumber(Looks):
+    """Leaks: answers by the number of the first picture."""
+
+    def forward(self, images: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return super().forward(images, index) + 100 * nn.functional.one_hot(index[:, 0] % 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [(OverBatch, "change with the other problems"), (ByNumber, "change with the numbering"), (Looks, None)],
+)
+def test_an_answer_that_knows_more_than_its_pictures_is_found_out(make: Any, word: str | None) -> None:
+    words = examined(make, make_task("same_diff", n_shapes=12, holdout=6))
+    assert ("leak" in words) == (word is not None)
+    assert word is None or word in words
+
+
+def test_a_test_without_held_out_shapes_is_not_called_one_about_unseen_pictures() -> None:
+    words = examined(lambda s: CoRelNet(2, 2, generator=seeded(s)), make_task("same_diff", n_shapes=12, holdout=0))
+    assert "100% of test problems show pictures of training alone" in words
+
+
+def test_what_was_never_learned_is_not_explained() -> None:
+    task, never = make_task("identity_rules", n_shapes=12, holdout=6), dataclasses.replace(QUICK, n_steps=1)
+    found = examine_relational(lambda s: CoRelNet(9, 4, generator=seeded(s)), task, never, seeds=(0,), oracle_steps=20)
+    assert "training problems were not learned" in str(found)
+    assert "adds nothing" not in str(found)
+
+
+def test_a_comparison_is_not_said_to_be_undetermined_by_its_training() -> None:
+    settings = RelationalSettings(n_steps=120, batch_size=32, n_test=400, n_curve=100)
+    found = examine_relational(
+        lambda s: CoRelNet(2, 2, temperature="sqrt_d", generator=seeded(s)),
+        make_task("comparison", n_shapes=12, holdout=6),
+        settings,
+        seeds=(0,),
+        oracle_steps=20,
+    )
+    assert found.accuracy.mean > found.oracle + 0.2
+    assert "what goes beyond is not owed to sameness" in str(found)

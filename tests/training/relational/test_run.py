@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from helpers import elements_computed, seeded
-from separatrix.core import InvalidInput
+from separatrix.core import InvalidInput, ShapeError
 from separatrix.nn import CoRelNet, make_network
 from separatrix.tasks import make_task
-from separatrix.training import RelationalSettings, train_relational
+from separatrix.training import RelationalSettings, evaluate_relational, train_relational
 from separatrix.training.relational.pictures import distinct_pictures
 
 QUICK = RelationalSettings(n_steps=6, batch_size=16, n_test=100, n_curve=40, measure_every=2)
@@ -114,3 +114,11 @@ def test_a_loss_that_is_no_number_ends_the_run_with_a_record() -> None:
 def test_bad_settings_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"{next(iter(bad))} must be"):
         RelationalSettings(**bad)
+
+
+def test_a_network_with_too_few_answers_is_told_so() -> None:
+    task, quick = make_task("identity_rules"), RelationalSettings(n_steps=1, n_test=9, n_curve=9)
+    with pytest.raises(ShapeError, match="with at least 4 answers; got"):
+        train_relational(CoRelNet(9, 2), task, quick)
+    with pytest.raises(ShapeError, match="with at least 4 answers; got"):
+        evaluate_relational(CoRelNet(9, 2), task, 60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Relational tasks: see their problems, and explain the accuracies of a run.")
 
 COLLAPSE = 0.05
-"""How far accuracy must fall below its greatest value to be called a collapse; as in ``examine_relational``."""
+"""How far accuracy must fall below its greatest value to be called a collapse; as ``examine_relational`` has it."""
 
 
 @app.command()
@@ -48,7 +49,7 @@ def sample(
 
 def _sheet(task: RelationalTask, n: int, seed: int) -> Any:
     from separatrix.core.random import spawn
-    from separatrix.report.figures.relational import draw_problem_sheet
+    from separatrix.report.figures.problem_sheet import draw_problem_sheet
     from separatrix.tasks import GameTask
 
     parts = {}
@@ -57,17 +58,24 @@ def _sheet(task: RelationalTask, n: int, seed: int) -> Any:
         drawn = task.problems(part, n, generator=spawn(seed, "sample sheet", part))
         if isinstance(task, GameTask):  # as boards, not as rows of cells
             images = (task.canvas(drawn.index).float() / 255).movedim(-1, 1).unsqueeze(1)
+            title = f"{title}: {task.family(part)}"
         else:
             images = task.pictures(drawn.index.flatten()).unflatten(0, tuple(drawn.index.shape))
-        patterns = [drawn.names[place] for place in drawn.pattern.tolist()]
-        parts[title] = {"images": images.numpy(), "labels": drawn.label.tolist(), "patterns": patterns}
+        labels = drawn.label.tolist()
+        parts[title] = {
+            "images": images.numpy(),
+            "labels": labels,
+            "patterns": [drawn.names[place] for place in drawn.pattern.tolist()],
+            "groups": None if isinstance(task, GameTask) else task.groups,
+            "marked": [task.marked(label) for label in labels],
+        }
     shown = [len(task.ids(part)) for part, _ in both]
     return draw_problem_sheet(parts, f"{task.name}: {shown[0]} pictures in training, {shown[1]} in the test")
 
 
 @app.command(name="list")
 def list_tasks(as_json: AsJson = False) -> None:
-    """List the tasks: positions, answers, shapes held out by default."""
+    """List the tasks: positions, answers, distinct pictures of both parts."""
     from separatrix import tasks
 
     rows = []
@@ -102,7 +110,9 @@ def explain(
     runs, curves = (getattr(report.summary, field, None) for field in ("runs", "curves"))
     if not runs or not curves or "gradient_ratio" not in runs[0]:
         raise InvalidInput(f"{name} is no experiment that trains relational networks; there is nothing to explain.")
-    rows = [_explained(key, runs, curves, oracle_steps) for key in dict.fromkeys((r["task"], r["model"]) for r in runs)]
+    keys = dict.fromkeys((row["task"], row["holdout"], row["model"]) for row in runs)
+    known = {task: _known(task, oracle_steps) for task in dict.fromkeys(task for task, *_ in keys)}
+    rows = [_explained(key, runs, curves, known[key[0]]) for key in keys]
     if as_json:
         print_json(rows)
         return
@@ -115,32 +125,41 @@ def explain(
             tell(f"{row['task']}, {row['model']}: least by pattern {', '.join(f'{k} {v:.3f}' for k, v in worst)}")
 
 
-def _explained(key: tuple[str, str], runs: Any, curves: Any, oracle_steps: int) -> dict[str, Any]:
+def _known(name: str, oracle_steps: int) -> dict[str, Any]:
+    """What a task gives away without a network: chance, rules of thumb, a decoder that knows what is equal."""
     from separatrix import tasks, training
 
-    task_name, model = key
-    own = [
-        row for row in runs if (row["task"], row["model"]) == key and row["asked"] in ("unseen shapes", "hexominoes")
-    ]
-    name, _, direction = task_name.partition(":")
+    word, _, direction = name.partition(":")
     options: dict[str, Any] = {"train": direction} if direction else {}
-    task = tasks.make_task(name, **options)
+    task = tasks.make_task(word, **options)
     short = tasks.shortcut_accuracy(task, 2000)
     told = training.oracle_answers(task, n_steps=oracle_steps, n_test=1000).accuracy if oracle_steps else None
-    last = [row["accuracy"] for row in own]
-    fallen = sum(row["greatest"] - row["accuracy"] > COLLAPSE and row["train"] >= 0.99 for row in own)
-    ratios = [row["gradient_ratio"] for row in own if row["gradient_ratio"] is not None]
-    patterns = [curve["patterns"] for curve in curves if (curve["task"], curve["model"]) == key]
-    names = patterns[0] if patterns else {}
     return {
-        "task": task_name,
-        "model": model,
-        "n": len(own),
-        "accuracy": round(sum(last) / len(last), 4),
         "chance": round(1 / task.n_answers, 3),
         "rule of thumb": f"{short.best[0]} {short.best[1]:.3f}",
-        "told what is equal": None if told is None else round(told, 3),
+        "told what is equal": None if told is None else f"{told:.3f} after {oracle_steps} steps",
+    }
+
+
+def _explained(key: tuple[str, int, str], runs: Any, curves: Any, known: dict[str, Any]) -> dict[str, Any]:
+    own = [
+        row
+        for row in runs
+        if (row["task"], row["holdout"], row["model"]) == key and row["asked"] in ("unseen shapes", "hexominoes")
+    ]
+    fallen = sum(row["greatest"] - row["accuracy"] > COLLAPSE and row["train"] >= 0.99 for row in own)
+    ratios = [row["gradient_ratio"] for row in own if row["gradient_ratio"] is not None]
+    patterns = [c["patterns"] for c in curves if (c["task"], c["holdout"], c["model"]) == key]
+    names = patterns[0] if patterns else {}
+    return {
+        "task": key[0],
+        "held out": "as many as possible" if key[1] < 0 else key[1],
+        "model": key[2],
+        "n": len(own),
+        "accuracy": round(statistics.fmean(row["accuracy"] for row in own), 4),
+        "training": round(statistics.fmean(row["train"] for row in own), 4),
+        **known,
         "collapses": fallen,
-        "gradient ratio": None if not ratios else float(f"{sum(ratios) / len(ratios):.2g}"),
+        "gradient ratio": None if not ratios else float(f"{statistics.fmean(ratios):.2g}"),
         "by_pattern": {k: sum(p[k] for p in patterns if k in p) / sum(k in p for p in patterns) for k in names},
     }

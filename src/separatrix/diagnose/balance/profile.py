@@ -103,7 +103,9 @@ class BalanceProfile(Result):
 
     def __repr__(self) -> str:
         width = max([len(pair.name) for pair in self.pairs] + [4])
-        lines = [f"BalanceProfile ({len(self.pairs)} pairs, {len(self.skipped)} layers in no pair)"]
+        pairs, left = len(self.pairs), len(self.skipped)
+        counted = f"{pairs} pair{'s' * (pairs != 1)}, {left} layer{'s' * (left != 1)} in no pair"
+        lines = [f"BalanceProfile ({counted})"]
         lines.append(f"  {'pair':<{width}}  {'units':>5}  {'balance':>10}  {'spread':>9}  {'residual':>8}  law")
         for pair in self.pairs:
             note = f" ({pair.note})" if pair.note else ""

@@ -8,8 +8,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from separatrix.core.attentive_steps import AttentiveSteps
-from separatrix.core.trace import Trace
+from separatrix.core.networks.attentive_steps import AttentiveSteps
+from separatrix.core.networks.trace import Trace
 
 
 @final

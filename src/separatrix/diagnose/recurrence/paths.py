@@ -11,9 +11,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, Result, ShapeError, require_integer, spawn
-from separatrix.core.attentive_steps import AttentiveSteps
+from separatrix.core.networks.attentive_steps import AttentiveSteps
+from separatrix.core.networks.trace import Trace
 from separatrix.core.scalars import require_number
-from separatrix.core.trace import Trace
 
 from .dependency import Dependency, dependency
 from .path_sweep import degree_sweep

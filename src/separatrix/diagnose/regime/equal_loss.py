@@ -96,10 +96,10 @@ def train_to_loss(
     require_positive(target_loss, "target_loss")
     require_integer(max_steps, "max_steps", at_least=1)
     inputs, targets = data
-    make = _maker(optimiser)
+    make, measure = _maker(optimiser), loss_function(loss)
     rate = _rate(lr, optimiser, model, inputs, output)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    stepper, measure = _without_closure(make(parameters, rate)), loss_function(loss)
+    stepper = _without_closure(make(parameters, rate))
     waiting = sorted((level for level in levels if level > target_loss), reverse=True)
     passed: list[tuple[int, float, dict[str, Tensor]]] = []
     value, step = math.inf, 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, final
 
 import torch
@@ -87,7 +88,7 @@ class Bench:
         self.inputs, self.targets = take(data[0], index), take(data[1], index)
         self._beginning = None if generator is None else generator.get_state()
 
-    def probe(self, state: dict[str, Tensor]) -> Probed:
+    def probe(self, state: Mapping[str, Tensor]) -> Probed:
         """One state on the sample."""
         if self._align:
             state = own_statistics(self.model, state, self.data[0])

@@ -175,6 +175,11 @@ def rich_lazy(
         generator=generator,
         align=any(statistics_moved(model, start, state) for state in trail),
     )
+    return _report(bench, start, trail)
+
+
+def _report(bench: Bench, start: State, trail: Sequence[State]) -> RichLazy:
+    """Measures of every state of the trail against the start, and the word for the last."""
     first = bench.probe(start)
     ends = [bench.probe(state) for state in trail]
     compared = [bench.compare(first, end) for end in ends]
@@ -186,16 +191,16 @@ def rich_lazy(
         feature_change=point.feature_change,
         linearised_error=point.linearised_error,
         kernel_distance=full_distance(first.kernel, last.kernel),
-        movement=relative_movement(start, trail[-1], [name for name, _ in model.named_parameters()]),
+        movement=relative_movement(start, trail[-1], [name for name, _ in bench.model.named_parameters()]),
         label_alignment_before=aligned[0],
         label_alignment_after=aligned[1],
         loss_before=first.loss,
         loss_after=last.loss,
         curve=tuple(item for item, _ in compared),
         layers=layer_table(
-            model, first.state, last.state, [first.kernel, last.kernel], [first.features, last.features]
+            bench.model, first.state, last.state, [first.kernel, last.kernel], [first.features, last.features]
         ),
-        balance=balance_drift(model, start, trail[-1], bench.inputs, output),
+        balance=balance_drift(bench.model, start, trail[-1], bench.inputs, bench.output),
         n_samples=bench.count,
         method=f"kernel by {first.kernel.method}{', outputs sketched' if first.kernel.sketched else ''}",
     )

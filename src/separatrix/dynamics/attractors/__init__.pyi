@@ -1,11 +1,7 @@
-from .censuses import (
-    Census as Census,
-    Contradiction as Contradiction,
-    InstanceCensus as InstanceCensus,
-    census as census,
-    family_table as family_table,
-)
-from .classification import Tolerances as Tolerances, classify as classify
+from .censuses import Contradiction as Contradiction, census as census
+from .classification import classify as classify
+from .counts import Census as Census, InstanceCensus as InstanceCensus, family_table as family_table
+from .evidence import Tolerances as Tolerances
 from .metastability import (
     Metastability as Metastability,
     Plateau as Plateau,

@@ -9,17 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import (
     InvalidInput,
-    Result,
     SeparatrixError,
-    choose,
     in_words,
     require_integer,
     require_positive,
@@ -32,7 +29,8 @@ from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import random_tokens
 from ..integration.integrate import integrate
 from .classification import as_cycle, classify
-from .proportions import unseen_mass, wilson_interval
+from .counts import NO_END, Census, InstanceCensus
+from .proportions import wilson_interval
 
 Sampler: TypeAlias = Callable[[torch.Generator], AbstractFlow]
 Flows: TypeAlias = Sequence[AbstractFlow] | Mapping[int, AbstractFlow]
@@ -42,131 +40,6 @@ Check: TypeAlias = Callable[[int, int, int, int], bool]
 
 class Contradiction(SeparatrixError, ArithmeticError):
     """A simulated end point that the closed form forbids: one of the two is wrong."""
-
-
-@final
-@dataclasses.dataclass(frozen=True, repr=False)
-class InstanceCensus(Result):
-    """All starts of one weight instance.
-
-    ``families`` counts class and eigenvector, ``coarse`` also the sizes, ``fine`` the partition of the tokens; all
-    modulo the antipode. ``alignments`` are beta v_k' M v_k for the first and the last eigenvector of a symmetric V.
-    """
-
-    instance: int
-    n_starts: int
-    eigenvalues: Float[Tensor, " d"]
-    alignments: tuple[float, float] | None
-    families: dict[str, int]
-    coarse: dict[str, int]
-    fine: dict[str, int] = dataclasses.field(repr=False)
-    n_stable: int
-    n_not_converged: int
-    saddles: int
-    times: Float[Tensor, " starts"]
-    evaluations: int
-    ends: tuple[Equilibrium, ...] = dataclasses.field(repr=False)
-
-    @property
-    def multilabel(self) -> bool:
-        """Whether more than one coarse label was reached."""
-        return len([label for label in self.coarse if label not in ("not converged", "slow")]) > 1
-
-    @property
-    def reached_several(self) -> bool:
-        """Whether what was reached implies more than one stable equilibrium modulo antipode.
-
-        A stable state of two or more clusters implies others, by exchanging tokens. States that no start reached do
-        not count, so that this is a lower bound: ``diagnose.multistability`` unites it with the closed form.
-        """
-        stable = [end for end in self.ends if end.stable]
-        return len({end.fine_label for end in stable}) > 1 or any(len(end.sizes) > 1 for end in stable)
-
-    @property
-    def unseen(self) -> float:
-        """Good-Turing estimate of the basin of coarse labels that were not reached."""
-        return unseen_mass(self.coarse.values())
-
-    def fraction(self, family: str) -> tuple[float, float, float]:
-        """Share of the starts that end in a family, with its 95% interval."""
-        count = self.families.get(family, 0)
-        return count / self.n_starts, *wilson_interval(count, self.n_starts)
-
-
-@final
-@dataclasses.dataclass(frozen=True, repr=False)
-class Census(Result):
-    """All instances of a census."""
-
-    instances: tuple[InstanceCensus, ...]
-
-    @property
-    def families(self) -> dict[str, int]:
-        """Runs that end in each family, most frequent first."""
-        total: Counter[str] = Counter()
-        for instance in self.instances:
-            total.update(instance.families)
-        return dict(total.most_common())
-
-    @property
-    def occurrence(self) -> dict[str, int]:
-        """Instances in which each family occurs."""
-        total: Counter[str] = Counter()
-        for instance in self.instances:
-            total.update(instance.families.keys())
-        return dict(total.most_common())
-
-    @property
-    def n_runs(self) -> int:
-        """Starts of all instances."""
-        return sum(instance.n_starts for instance in self.instances)
-
-    def table(self) -> list[dict[str, Any]]:
-        """One row per family: runs, mean share stratified by instance with its standard error, instances."""
-        return family_table([instance.families for instance in self.instances])
-
-    def reached_several(self, sense: str = "equilibria") -> tuple[float, float, float]:
-        """Share of instances whose starts reach several ends, with its 95% interval.
-
-        Args:
-            sense: ``"equilibria"`` (default) or ``"labels"``, as ``InstanceCensus.reached_several`` and ``multilabel``.
-        """
-        choose("sense", sense, ("equilibria", "labels"))
-        hits = [item.reached_several if sense == "equilibria" else item.multilabel for item in self.instances]
-        return sum(hits) / len(hits), *wilson_interval(sum(hits), len(hits))
-
-
-def family_table(instances: Sequence[Mapping[str, int]]) -> list[dict[str, Any]]:
-    """The table of a census from what it counted, also where only the counts were kept.
-
-    Args:
-        instances: for each weight instance, how many of its starts ended in each family.
-
-    Returns:
-        One row per family, most frequent first: runs, mean share stratified by instance with its standard error, and
-        the number of instances in which it occurs with its 95% interval.
-    """
-    rows: list[dict[str, Any]] = []
-    for family in dict.fromkeys(name for families in instances for name in families):
-        counts = [families.get(family, 0) for families in instances]
-        shares = torch.tensor(
-            [count / sum(families.values()) for count, families in zip(counts, instances, strict=True)],
-            dtype=torch.float64,
-        )
-        occurs = sum(count > 0 for count in counts)
-        low, high = wilson_interval(occurs, len(instances))
-        rows.append(
-            {
-                "family": family,
-                "runs": sum(counts),
-                "share": float(shares.mean()),
-                "standard error": float(shares.std() / len(shares) ** 0.5) if len(shares) > 1 else 0.0,
-                "instances": occurs,
-                "instances low": low,
-                "instances high": high,
-            }
-        )
-    return sorted(rows, key=lambda row: -row["runs"])
 
 
 def census(
@@ -206,11 +79,11 @@ def census(
         raise InvalidInput(f"check must be a function of instance, eigenvector and two sizes; got {in_words(check)}.")
     results = []
     for i in chosen:
-        drawn = ensemble(spawn(seed, "census", "weights", i)) if callable(ensemble) else ensemble[i]
-        flow = require_sphere(drawn, "census")
-        rounds = [_round(flow, i, 0, n_tokens, n_starts, seed, preset)]
-        while half_width is not None and _too_wide(rounds, half_width) and len(rounds) * n_starts < max_starts:
-            rounds.append(_round(flow, i, len(rounds), n_tokens, n_starts, seed, preset))
+        flow = _flow(ensemble, i, seed)
+        rounds, left = list[_Round](), n_starts if half_width is None else max_starts
+        while left > 0 and (half_width is None or not rounds or _too_wide(rounds, half_width)):
+            rounds.append(_round(flow, i, len(rounds), n_tokens, min(n_starts, left), seed, preset))
+            left -= len(rounds[-1].ends)
         results.append(_summary(flow, i, rounds))
         if check is not None:
             _confront(results[-1], check)
@@ -232,7 +105,7 @@ def _round(
     generator = spawn(seed, "census", "starts", instance, number)
     starts = random_tokens(n_tokens, flow.dim, n_starts, generator=generator)
     run = integrate(flow, starts, preset)
-    ends = classify(flow, run.final.nan_to_num(nan=1.0), cycles=False, normalise=True)
+    ends = classify(flow, run.final, cycles=False, normalise=True)
     ends = [as_cycle(end, run.cycles[i]) if i in run.cycles else end for i, end in enumerate(ends)]
     # A trajectory that is still moving beside an unstable equilibrium has not arrived anywhere.
     ends = [
@@ -240,6 +113,16 @@ def _round(
         for end, arrived in zip(ends, run.converged.tolist(), strict=True)
     ]
     return _Round(tuple(ends), run.time, int(run.saddles.sum()), int(run.evaluations.sum()))
+
+
+def _flow(ensemble: Sampler | Flows, instance: int, seed: int) -> AbstractSphereFlow:
+    drawn = ensemble(spawn(seed, "census", "weights", instance)) if callable(ensemble) else ensemble[instance]
+    flow = require_sphere(drawn, "census")
+    if flow.instances:
+        raise InvalidInput(
+            f"flow {instance} of ensemble must have one weight instance; got leading axes {tuple(flow.instances)}."
+        )
+    return flow
 
 
 def _too_wide(rounds: list[_Round], half_width: float) -> bool:
@@ -260,7 +143,7 @@ def _summary(flow: AbstractSphereFlow, instance: int, rounds: list[_Round]) -> I
         coarse=dict(Counter(end.coarse_label for end in ends).most_common()),
         fine=dict(Counter(end.fine_label for end in ends).most_common()),
         n_stable=sum(end.stable for end in ends),
-        n_not_converged=sum(end.kind in ("not converged", "slow") for end in ends),
+        n_not_converged=sum(end.kind in NO_END for end in ends),
         saddles=sum(part.saddles for part in rounds),
         times=torch.cat([part.times for part in rounds]),
         evaluations=sum(part.evaluations for part in rounds),
@@ -295,12 +178,16 @@ def _indices(ensemble: Sampler | Flows, n_instances: int | Iterable[int] | None)
             "ensemble must be a function that draws a flow from a generator, a list of flows, or flows by their "
             f"number; got {in_words(ensemble)}."
         )
+    if not callable(ensemble) and not len(ensemble):
+        raise InvalidInput("ensemble must hold at least one flow; got none.")
     if n_instances is None:
         if callable(ensemble):
             raise InvalidInput("n_instances must be given when ensemble draws its flows.")
         return list(ensemble) if isinstance(ensemble, Mapping) else list(range(len(ensemble)))
     if isinstance(n_instances, Iterable) and not isinstance(n_instances, str | bytes):
         chosen = [require_integer(i, "n_instances", at_least=0) for i in n_instances]
+        if not chosen:
+            raise InvalidInput("n_instances must name at least one flow; got an empty list.")
     else:
         chosen = list(range(require_integer(n_instances, "n_instances", at_least=1)))
     if not callable(ensemble):

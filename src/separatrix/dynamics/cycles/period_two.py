@@ -14,7 +14,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.result import Result
 from separatrix.core.scalars import in_words
 
-from ..solve.maps import FixedPointMap
+from ..solve.maps.counted import FixedPointMap
 
 
 @final

@@ -62,8 +62,8 @@ def polish(
             nearby. By default 0.05 on the sphere, and no limit elsewhere.
 
     Returns:
-        Points with speed below 1e-13 times the scale of speeds: the larger of 1 and the norm of V on the sphere, the
-        largest entry of |J| |x| elsewhere. One outcome per element.
+        Points with speed below 1e-13 times the scale of speeds: the rate of the flow on the sphere, the largest entry
+        of |J| |x| elsewhere. One outcome per element.
 
     Cost: O(m^3 d^3) per step and element.
     """
@@ -95,7 +95,7 @@ def polish(
 def _speed_scale(flow: AbstractFlow, w: Tensor) -> Tensor:
     """Speeds that rounding of the state alone would cause, over the rounding unit."""
     if isinstance(flow, AbstractSphereFlow):
-        return flow.rate.clamp_min(1.0).expand(w.shape[:-2])
+        return flow.rate.expand(w.shape[:-2])
     # Entry by entry: a stiff flow has large derivatives in entries that hardly move, which excuse no speed elsewhere.
     terms = (flow.jacobian(w).abs() @ w.flatten(-2).abs().unsqueeze(-1)).squeeze(-1).amax(dim=-1)
     # The equilibrium may be the origin and the state beside it tiny: then the distance to it counts.

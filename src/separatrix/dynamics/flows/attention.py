@@ -24,6 +24,9 @@ from .attention_matrices import AttentionMatrices, check_beta, check_sizes, chec
 from .base import AbstractSphereFlow, described
 from .normalisation import AbstractNormalisation, Softmax, find_normalisation
 
+CANCELLED = 0.1
+"""Share of the sum of all pulls below which their cancelling does not lower the unit of speed."""
+
 
 @final
 @suggest_options
@@ -176,6 +179,17 @@ class AttentionFlow(AbstractSphereFlow):
     def value_sum(self) -> Float[Tensor, "*instances d d"]:
         """Sum of the value matrices over heads; its eigenvectors are the consensus equilibria."""
         return self.weights.value.sum(dim=-3)
+
+    @property
+    def rate(self) -> Float[Tensor, "*instances"]:
+        """Spectral norm of ``value_sum``, or a tenth of what could be without cancelling: sum_h |V_h| + |bias|.
+
+        Heads whose values cancel at consensus pull tokens elsewhere.
+        """
+        most = torch.linalg.matrix_norm(self.weights.value, ord=2).sum(dim=-1)
+        if self.weights.value_bias is not None:
+            most = most + torch.linalg.vector_norm(self.weights.value_bias, dim=-1)
+        return torch.maximum(torch.linalg.matrix_norm(self.value_sum, ord=2), CANCELLED * most)
 
     @property
     def instances(self) -> tuple[int, ...]:

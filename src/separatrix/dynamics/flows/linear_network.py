@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer, require_number, require_positive
-from separatrix.core.activations import ACTIVATIONS, Activation, Pointwise, find_activation
 from separatrix.core.names import suggest_options
+from separatrix.core.networks.activations import ACTIVATIONS, Activation, Pointwise, find_activation
 
 from .base import AbstractFlow, described, select_leading
 from .descent import Descent, descend

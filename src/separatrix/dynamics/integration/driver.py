@@ -9,44 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import Outcome
-
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from .bookkeeping import Bookkeeping
-from .finishing import Arrivals, Finish, leave, nudge
+from .ends import Ends
+from .finishing import Arrivals
 from .methods.base import AbstractMethod
+from .motion import SMALLEST, Motion, with_sizes
 from .plan import Plan
 from .pool import Pool
 from .stepping import LARGEST_IMPLICIT, advance, is_stiff, seems_small
-from .stopping import STALLED
-
-if TYPE_CHECKING:
-    from .orbits.closing import Orbits
 
 ROUND = 12
 """Steps between two sortings of the pools."""
 
-POOL_ENTRIES = 160_000
-"""Attention weights, or entries, of one pool: what stays in a second-level cache with the slopes of a step."""
-
 SINGLE_PRECISION_FLOOR = 1e-3
 """Relative speed below which rounding in float32 would show."""
 
-MAX_SADDLES = 5
 BATCH, ORBITS = 32, 512
 """Attempts to finish, and to close an orbit, that are made together."""
-
-SMALLEST = 1e-280
-"""Instead of zero in denominators."""
-
-FARTHEST, LATEST = 1e100, 1e250
-"""Entries of a state, over those of the start or one, and times, beyond which a motion that is to end has escaped."""
 
 
 @final
@@ -62,20 +48,15 @@ class Run:
         limit: Float[Tensor, " batch"],
         frames: Float[Tensor, " frames"] | None,
     ) -> None:
-        self.shape, self.plan, self.limit = batch_shape or (1,), plan, limit
-        self.flow, self.sizes, self.rate = flow, None, None
-        if isinstance(flow, AbstractSphereFlow):
-            self.rate = flow.rate.expand(self.shape).reshape(-1).clamp_min(1e-12)
-            if flow.sizes is not None:
-                self.sizes = flow.sizes.expand(*self.shape, x0.shape[1]).flatten(0, -2)
-                self.flow = flow.with_sizes(None)
+        self.plan, self.limit, self.motion = plan, limit, Motion(flow, batch_shape, x0)
         self.books = Bookkeeping(x0, frames)
+        self.ends = Ends(self.motion, plan, self.books, limit)
         self.waiting: dict[tuple[int, bool, torch.dtype, bool, bool], list[Pool]] = defaultdict(list)
         self.resting: list[Pool] = []
         self.returned: list[tuple[Pool, Tensor]] = []
         self.watch_from = torch.full_like(self.books.steps, plan.returns.patience if plan.returns is not None else 0)
-        for index in torch.arange(len(x0), device=x0.device).split(self._pool_size(*x0.shape[1:])):
-            self._begin(self._start(x0[index], index, plan.stop.first_threshold))
+        for index in torch.arange(len(x0), device=x0.device).split(self.motion.pool_size(*x0.shape[1:])):
+            self._begin(self.ends.begun(x0[index], index, plan.stop.first_threshold))
 
     def run(self) -> None:
         """Advance pools, largest rows first, until nobody waits; attempts to finish are made in batches."""
@@ -94,66 +75,19 @@ class Run:
 
     # Flows and pools.
 
-    def _flow_at(self, index: Tensor) -> AbstractFlow:
-        """The flow of single tokens of some trajectories."""
-        return self.flow.select(self.shape, index)
-
-    def _sized_flow_at(self, index: Tensor) -> AbstractFlow:
-        """The flow of the rows that the caller passed."""
-        return _with_sizes(self._flow_at(index), None if self.sizes is None else self.sizes[index])
-
     def _begin(self, pool: Pool) -> None:
         """Trajectories that may have arrived before the first step are looked at first."""
         stop = self.plan.stop
         early = stop.resting(pool) & (self.plan.finisher is not None)
         if bool(early.any()):
             self.resting.append(pool.keep(early))
-        going = pool.keep(~early & (pool.t < self.limit[pool.index])).to(self.plan.transient)
-        if self.plan.returns is not None and self.plan.returns.patience == 0:
-            going = self.plan.returns.anchored(going, self.books.steps[going.index])
-        self._wait(going)
-        self._close(pool.keep(~early & (pool.t >= self.limit[pool.index])), stop.at_limit)
-
-    def _start(self, x: Tensor, index: Tensor, threshold: float) -> Pool:
-        """Trajectories at time zero."""
-        flow = self._sized_flow_at(index)
-        zeros = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-        velocity = flow.velocity(x, zeros)
-        self.books.evaluations[index] += 0 if self.rate is not None else 2  # with the choice of the first step
-        unit = torch.full_like(zeros, SMALLEST) if self.rate is None else self.rate[index]
-        length = self._length(flow, x, velocity)
-        labels = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
-        return Pool(
-            index=index,
-            x=x,
-            velocity=velocity,
-            speed=torch.linalg.vector_norm(velocity, dim=-1).amax(dim=-1),
-            t=zeros,
-            h=self.plan.control.first_size(flow, x, velocity, unit, length, self.plan.method.order),
-            last_error=torch.ones_like(zeros),
-            threshold=torch.full_like(zeros, threshold),
-            unit=unit,
-            length=length,
-            labels=labels,
-            sizes=None if self.sizes is None else self.sizes[index],
-        )
-
-    def _length(self, flow: AbstractFlow, x: Tensor, velocity: Tensor) -> Tensor:
-        """The larger of the size of a state and of the way on which its velocity changes, if that is below one.
-
-        The second, |f|^2 / |f' f|, speaks for states at the origin.
-        """
-        ones = torch.ones(len(x), dtype=torch.float64, device=x.device)
-        if not self.plan.own_length:
-            return ones
-        if not self.plan.stop.sought:  # a derivative is not asked for
-            length = x.abs().flatten(1).amax(dim=-1)
-            return torch.where(length > 0, torch.minimum(length, ones), ones)
-        speed = torch.linalg.vector_norm(velocity.flatten(1), dim=-1)
-        change = torch.linalg.vector_norm(flow.jvp(x, velocity).flatten(1), dim=-1)
-        way = torch.where((speed > 0) & (change > 0), speed * (speed / change.clamp_min(SMALLEST)), 0.0)
-        length = torch.maximum(x.abs().flatten(1).amax(dim=-1), way.nan_to_num(nan=1.0))
-        return torch.where(length > 0, torch.minimum(length, ones), ones)
+        going = pool.keep(~early & (pool.t < self.limit[pool.index]))
+        exact, rough = _divided(going, self.motion.fits_single(going))
+        for part in (exact, rough.to(self.plan.transient)):
+            if self.plan.returns is not None and self.plan.returns.patience == 0:
+                part = self.plan.returns.anchored(part, self.books.steps[part.index])
+            self._wait(part)
+        self.ends.close(pool.keep(~early & (pool.t >= self.limit[pool.index])), stop.at_limit)
 
     def _wait(self, pool: Pool) -> None:
         if len(pool.index):
@@ -162,22 +96,18 @@ class Run:
     def _take(self, key: tuple[int, bool, torch.dtype, bool, bool]) -> Pool:
         """As many waiting trajectories of one kind as fit in a pool."""
         pool = Pool.join(self.waiting.pop(key))
-        limit = self._pool_size(*pool.x.shape[1:])
+        limit = self.motion.pool_size(*pool.x.shape[1:])
         if len(pool.index) > limit:
             self.waiting[key] = [pool.keep(slice(limit, None))]
             pool = pool.keep(slice(0, limit))
         return pool
 
-    def _pool_size(self, rows: int, dim: int) -> int:
-        return max(4, min(1024, POOL_ENTRIES // (rows * (dim if self.rate is None else rows))))
-
     # Rounds of steps.
 
     def _advance(self, pool: Pool) -> list[Pool]:
         """Some steps of one pool; returns what goes on."""
-        flow = _with_sizes(self._flow_at(pool.index), None if pool.sizes is None else pool.sizes.double())
-        flow = flow.to(pool.x.dtype)
-        if self.rate is not None:
+        flow = self.motion.of(pool)
+        if self.motion.rate is not None:
             pool.velocity = _masked(flow.velocity(pool.x, pool.t), pool)  # rows or precision may have changed
         self._measure(flow, pool)
         method = self.plan.stiff if pool.stiff and self.plan.stiff is not None else self.plan.method
@@ -196,14 +126,11 @@ class Run:
         With f the velocity and f' its derivative, |f|^2 / |f' f| is the distance to an equilibrium that is approached
         along f. It is compared with the way that the trajectory has come.
         """
-        if self.rate is not None or not self.plan.stop.sought:
+        if self.motion.rate is not None or not self.plan.stop.sought:
             return
         change = flow.jvp(pool.x, pool.velocity).flatten(1)
         decay = torch.linalg.vector_norm(change, dim=-1) / torch.linalg.vector_norm(pool.velocity.flatten(1), dim=-1)
-        pool.unit = (self._extent(pool) * decay).nan_to_num(nan=0.0).clamp_min(SMALLEST)
-
-    def _extent(self, pool: Pool) -> Tensor:
-        return torch.linalg.vector_norm(pool.tokens() - self.books.start[pool.index], dim=-1).amax(dim=-1)
+        pool.unit = (self.motion.extent(pool) * decay).nan_to_num(nan=0.0).clamp_min(SMALLEST)
 
     def _step(self, flow: AbstractFlow, method: AbstractMethod, pool: Pool) -> Tensor:
         """One step; trajectories that are over, or may be, are taken care of, and marked in what is returned."""
@@ -216,8 +143,8 @@ class Run:
         self.books.record(flow, method, pool, t_before, x_before, attempt)
         self.plan.stop.rearm(pool)
         out = (pool.t >= limit) | (self.books.steps[index] >= self.plan.max_steps)
-        leaving = self.plan.stop.resting(pool) | out | ~torch.isfinite(pool.speed) | self._stuck(pool)
-        leaving = leaving | self._escaped(pool)
+        leaving = self.plan.stop.resting(pool) | out | ~torch.isfinite(pool.speed) | self.ends.stuck(pool)
+        leaving = leaving | self.ends.escaped(pool)
         returned = None
         if pool.anchor is not None and self.plan.returns is not None:
             back, period = self.plan.returns.check(pool, t_before, x_before, attempt, self.books.steps[index])
@@ -225,21 +152,13 @@ class Run:
             if bool(returned.any()):
                 self.returned.append((pool.keep(returned), period[returned]))
         if bool(leaving.any()):
-            self._leave(pool.keep(leaving))
+            arrived = self.ends.left(pool.keep(leaving))
+            if len(arrived.index):
+                self.resting.append(arrived)
         return leaving if returned is None else leaving | returned
 
-    def _stuck(self, pool: Pool) -> Tensor:
-        return pool.h < self.plan.control.smallest(pool)
-
-    def _escaped(self, pool: Pool) -> Tensor:
-        """Motions that grow without bound, where an end is sought."""
-        if self.rate is not None or not self.plan.stop.sought:
-            return torch.zeros_like(pool.t, dtype=torch.bool)
-        start = self.books.start[pool.index].abs().flatten(1).amax(dim=-1).clamp_min(1.0)
-        return (pool.x.abs().flatten(1).amax(dim=-1) > FARTHEST * start) | (pool.t > LATEST)
-
     def _merged(self, pool: Pool) -> list[Pool]:
-        flow = self._flow_at(pool.index)
+        flow = self.motion.at(pool.index)
         if self.plan.merging is None or not isinstance(flow, AbstractSphereFlow):
             return [pool]
         return self.plan.merging.merge(flow, pool)
@@ -259,13 +178,15 @@ class Run:
     def _small(self, pool: Pool) -> Tensor:
         if self.plan.stiff is None:
             return torch.zeros_like(pool.t, dtype=torch.bool)
-        return seems_small(pool, self.books.steps[pool.index], self._extent(pool) if self.rate is None else None)
+        return seems_small(
+            pool, self.books.steps[pool.index], self.motion.extent(pool) if self.motion.rate is None else None
+        )
 
     def _is_stiff(self, pool: Pool, small: Tensor) -> Tensor:
         stiff = torch.zeros_like(small)
         if pool.x.shape[1] * pool.x.shape[2] <= LARGEST_IMPLICIT and bool(small.any()):
             part = pool.keep(small)
-            stiff[small] = is_stiff(_with_sizes(self._flow_at(part.index), part.sizes), part)
+            stiff[small] = is_stiff(with_sizes(self.motion.at(part.index), part.sizes), part)
         return stiff
 
     def _watched(self, pool: Pool) -> list[Pool]:
@@ -278,28 +199,6 @@ class Run:
 
     # Ends.
 
-    def _leave(self, pool: Pool) -> None:
-        """Close trajectories that are over; those that may have arrived wait for a common attempt to finish."""
-        escaped = self._escaped(pool)
-        broken = (~torch.isfinite(pool.speed) | self._stuck(pool)) & ~escaped
-        resting = self.plan.stop.resting(pool) & ~broken & ~escaped
-        self._close(pool.keep(broken), Outcome.NON_FINITE)
-        self._close(pool.keep(escaped), Outcome.DIVERGED)
-        over = ~broken & ~resting & ~escaped
-        timely = pool.t >= self.limit[pool.index]
-        self._close(pool.keep(over & timely), self.plan.stop.at_limit)
-        self._close(pool.keep(over & ~timely), Outcome.OUT_OF_STEPS)
-        if self.plan.finisher is None:
-            self._close(pool.keep(resting), Outcome.CONVERGED)
-        elif bool(resting.any()):
-            self.resting.append(pool.keep(resting))
-
-    def _close(self, pool: Pool, outcome: Outcome, point: Tensor | None = None) -> None:
-        if len(pool.index):
-            tokens = pool.tokens() if point is None else point
-            tokens = torch.full_like(tokens, torch.nan) if outcome == Outcome.NON_FINITE else tokens
-            self.books.close(self._sized_flow_at(pool.index), pool, tokens, outcome)
-
     def _finish_resting(self) -> None:
         """Attempt to finish all that wait for it, in one batch, and send back those that must go on."""
         parts, self.resting = self.resting, []
@@ -307,56 +206,16 @@ class Run:
         index = torch.cat([part.index for part in parts])
         ratio = torch.cat([part.ratio for part in parts])
         tokens = torch.cat([part.tokens() for part in parts])
-        extent = torch.cat([self._extent(part) for part in parts])
-        sizes = None if self.sizes is None else self.sizes[index]
-        found = self.plan.finisher.finish(self._flow_at(index), Arrivals(tokens, ratio, extent, sizes))
+        extent = torch.cat([self.motion.extent(part) for part in parts])
+        sizes = None if self.motion.sizes is None else self.motion.sizes[index]
+        found = self.plan.finisher.finish(self.motion.at(index), Arrivals(tokens, ratio, extent, sizes))
         start = 0
         for part in parts:
             here = slice(start, start + len(part.index))
-            self._settle(part, found[here])
+            leaving, going = self.ends.settle(part, found[here])
+            for again in (leaving, *(self._sorted(going) if len(going.index) else ())):
+                self._wait(again)
             start = here.stop
-
-    def _settle(self, pool: Pool, found: Finish) -> None:
-        """End at stable equilibria, leave saddles, go on elsewhere with a lower threshold."""
-        tol, ratio = self.plan.stop.tol, pool.ratio
-        at_rest = (ratio < tol) | (pool.speed == 0)
-        stuck = self.books.saddles[pool.index] >= MAX_SADDLES
-        shown = self.books.pending(pool.index)
-        jump = (found.point - pool.tokens()).abs().flatten(1).amax(dim=-1)
-        here = at_rest | (jump <= self.plan.control.resolution(pool))
-        done = found.stable | (here & found.found & ~found.unstable)
-        done = done & (~shown | (jump <= self.plan.jump))
-        at_saddle = at_rest & found.unstable & ~done & ~shown
-        stalled = (~found.found & (ratio < STALLED * tol)) | (at_saddle & stuck)
-        leaves_saddle = at_saddle & ~stuck
-        self._close(pool.keep(done), Outcome.CONVERGED, found.point[done])
-        self._close(pool.keep(stalled), Outcome.STALLED)
-        if bool(leaves_saddle.any()):
-            self._wait(self._restart(pool.keep(leaves_saddle), found.point[leaves_saddle]))
-        part = pool.keep(~done & ~stalled & ~leaves_saddle)
-        if len(part.index):
-            part.threshold = part.threshold * 0.3
-            for sorted_part in self._sorted(part):
-                self._wait(sorted_part)
-
-    def _restart(self, pool: Pool, point: Tensor) -> Pool:
-        """Beside the saddle, with all tokens apart; no attempt to finish until the trajectory has left."""
-        index = pool.index
-        self.books.saddles[index] += 1
-        flow, size = self._flow_at(index), 1e-6 * self._scale(pool, point)
-        beside = nudge(flow, point, size)
-        if self.rate is None:
-            beside = leave(flow, pool.x, point, size, beside)
-        fresh = self._start(beside, index, 0.0)
-        fresh.t = pool.t
-        return fresh
-
-    def _scale(self, pool: Pool, point: Tensor) -> Tensor:
-        """The length against which a perturbation is small: one on the sphere, and where nothing else is known."""
-        if self.rate is not None:
-            return torch.ones_like(pool.t)
-        size = self._extent(pool) + point.flatten(1).abs().amax(dim=-1)
-        return torch.where(size > 0, size, torch.ones_like(size))
 
     def _close_returned(self) -> None:
         """Attempt to close the orbits of trajectories that came back; stable cycles and slow spirals end."""
@@ -365,43 +224,19 @@ class Run:
         assert self.plan.returns is not None
         index = torch.cat([pool.index for pool, _ in parts])
         tokens = torch.cat([pool.tokens() for pool, _ in parts])
-        sizes = None if self.sizes is None else self.sizes[index]
+        sizes = None if self.motion.sizes is None else self.motion.sizes[index]
         period = torch.cat([guess for _, guess in parts])
-        orbits = self.plan.closer(self._flow_at(index), tokens, period, sizes)
+        orbits = self.plan.closer(self.motion.at(index), tokens, period, sizes)
         self.books.evaluations[index] += orbits.evaluations
         start = 0
         for pool, _ in parts:
-            places = range(start, start + len(pool.index))
-            closed = [self._ends_here(orbits, place) for place in places]
-            done = torch.tensor(closed, dtype=torch.bool, device=pool.x.device)
-            self._close(pool.keep(done), Outcome.CYCLE, orbits.point[start : start + len(pool.index)][done])
-            for place, element in zip(places, pool.index.tolist(), strict=True):
-                if closed[place - start]:
-                    self.books.cycles[element] = orbits.certificates[place]
-            rest = orbits.rest[start : start + len(pool.index)]
-            falls = ~done & torch.isfinite(rest).flatten(1).all(dim=-1)
-            self._close(pool.keep(falls), Outcome.CONVERGED, rest[falls])
-            part = pool.keep(~done & ~falls)
+            part = self.ends.turned(pool, orbits, start)
             if len(part.index):
                 self.books.returns[part.index] += 1
                 # a neutral or slowly settling motion comes back again and again: each attempt waits twice as long
                 self.watch_from[part.index] = 2 * self.books.steps[part.index]
                 self._wait(dataclasses.replace(part, anchor=None))
             start += len(pool.index)
-
-    def _ends_here(self, orbits: Orbits, place: int) -> bool:
-        """On a stable orbit; on a neutral one if the trajectory was on it, and was not just passing by."""
-        floquet = orbits.certificates.get(place)
-        if floquet is None:
-            return False
-        return self.plan.any_cycle or floquet.stable or (floquet.marginal and place in orbits.stays)
-
-
-def _with_sizes(flow: AbstractFlow, sizes: Tensor | None) -> AbstractFlow:
-    if sizes is None:
-        return flow
-    assert isinstance(flow, AbstractSphereFlow)
-    return flow.with_sizes(sizes)
 
 
 def _masked(velocity: Tensor, pool: Pool) -> Tensor:

@@ -129,6 +129,8 @@ def _finish_equal(
     tokens = safe.gather(1, labels.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
     found = polished.found & (angles(tokens, x).amax(dim=-1) < TOKEN_DISPLACEMENT)
     stability = cluster_stability(flow, safe, sizes) if flow.reducible else token_stability(flow, safe)
+    if rows is not None:  # the tokens of one row cannot part
+        stability = dataclasses.replace(stability, sizes=cluster_means(x, labels, m, None)[1])
     stable = found & stability.stable
     unstable = found & ~stability.stable & ~stability.marginal
     return torch.where(found[:, None, None], tokens, torch.nan), torch.stack([found, stable, unstable])

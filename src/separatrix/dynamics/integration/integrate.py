@@ -18,7 +18,8 @@ from separatrix.core import (
     require_positive,
 )
 
-from ..flows.base import AbstractFlow, AbstractSphereFlow, check_motion, common_axes, require_flow
+from ..flows.base import AbstractFlow, AbstractSphereFlow, common_axes, require_flow, require_rate
+from ..flows.fit import check_motion
 from ..flows.sphere import check_tokens
 from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
@@ -28,6 +29,7 @@ from .methods.control import DisplacementControl
 from .methods.presets import Preset, chosen_accuracy, find_preset
 from .methods.rosenbrock import Rosenbrock
 from .methods.tableau import Tableau
+from .motion import SMALLEST
 from .orbits.closing import close_orbits
 from .orbits.returns import Returns
 from .plan import Plan
@@ -230,7 +232,7 @@ def _limit(
         return limit.to(x.device).reshape(-1), True
     if on_sphere:
         assert isinstance(flow, AbstractSphereFlow)
-        rate = flow.rate.expand(shape or (1,)).reshape(-1).clamp_min(1e-12)
+        rate = flow.rate.expand(shape or (1,)).reshape(-1).clamp_min(SMALLEST)
         usual = _time_limit(flow, rate, shape or (1,))
         return usual if frames is None else usual.clamp_min(float(frames[-1])), False
     last = torch.inf if frames is None else float(frames[-1])
@@ -250,9 +252,11 @@ def _given_limit(t_max: object, shape: tuple[int, ...]) -> Tensor:
 
 
 def _time_limit(flow: AbstractSphereFlow, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """400 over the spectral gap. A complex principal pair counts once: its tokens rotate, which is no slow decay.
+    """400 over the slower of two rates: the spectral gap, and that at which tokens come together or part.
 
-    They are given the time for some turns, however slow: a step takes a share of a turn.
+    Equal tokens settle at the gap; a complex principal pair counts once there: its tokens rotate, which is no slow
+    decay. Others come together at the largest real part if that is positive, and lose their mean at it if not. Tokens
+    that rotate are given the time for some turns, however slow: a step takes a share of a turn.
     """
     values = torch.linalg.eigvals(flow.value_sum)
     order = values.real.argsort(dim=-1, descending=True)
@@ -263,13 +267,15 @@ def _time_limit(flow: AbstractSphereFlow, rate: Tensor, shape: tuple[int, ...]) 
         next_one = torch.where(imag[..., 0].abs() > 1e-9 * size, real[..., 2], next_one)
     gap = (real[..., 0] - next_one).expand(shape).reshape(-1)
     turns = TURNS * 2 * math.pi / imag[..., 0].abs().expand(shape).reshape(-1)
-    settle = 400 / torch.maximum(torch.minimum(gap, rate), 1e-3 * rate)
+    slower = torch.minimum(gap, real[..., 0].abs().expand(shape).reshape(-1))
+    settle = 400 / torch.maximum(torch.minimum(slower, rate), 1e-3 * rate)
     return torch.where(torch.isfinite(turns), settle + turns, settle)
 
 
 def _check_starts(flow: AbstractFlow, x0: object, *, normalised: bool) -> Tensor:
     if isinstance(flow, AbstractSphereFlow):
         tokens = check_tokens(x0, "x0", normalised=normalised)
+        require_rate(flow)
         if tokens.shape[-1] != flow.dim:
             raise ShapeError(f"x0 must have tokens of dimension {flow.dim}; got shape {tuple(tokens.shape)}.")
         return tokens

@@ -1,4 +1,4 @@
-"""Fixed points of maps: solvers, their progress, solutions."""
+"""Fixed points of maps: what is solved, methods, the judgement of convergence."""
 
 from separatrix.core.rooms import open_room
 

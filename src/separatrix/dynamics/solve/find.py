@@ -12,15 +12,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged, ShapeError
-from separatrix.core.transforms import transforms_active
 
-from .base import AbstractEquilibriumSolver
-from .maps import CountedMap, FixedPointMap
-from .named import find_solver
-from .progress import Progress
-from .solution import EquilibriumSolution
-from .stacks import rows_from
+from .convergence.progress import Progress
+from .convergence.solution import EquilibriumSolution
+from .maps.counted import CountedMap, FixedPointMap
+from .maps.stacks import rows_from
+from .methods.base import AbstractEquilibriumSolver
+from .methods.named import find_solver
 
 
 def find_equilibrium(

@@ -13,9 +13,9 @@ from separatrix.core.arrays import require_positive
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
-from .base import AbstractEquilibriumSolver
 from .find import solve_quietly
-from .maps import FixedPointMap
+from .maps.counted import FixedPointMap
+from .methods.base import AbstractEquilibriumSolver
 
 
 @final

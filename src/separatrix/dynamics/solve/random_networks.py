@@ -11,9 +11,9 @@ from torch import Tensor
 
 from separatrix.core import as_float64, relative_asymmetry, require_last_dim, require_square
 
+from .convergence.solution import EquilibriumSolution
 from .find import solve_quietly
-from .picard import Picard
-from .solution import EquilibriumSolution
+from .methods.picard import Picard
 
 _DENSE_WIDTH = 600
 """Up to this width all eigenvalues are computed; above it, the outermost by Arnoldi iteration."""

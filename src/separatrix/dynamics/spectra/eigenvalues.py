@@ -14,8 +14,8 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 
-from ..solve.maps import FixedPointMap
-from ..solve.stacks import orthogonalised
+from ..solve.maps.counted import FixedPointMap
+from ..solve.maps.stacks import orthogonalised
 from .jacobian import JacobianAt, unit
 
 

@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import any_true, exposed
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
-from separatrix.core.transforms import any_true, exposed
 
-from ..solve.maps import CountedMap, FixedPointMap
+from ..solve.maps.counted import CountedMap, FixedPointMap
 
 _COUPLED = 1e3
 """Product of one row with the rest, in units of rounding, from which on they depend on each other."""

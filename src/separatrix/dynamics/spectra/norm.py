@@ -8,7 +8,7 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 
-from ..solve.maps import FixedPointMap
+from ..solve.maps.counted import FixedPointMap
 from .eigenvalues import spectral_radius
 from .jacobian import JacobianAt, unit
 

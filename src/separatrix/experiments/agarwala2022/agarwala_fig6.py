@@ -235,7 +235,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     """Learning curves."""
     from separatrix.report.figures.training import draw_learning_curves
 
-    return {"learning-curves": draw_learning_curves(summary.curves, NAMES, panels="embedding_std")}
+    return {"learning-curves": draw_learning_curves(summary.curves, panels="embedding_std")}
 
 
 EXPERIMENT = Experiment(

@@ -193,8 +193,8 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     from separatrix.report.figures.training import draw_learning_curves, draw_perplexities
 
     return {
-        "perplexity": draw_perplexities(summary.perplexities, NAMES),
-        "learning-curves": draw_learning_curves(summary.curves, NAMES, panels="weight_scale"),
+        "perplexity": draw_perplexities(summary.perplexities),
+        "learning-curves": draw_learning_curves(summary.curves, panels="weight_scale"),
     }
 
 

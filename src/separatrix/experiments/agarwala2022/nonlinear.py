@@ -59,7 +59,7 @@ def measure(cell: Cell) -> Payload:
     """Per matrix: mean h.h / N, root mean square of the last change of h, spectral radii."""
     import torch
 
-    from separatrix.core.activations import find_activation
+    from separatrix.core.networks.activations import find_activation
     from separatrix.dynamics.solve.random_networks import network_radius
     from separatrix.matrices.ensembles import find_ensemble
 

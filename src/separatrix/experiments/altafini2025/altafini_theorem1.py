@@ -100,7 +100,7 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
         for row in rows
     ]
     labels = ("consensus on v1", "antipodal pair")
-    return {"ends": census_bars(bars, 1, "Ends of the Oja flow, V = diag(1, −1, −2)", labels)}
+    return {"ends": census_bars(bars, 1, "Ends of the Oja flow, V = diag(1, −1, −2)", labels, "number of tokens")}
 
 
 def judge_consensus(summary: Summary) -> Judgement:

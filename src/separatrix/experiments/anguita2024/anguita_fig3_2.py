@@ -158,7 +158,12 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
     return {
         "fig3-2": linear.curve_panels(
-            summary.panels, x_label="time", y_label="strength of a mode", dots_label="gradient descent"
+            summary.panels,
+            x_label="time",
+            y_label="strength of a mode",
+            dots_label="gradient descent",
+            caption="""Strength of each mode of the task in the product of the layers along training, a panel per
+            initial balance. Lines: exact flow; circles: gradient descent.""",
         )
     }
 

@@ -165,7 +165,13 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
     return {
         "fig3-3": linear.curve_panels(
-            summary.panels, x_label="time", y_label="entry (1, 2)", dots_label="gradient descent"
+            summary.panels,
+            x_label="time",
+            y_label="entry (1, 2)",
+            dots_label="gradient descent",
+            caption="""One entry of the product, of the two representations and of the tangent kernel along
+            training, for three initial balances. Lines: exact flow, dashed over one another where they coincide;
+            circles: gradient descent.""",
         )
     }
 

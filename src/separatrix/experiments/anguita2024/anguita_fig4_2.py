@@ -217,8 +217,25 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 4.2 (Gram matrices over 8, colour range 0.5) and Figure 4.3 (loss)."""
     from separatrix.report.figures import linear
 
-    curves = linear.curves(summary.series, x_label="time", y_label="loss", x_log=True, y_log=True)
-    return {"fig4-2": linear.heat_maps(summary.maps, limit=0.5, label="Q Q' / 8", split=8), "fig4-3": curves}
+    curves = linear.curves(
+        summary.series,
+        x_label="time",
+        y_label="loss",
+        x_log=True,
+        y_log=True,
+        caption="""Loss along training from the initial weights of Figure 4.2. Balances of equal size and opposite
+        sign lie on one another (dashed); look at how much earlier large balances learn.""",
+    )
+    maps = linear.heat_maps(
+        summary.maps,
+        limit=0.5,
+        label="Q Q' / 8",
+        split=8,
+        caption="""Gram matrices of the stacked weights after training: input representation (upper left), output
+        representation (lower right), and the function between them. Structure in a corner is learned; a plain
+        diagonal is not.""",
+    )
+    return {"fig4-2": maps, "fig4-3": curves}
 
 
 EXPERIMENT = Experiment(

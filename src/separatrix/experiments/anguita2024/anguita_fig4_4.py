@@ -169,7 +169,16 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
             "y": [height * math.exp(-rate * b) for b in x if b <= 50],
         },
     }
-    return {"fig4-4": linear.curves(series, x_label="balance", y_label="steps to convergence", x_log=True, y_log=True)}
+    drawn = linear.curves(
+        series,
+        x_label="balance",
+        y_label="steps to convergence",
+        x_log=True,
+        y_log=True,
+        caption="""Steps to convergence against the balance of the initial weights: exact flow, the law constant /
+        balance, and the exponential that is printed. Look at which of the two the flow follows at large balances.""",
+    )
+    return {"fig4-4": drawn}
 
 
 EXPERIMENT = Experiment(

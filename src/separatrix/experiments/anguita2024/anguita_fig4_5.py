@@ -89,7 +89,14 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
         "input representation": {"x": x, "y": [row["score_in"] for row in table]},
         "output representation": {"x": x, "y": [row["score_out"] for row in table]},
     }
-    return {"fig4-5": linear.curves(series, x_label="asinh(balance)", y_label="task-specific score")}
+    drawn = linear.curves(
+        series,
+        x_label="asinh(balance)",
+        y_label="task-specific score",
+        caption="""How specific to the task each representation is after training, against the initial balance (1 is
+        most specific). A large balance of either sign leaves one of the two as it was.""",
+    )
+    return {"fig4-5": drawn}
 
 
 EXPERIMENT = Experiment(

@@ -200,8 +200,23 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     from separatrix.report.figures import linear
 
     return {
-        "fig4-6": linear.curves(summary.losses, x_label="time", y_label="excess loss", dots_label="gradient descent"),
-        "fig4-7": linear.curves(summary.rate, x_label="time", y_label="rate of loss", dots_label="differences"),
+        "fig4-6": linear.curves(
+            summary.losses,
+            x_label="time",
+            y_label="excess loss",
+            dots_label="gradient descent",
+            caption="""Loss of each task, above its least value, while the tasks are learned one after the other.
+            Lines: exact flow; circles: gradient descent. The jump of a curve is what it forgets when the next task
+            begins.""",
+        ),
+        "fig4-7": linear.curves(
+            summary.rate,
+            x_label="time",
+            y_label="rate of loss",
+            dots_label="differences",
+            caption="""Rate at which the loss of the old task rises while the new one is learned: closed form (line)
+            and differences of the exact loss (circles).""",
+        ),
     }
 
 

@@ -235,7 +235,14 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.1: the balance of random layers as heat maps (40 hidden units shown)."""
     from separatrix.report.figures import linear
 
-    return {"fig3-1": linear.heat_maps(summary.blocks, label="entry of w2'w2 - w1w1'")}
+    return {
+        "fig3-1": linear.heat_maps(
+            summary.blocks,
+            label="entry of w2'w2 - w1w1'",
+            caption="""Balance of random layers by initialiser, 40 hidden units shown. A balanced pair would be a
+        multiple of the identity: compare the diagonal with what lies beside it.""",
+        )
+    }
 
 
 EXPERIMENT = Experiment(

@@ -84,11 +84,15 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     )
 
 
+_CAPTION = """Tokens under a value matrix with a complex principal pair: they merge and go on rotating on a great
+circle. Solid dots: where each token is at the end of the drawing."""
+
+
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The first start on the sphere."""
     from separatrix.report.figures.attention import sphere_trajectories
 
-    return {"cycle": sphere_trajectories([("all tokens merge and rotate", summary.states)])}
+    return {"cycle": sphere_trajectories([("all tokens merge and rotate", summary.states)], caption=_CAPTION)}
 
 
 def judge_cycle(summary: Measured) -> Judgement:

@@ -67,7 +67,7 @@ def run(cell: Cell) -> Payload:
     """Variance of the field and spectral radius at the equilibria of one matrix."""
     import torch
 
-    from separatrix.core.activations import find_activation
+    from separatrix.core.networks.activations import find_activation
     from separatrix.dynamics.solve.random_networks import network_equilibria, network_radius
     from separatrix.matrices.ensembles import find_ensemble
 

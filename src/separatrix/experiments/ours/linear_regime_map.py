@@ -322,7 +322,14 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
     return {
         "regime-map": linear.curve_panels(
-            summary.panels, x_label="time", y_label="excess loss", x_log=True, y_log=True, share_y=True
+            summary.panels,
+            x_label="time",
+            y_label="excess loss",
+            x_log=True,
+            y_log=True,
+            share_y=True,
+            caption="""Loss along training for four balances, on both sides of the condition on the sizes (inputs -
+            hidden - outputs above each panel). Look at whether a larger balance learns later or earlier.""",
         )
     }
 

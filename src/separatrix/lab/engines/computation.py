@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
-from separatrix.core.backend import use_backend
+from separatrix.core.arithmetic.backend import use_backend
 from separatrix.core.errors import InvalidInput
 from separatrix.core.result import brief
 

@@ -132,9 +132,10 @@ class JobTable:
                     return False
                 connection.execute(_ENDED, (lease.cell.key,))
                 self._store.promote(connection, record, temporary, content)
-                return True
         finally:
             temporary.unlink(missing_ok=True)
+        self._store.keep(record)
+        return True
 
     def finish_with_stored(self, lease: Lease) -> None:
         """Mark the job done because its record is already there."""

@@ -95,7 +95,7 @@ def _collect(
             asked = True
         if asked and not finished and (len(interrupts) > 1 or not workers.pids):
             raise RunInterrupted(n_done, n_cells, interrupts[0])
-        if not finished:
+        if n_done < n_cells:  # also when there were some: workers wait for the index while we look into it
             time.sleep(POLL_SECONDS)
 
 

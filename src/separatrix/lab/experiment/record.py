@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -24,6 +25,8 @@ from separatrix.core.result import brief
 from .cell import Cell, canonical_json
 
 FORMAT = 1
+_SHORT_BITS = 13_000
+"""An integer of so many bits has fewer than 4000 digits; the power of ten need not be computed for it."""
 
 
 @final
@@ -39,19 +42,25 @@ class Record:
     @property
     def digest(self) -> str:
         """SHA-256 of cell and payload."""
-        return _digest(self.cell, encode(self.payload))
+        return self._written[0]
 
     def to_text(self) -> str:
         """The record as it stands in its file."""
+        return self._written[1]
+
+    @functools.cached_property
+    def _written(self) -> tuple[str, str]:
+        """Digest and text, made once: they are asked for when a cell ends, when it is published and when indexed."""
         payload = encode(self.payload)
+        digest = _digest(self.cell, payload)
         body = {
             "format": FORMAT,
             "cell": json.loads(self.cell.to_json()),
-            "digest": _digest(self.cell, payload),
+            "digest": digest,
             "payload": payload,
             "provenance": encode(dict(self.provenance)),
         }
-        return json.dumps(body, indent=1, allow_nan=False) + "\n"
+        return digest, json.dumps(body, indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_text(cls, text: str, name: str = "record") -> Record:
@@ -126,7 +135,7 @@ def _encode_text(value: str) -> str:
 
 def _encode_integer(value: int) -> int:
     number = int(value)
-    if abs(number) >= 10**4000:  # longer ones cannot be read back
+    if number.bit_length() > _SHORT_BITS and abs(number) >= 10**4000:  # longer ones cannot be read back
         raise InvalidInput("a payload's integers must have at most 4000 digits.")
     return number
 

@@ -6,6 +6,7 @@ run time alike; a table is asked for by its title, and a misspelt title gets the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -17,8 +18,22 @@ from separatrix.core.result import plain
 
 from .frozen_model import FrozenModel
 
+_NOT_FINITE = {str(value): value for value in (math.nan, math.inf, -math.inf)}
+"""How ``plain`` writes what JSON cannot hold."""
+
+
+def _restored(value: Any) -> Any:
+    """A value as it was before ``plain``: the words for NaN and infinity are numbers again."""
+    if isinstance(value, str):
+        return _NOT_FINITE.get(value, value)
+    if isinstance(value, Mapping):
+        return {key: _restored(item) for key, item in value.items()}
+    return [_restored(item) for item in value] if isinstance(value, list) else value
+
 
 def _flat(value: Any) -> Any:
+    if isinstance(value, str) and value in _NOT_FINITE:
+        raise ValueError(f"the word {value!r} in a table would be read back as a number")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError("a row of a table holds numbers, words, yes or no, or nothing")
@@ -61,6 +76,6 @@ class Summary(FrozenModel):
             CorruptData: a quantity is missing, unknown or of the wrong type.
         """
         try:
-            return cls(**dict(values))
+            return cls(**{name: _restored(value) for name, value in values.items()})
         except InvalidInput as error:
             raise CorruptData(f"summary: {error}") from None

@@ -4,5 +4,6 @@ from .publication import (
     read_publications as read_publications,
 )
 from .publishing import judge_again as judge_again, publish as publish
+from .reports import published_report as published_report
 from .shipped import shipped_results as shipped_results
 from .verification import CellCheck as CellCheck, Verification as Verification, verify as verify

@@ -18,6 +18,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import sqlite3
 import warnings
@@ -35,6 +36,9 @@ from separatrix.core.names import suggest_options
 from ..experiment.cell import canonical_json
 from ..experiment.record import Record
 from .database import IN_MEMORY, Database, StoreWarning, no_space
+
+WORTH_KEEPING = 0.1
+"""Seconds of computing from which on a record is worth waiting for the disk a second time, for its name."""
 
 
 def default_folder() -> Path:
@@ -173,9 +177,11 @@ class Store:
         final_path = self.path(record.cell.key)
         temporary = final_path.with_name(f".{final_path.stem}.{os.getpid()}.tmp")
         try:
-            final_path.parent.mkdir(exist_ok=True)
-            for left_over in final_path.parent.glob(f".{final_path.stem}.*.tmp"):  # of a worker that was killed
-                left_over.unlink(missing_ok=True)
+            if not final_path.parent.is_dir():
+                final_path.parent.mkdir(exist_ok=True)
+            for name in os.listdir(final_path.parent):  # of a worker that was killed
+                if name.startswith(f".{final_path.stem}.") and name.endswith(".tmp"):
+                    (final_path.parent / name).unlink(missing_ok=True)
             with open(temporary, "wb") as file:
                 file.write(content)
                 file.flush()
@@ -186,14 +192,21 @@ class Store:
         return temporary, content
 
     def promote(self, connection: sqlite3.Connection, record: Record, temporary: Path, content: bytes) -> None:
-        """Give a staged record its final name and index it, inside a transaction of ``database``."""
-        final_path = self.path(record.cell.key)
+        """Give a staged record its final name and index it, inside a transaction of ``database``; then ``keep`` it."""
         try:
-            os.replace(temporary, final_path)
-            flush_folder(final_path.parent)
+            os.replace(temporary, self.path(record.cell.key))
         except OSError as error:
             raise _problem(self.folder, error) from error
         self.index(connection, record, content)
+
+    def keep(self, record: Record) -> None:
+        """Make the name of a record that was promoted survive a power cut, if computing it again takes longer.
+
+        The disk is waited for outside the transaction, so that no other process waits with us.
+        """
+        if record.provenance.get("seconds", math.inf) >= WORTH_KEEPING:
+            with contextlib.suppress(OSError):  # it stands there; only the power cut is left to chance
+                flush_folder(self.path(record.cell.key).parent)
 
     def index(self, connection: sqlite3.Connection, record: Record, content: bytes) -> None:
         """Take a record that stands under its final name into the index, inside a transaction."""
@@ -222,6 +235,7 @@ class Store:
         temporary, content = self.stage(record)
         with self.database.transaction() as connection:
             self.promote(connection, record, temporary, content)
+        self.keep(record)
 
     def _set_aside(self, key: str) -> Record | None:
         """Forget a missing or corrupt file, unless another process has just put a good one in its place."""

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_float64, require_integer
-from separatrix.core.kinds import hyphenated
+from separatrix.core.doors.kinds import hyphenated
 
 from .facts import Facts
 

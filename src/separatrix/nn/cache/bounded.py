@@ -14,7 +14,7 @@ from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
 from separatrix.core.scalars import in_words
 
-from ..memory.slots import sorted_index
+from ..memory.keeping.slots import sorted_index
 from .eviction import AbstractEviction, CacheSight
 from .held import Held
 from .places import weakest

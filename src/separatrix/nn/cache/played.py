@@ -11,7 +11,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 from separatrix.core.scalars import in_words
 
-from ..memory.screening import AbstractScreening, Sight
+from ..memory.keeping.screening import AbstractScreening, Sight
 from .eviction import AbstractEviction, CacheSight
 
 

@@ -16,8 +16,8 @@ from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, resolve, suggest_options
 from separatrix.core.scalars import in_words
 
-from ..memory.policies import NORMALISATIONS, SCREENINGS
-from ..memory.screening import AbstractScreening
+from ..memory.keeping.policies import NORMALISATIONS, SCREENINGS
+from ..memory.keeping.screening import AbstractScreening
 from .eviction import AbstractEviction, CacheSight
 from .played import PlayedScreening
 

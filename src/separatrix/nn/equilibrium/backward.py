@@ -14,18 +14,18 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import any_true
 from separatrix.core.arrays import require_integer, require_positive
+from separatrix.core.doors.kinds import public_kinds
 from separatrix.core.errors import InvalidInput, SeparatrixError, ShapeError
-from separatrix.core.kinds import public_kinds
 from separatrix.core.names import resolve, suggest_options
-from separatrix.core.transforms import any_true
-from separatrix.dynamics.solve.anderson import Anderson
-from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.convergence.solution import EquilibriumSolution
 from separatrix.dynamics.solve.find import solve_quietly
-from separatrix.dynamics.solve.maps import AffineMap
-from separatrix.dynamics.solve.named import find_solver
-from separatrix.dynamics.solve.picard import Picard
-from separatrix.dynamics.solve.solution import EquilibriumSolution
+from separatrix.dynamics.solve.maps.counted import AffineMap
+from separatrix.dynamics.solve.methods.anderson import Anderson
+from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.methods.named import find_solver
+from separatrix.dynamics.solve.methods.picard import Picard
 
 from .implicit_function import PackedMap, attach_equilibrium, rounding_of
 

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import skip_init
 
-from separatrix.core.activations import ACTIVATIONS, Activation, Pointwise
 from separatrix.core.arrays import require_integer
 from separatrix.core.names import resolve, suggest_options
+from separatrix.core.networks.activations import ACTIVATIONS, Activation, Pointwise
 from separatrix.matrices.ensembles import AbstractEnsemble, AbstractRectangularEnsemble, DenseBlock, find_ensemble
 
 Family: TypeAlias = AbstractEnsemble | str

@@ -12,15 +12,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged
 from separatrix.core.names import choose, suggest_options
 from separatrix.core.scalars import require_kind, require_number
-from separatrix.core.transforms import transforms_active
-from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.convergence.solution import EquilibriumSolution
 from separatrix.dynamics.solve.find import solve_quietly
-from separatrix.dynamics.solve.named import find_solver
-from separatrix.dynamics.solve.solution import EquilibriumSolution
+from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.methods.named import find_solver
 
 from ..dropout import renew_masks
 from .backward import AbstractBackward, find_backward

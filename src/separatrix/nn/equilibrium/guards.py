@@ -13,8 +13,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.utils import parametrize
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import InvalidInput, SeparatrixError
-from separatrix.core.transforms import transforms_active
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 

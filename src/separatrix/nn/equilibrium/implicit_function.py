@@ -15,9 +15,9 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import SeparatrixError
-from separatrix.core.transforms import transforms_active
-from separatrix.dynamics.solve.products import jacobian_product
+from separatrix.dynamics.solve.maps.products import jacobian_product
 
 from .packed_map import CellMap
 

@@ -12,7 +12,7 @@ from torch.nn.utils import skip_init
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
-from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
 
 from .backward import Implicit
 from .deq import DEQ

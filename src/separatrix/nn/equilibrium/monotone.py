@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.names import choose, suggest_options
-from separatrix.dynamics.solve.base import AbstractEquilibriumSolver
-from separatrix.dynamics.solve.named import find_solver
+from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
+from separatrix.dynamics.solve.methods.named import find_solver
 from separatrix.matrices.ensembles.initialisers import gaussian_
 
 from .backward import AbstractBackward

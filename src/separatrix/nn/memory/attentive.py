@@ -11,23 +11,23 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from separatrix.core.arrays import require_finite
+from separatrix.core.arrays import require_finite, require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, resolve
+from separatrix.core.networks.trace import Trace
 from separatrix.core.result import Result
 from separatrix.core.scalars import in_words, is_number, require_flags
-from separatrix.core.trace import Trace
 
 from ..orthogonal.starts import STARTS, rotation_start
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond
 from ..recurrent.core import default_generator
 from ..recurrent.elman_core import BIAS_RANGE
 from ..recurrent.steps.elman import NONLINEARITIES, find_nonlinearity
-from .alignment import ALIGNMENTS
-from .attend import run
-from .cells import AbstractCell, ElmanCell, LstmCell
-from .screening import AbstractScreening
-from .setup import Carried, Given, RunRecord, Setup
+from .keeping.screening import AbstractScreening
+from .steps.alignment import ALIGNMENTS
+from .steps.attend import run
+from .steps.cells import AbstractCell, ElmanCell, LstmCell
+from .steps.setup import Carried, Given, RunRecord, Setup
 
 PAPER_MIX = (1.0, 1.0)
 
@@ -116,10 +116,10 @@ class AbstractAttentive(AbstractSequenceCore):
         self.last = None
         self.screening = options.screening
         """The policy; ``None`` for a memory of everything. One with weights is a part of the module."""
-        if options.carry_memory and options.screening is not None and options.screening.gates:
-            raise InvalidInput(
-                f"carry_memory must be false with screening {options.screening.name!r}, which has weights."
-            )
+        policy = options.screening
+        if options.carry_memory and policy is not None and (policy.gates or policy.has_state):
+            reason = "which has weights" if policy.gates else "whose own state would be lost between two windows"
+            raise InvalidInput(f"carry_memory must be false with screening {policy.name!r}, {reason}.")
         self._build(start, default_generator(generator), dtype)
 
     def _build(self, start: str, generator: torch.Generator, dtype: torch.dtype) -> None:
@@ -191,6 +191,12 @@ class AbstractAttentive(AbstractSequenceCore):
         end, cell_end = _last(states, macro, lengths), None if cells is None else _last(cells, cell, lengths)
         kept = record.memory if self._options.carry_memory else None
         return self._shaped(output, is_single), self._packed_state(end, cell_end, kept, is_single)
+
+    def initial_state(self, batch: int) -> Any:
+        """What sequences begin with if no state is given; where memory is carried, an empty one."""
+        macro, cell, _ = self._unpack(None, require_integer(batch, "batch", at_least=0), False)
+        memory = self._empty_memory(macro) if self._options.carry_memory else None
+        return self._packed_state(macro, cell, memory, False)
 
     def _walk(
         self,
@@ -320,6 +326,8 @@ class Steps:
         own = not network._is_gated and NONLINEARITIES[network.nonlinearity].has_bias
         self.cell = network._cell(network.bias if own else None)
         self.bias = None if own else network.bias
+        self.n_passing = network._options.n_buffer if network._options.detach_memory else None
+        """How many places gradients go into, where not into all."""
 
     def unit(self, x: Tensor, state: Tensor, carried: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Hidden state, and what is carried on."""
@@ -330,6 +338,8 @@ class Steps:
     def attend(self, before: Tensor, unit: Tensor, seen: Tensor, present: Tensor) -> Tensor:
         """Macro-state."""
         network = self.network
+        if self.n_passing is not None:
+            seen = torch.cat([seen[:, : self.n_passing], seen[:, self.n_passing :].detach()], 1)
         query, keys = before @ network.query_weight.mT, seen @ network.key_weight.mT
         logits = self.alignment.logits(query, keys, network.alignment_vector).masked_fill(~present, -torch.inf)
         context = (torch.softmax(logits, -1).unsqueeze(-1) * seen).sum(1)

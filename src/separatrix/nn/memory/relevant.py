@@ -10,8 +10,8 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.names import suggest_options
 
 from .attentive import AbstractAttentive, Options
-from .policies import find_screening
-from .screening import AbstractScreening
+from .keeping.policies import find_screening
+from .keeping.screening import AbstractScreening
 
 
 @final

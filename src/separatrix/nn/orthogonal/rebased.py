@@ -12,14 +12,17 @@ training. One Newton-Schulz step :math:`B(3I - B^\top B)/2` every few steps keep
 from __future__ import annotations
 
 import abc
+import math
+import warnings
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.arrays import require_integer
+from separatrix.core.errors import DivergenceWarning
 from separatrix.core.names import suggest_options
-from separatrix.core.transforms import transforms_active
 
 from .algebra import (
     skew,
@@ -39,6 +42,18 @@ MOST_TERMS = 4
 """Of the exponential series, before the general routine is the cheaper one."""
 FAR = 1e-3
 """Above this, one Newton-Schulz step is not enough, and the polar factor is computed."""
+
+
+class _Notes:
+    """What a map saw last. Beside the module, whose own attributes are slow to write, and not in its ``state_dict``."""
+
+    def __init__(self) -> None:
+        self.step: int | None = None
+        self.version = -1
+        """Of the tangent."""
+        self.own_version = 0
+        """Of the base, after we wrote it."""
+        self.has_told = False
 
 
 class AbstractRebasedMap(AbstractOrthogonalMap):
@@ -63,8 +78,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         self.register_buffer("base", torch.stack([identity, 0 * identity], -1) if self.is_complex else identity)
         self.register_buffer("n_moved", torch.zeros((), dtype=torch.int64))
         self.register_buffer("n_waiting", torch.zeros((), dtype=torch.int64))
-        self._seen_step: int | None = None
-        self._seen_version = -1
+        self._notes = _Notes()
 
     @property
     def base_matrix(self) -> Tensor:
@@ -74,6 +88,7 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
     def _set_base(self, matrix: Tensor) -> None:
         # a new tensor, not in place: graphs that are still alive hold the old one
         self.base = torch.view_as_real(matrix).contiguous() if self.is_complex else matrix
+        self._notes.own_version = 0 if self.base.is_inference() else self.base._version
 
     @abc.abstractmethod
     def moved(self, base: Tensor, tangent: Tensor) -> Tensor:
@@ -93,15 +108,36 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         self._settle()
         has_moved = transforms_active() or _is_somewhere(tangent.detach())
         if self._absorbs(tangent) and self._is_first_look(tangent) and has_moved:
-            self.n_waiting = self.n_waiting + 1
-            assert self.rebase is not None
-            if int(self.n_waiting) >= self.rebase:
+            has_moved = self._waits() or self._is_lost(tangent.detach())
+            if not has_moved:
                 self._absorb(tangent)
-                has_moved = False
         if has_moved:
             return self.moved(self.base_matrix, tangent)
         matrix: Tensor = _AtBase.apply(self, self.base_matrix, tangent)
         return matrix
+
+    def _waits(self) -> bool:
+        """Count a pass with a moved tangent, and say whether it is too early to absorb it."""
+        if self.rebase == 1:
+            return False
+        self.n_waiting = self.n_waiting + 1
+        assert self.rebase is not None
+        return int(self.n_waiting) < self.rebase
+
+    def _is_lost(self, tangent: Tensor) -> bool:
+        """Whether an optimiser left something that is no number; then the base stays what it was, and we say so."""
+        if math.isfinite(float(tangent.abs().max())):
+            return False
+        if not self._notes.has_told:
+            warnings.warn(
+                f"after {int(self.n_moved)} moves the tangent of the {self.name} map is not finite: the last step of "
+                "the optimiser was too long or had an overflown gradient (in a recurrent network, states that grow "
+                "without bound). Clip gradients, lower the rate, or load an earlier state.",
+                DivergenceWarning,
+                stacklevel=2,
+            )
+            self._notes.has_told = True
+        return True
 
     def _absorbs(self, tangent: Tensor) -> bool:
         """Only the parameter an optimiser holds is absorbed, not a tensor somebody calls the module with."""
@@ -109,17 +145,22 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
         return can and isinstance(tangent, nn.Parameter) and tangent.is_leaf and not transforms_active()
 
     def _is_first_look(self, tangent: Tensor) -> bool:
-        """Whether something was written into the tangent since the last pass, and not by the step that called it."""
-        step, written = running_step(), tangent._version
-        is_first = written != self._seen_version and (step is None or step != self._seen_step)
-        self._seen_step, self._seen_version = step, written
+        """Whether something was written into the tangent since the last pass, and not by the step that called it.
+
+        What is absorbed at once leaves zero behind, so a tangent that is not zero has been written to, also where it
+        was done behind the back of the version counter (``parameter.data``).
+        """
+        step, written, seen = running_step(), tangent._version, self._notes
+        is_new = self.rebase == 1 or written != seen.version
+        is_first = is_new and (step is None or step != seen.step)
+        seen.step, seen.version = step, written
         return is_first
 
     @torch.no_grad()
     def _settle(self) -> None:
         """Bring back a base that somebody else wrote: an average of several, or one from a coarser precision."""
-        if transforms_active() or self.base.is_inference() or self.base._version == 0:
-            return  # our own writing makes a new tensor
+        if transforms_active() or self.base.is_inference() or self.base._version == self._notes.own_version:
+            return  # nobody wrote since we did
         base = self.base_matrix
         is_off = member_tolerance(base) < orthogonality_error(base) < float("inf")
         self._set_base(corrected(base) if is_off else base.clone())
@@ -132,7 +173,8 @@ class AbstractRebasedMap(AbstractOrthogonalMap):
             base = corrected(base)
         self._set_base(base)
         tangent.zero_()
-        self.n_waiting = torch.zeros_like(self.n_waiting)
+        if self.rebase != 1:
+            self.n_waiting = torch.zeros_like(self.n_waiting)
 
     def invert(self, matrix: Tensor) -> tuple[Tensor, ...]:
         """The matrix becomes the base; the tangent is zero."""

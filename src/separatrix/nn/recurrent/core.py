@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from separatrix.core.errors import InvalidInput, ShapeError
-from separatrix.core.trace import Trace
+from separatrix.core.networks.trace import Trace
 
 from .calling import AbstractSequenceCore, checked_lengths, masked_beyond
 from .steps.scan import scan

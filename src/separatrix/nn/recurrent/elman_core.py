@@ -54,10 +54,8 @@ class AbstractElman(AbstractRecurrent):
 
     def drives(self, x: Tensor) -> Tensor:
         """U x, with the bias where it is an ordinary one."""
-        if self.is_complex:
-            entering = torch.complex(x @ self.input_weight[0].mT, x @ self.input_weight[1].mT)
-        else:
-            entering = x @ self.input_weight.mT
+        across = self.input_weight.mT.contiguous()  # as it is stored, its gradient is a slow product of thin matrices
+        entering = torch.complex(x @ across[0], x @ across[1]) if self.is_complex else x @ across
         return entering if self.nonlinearity == "modrelu" else entering + self.bias
 
     def pre_activations(self, x: Tensor, states: Tensor) -> Tensor:

@@ -49,12 +49,15 @@ def temporal_context_norm(
         >>> temporal_context_norm(z).flatten().tolist()
         [-1.0, 0.0, 1.0]
     """
+    if not isinstance(z, Tensor) or not z.is_floating_point():
+        kind = z.dtype if isinstance(z, Tensor) else type(z).__name__
+        raise InvalidInput(f"z must be a tensor of real floating numbers; got {kind}.")
     if z.ndim != 3:
         raise ShapeError(f"z must be (batch, positions, features); got shape {tuple(z.shape)}.")
     if segments is None:
         normal = _normal(z, eps)
     else:
-        order = _checked(segments, z.shape[1])
+        order = require_segments(segments, z.shape[1])
         parts = [_normal(z[:, list(segment)], eps) for segment in segments]
         normal = torch.cat(parts, 1)[:, order]
     if gain is not None:
@@ -68,16 +71,23 @@ def _normal(z: Tensor, eps: float) -> Tensor:
             f"z must have at least 2 positions to normalise over, in every segment; got {z.shape[1]}: one position "
             "has no variance."
         )
-    centred = z - z.mean(1, keepdim=True)
+    wide = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z  # epsilon is 0 in half precision
+    centred = wide - wide.mean(1, keepdim=True)
     variance = centred.square().sum(1, keepdim=True) / (z.shape[1] - 1)  # torch.var_mean takes four times as long here
-    return centred * (variance + eps).rsqrt()
+    return (centred * (variance + eps).rsqrt()).to(z.dtype)
 
 
-def _checked(segments: Segments, n_positions: int) -> Tensor:
-    """Where each position stands after the segments are put one behind another."""
+def require_segments(segments: Segments, n_positions: int) -> Tensor:
+    """Where each position stands after the segments are put one behind another; they must hold each position once."""
     places = [position for segment in segments for position in segment]
-    if sorted(places) != list(range(n_positions)):
+    whole = all(isinstance(place, int) for place in places)
+    if not whole or sorted(places) != list(range(n_positions)):
         raise InvalidInput(f"segments must hold each of the {n_positions} positions once; got {list(segments)!r}.")
+    short = min((len(segment) for segment in segments), default=0)
+    if short < 2:
+        raise InvalidInput(
+            f"segments must hold at least 2 positions each; got one of {short}: one position has no variance."
+        )
     return torch.tensor(places).argsort()
 
 

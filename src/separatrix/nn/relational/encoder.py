@@ -67,6 +67,10 @@ class GlyphEncoder(nn.Module):
                 f"images must be (n, 3, {self.image_size}, {self.image_size}); got shape {tuple(images.shape)}. "
                 "Give image_size when the network is made."
             )
+        if images.dtype != self.out.weight.dtype:
+            raise InvalidInput(
+                f"images must be {self.out.weight.dtype} as the weights are, in [0, 1]; got {images.dtype}."
+            )
         x = images
         for layer in self.convolutions:
             x = torch.relu(layer(x))

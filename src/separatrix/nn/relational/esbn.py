@@ -77,7 +77,7 @@ class ESBN(AbstractRelationalNetwork):
         if self.sensory:
             seen = read.new_zeros(len(read), WIDTH) if before is None else before
             read = torch.cat([read.expand(len(seen), -1), seen], 1)
-        if len(read) > len(state[0]):
+        if len(read) != len(state[0]):  # from the one row that all problems share at first to one each
             state = (state[0].expand(len(read), -1), state[1].expand(len(read), -1))
         return self.controller(read, state)
 

@@ -50,6 +50,10 @@ class MNM(AbstractRelationalNetwork):
         self.register_buffer("start", start)
         self._reconstruction = torch.zeros(())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies: the number of the last call without the graph behind it, which cannot be copied."""
+        return {**self.__dict__, "_reconstruction": self._reconstruction.detach()}
+
     def penalty(self) -> Tensor:
         """How badly values were read back in the last call, and the penalised layer if there is one."""
         return super().penalty() + self._reconstruction

@@ -1,12 +1,21 @@
 from .attention import *
 from .diagnosis import diagnosis_figures as diagnosis_figures
 from .experiment import draw_experiment as draw_experiment
+from .layout import (
+    caption_of as caption_of,
+    captioned as captioned,
+    legend_outside as legend_outside,
+    narrow as narrow,
+    within as within,
+)
+from .lint import lint_figure as lint_figure
 from .memory import (
     draw_memory_bounds as draw_memory_bounds,
     draw_memory_curves as draw_memory_curves,
     draw_memory_totals as draw_memory_totals,
     draw_transients as draw_transients,
 )
+from .models import model_look as model_look
 from .plots import drawable as drawable, plot as plot, plots as plots
 from .regime import draw_balance_profile as draw_balance_profile, draw_rich_lazy as draw_rich_lazy
 from .style import (

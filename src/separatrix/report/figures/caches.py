@@ -9,6 +9,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .layout import captioned, legend_outside
 from .plots import plots
 from .style import PALETTE, ink, new_figure, styled
 
@@ -86,10 +87,13 @@ def draw_cache_quality(
         if column in full:
             ax.axhline(full[column], color=ink(), linewidth=0.8, label="no bound")
         ax.set(xlabel="keys a head may hold", ylabel=label)
-        if ax.lines:
-            ax.legend(fontsize=7)
-    figure.suptitle("Quality at equal budget: half of it the newest keys, half those a policy keeps", fontsize=9)
-    return figure
+    legend_outside(figure, at="lower")
+    return captioned(
+        figure,
+        """Quality of caches against the number of keys a head may hold, at equal budget: half of it the newest
+        keys, half those that the policy keeps; means over seeds. Left, higher is better; right, lower is better.
+        Solid black: no bound.""",
+    )
 
 
 @styled
@@ -107,7 +111,9 @@ def draw_needle_rows(rows: Sequence[Mapping[str, Any]]) -> Figure:
                 ax.plot(places, means, line, marker=".", color=_colour(name), label=label)
         ax.set(xlabel="place of the needle", title=f"{budget} keys a head", ylim=(-0.03, 1.03))
     axes[0][0].set_ylabel("part that is found")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", fontsize=7)
-    figure.suptitle("Which needles are found, by place (dashed: asked for by another name)", fontsize=9)
-    return figure
+    legend_outside(figure, at="lower")
+    return captioned(
+        figure,
+        """Which needles are found, by their place in the sequence, a panel per budget; dashed: asked for by another
+        name. A window finds the latest alone; look at what each policy keeps of the first and the middle ones.""",
+    )

@@ -11,10 +11,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from .families import look
+from .layout import captioned, legend_outside, line_over, smooth
 from .style import PALETTE, ink, new_figure, single_axes, styled
 
 Rows = Sequence[Mapping[str, Any]]
 
+_SCALE_CAPTIONS = {
+    "h_var": """Variance of the preactivations of hard-tanh equilibrium networks against the scale of their weights.
+    Marks: simulated, with two standard errors over matrices; lines: theory, dashed where two families coincide;
+    dotted: free independence, drawn where it says something else.""",
+    "radius": """Spectral radius of the Jacobian at the equilibrium of hard-tanh networks against the scale of their
+    weights. Marks: simulated, with two standard errors over matrices; lines: theory, dashed where two families
+    coincide; dotted: free independence. Above the dashed level 1 plain iteration does not converge.""",
+}
 _LABELS = {"h_var": "variance of the preactivations, h·h / N", "radius": "spectral radius of the Jacobian"}
 
 
@@ -35,14 +44,18 @@ def length_variance_curves(rows: Rows, width: int) -> Figure:
         chosen = [row for row in rows if row["family"] == family]
         delta = _column(chosen, "delta")
         order = numpy.argsort(delta)
-        axes.loglog(delta[order], _column(chosen, "theory")[order], color=colour, lw=1)
+        axes.loglog(*smooth(delta[order], _column(chosen, "theory")[order], log=True), color=colour, lw=1)
         axes.loglog(delta, _column(chosen, "measured"), marker, color=colour, label=f"{label}, one matrix per seed")
     axes.invert_xaxis()
-    axes.set_xlabel(r"distance to criticality, $\delta = 1 - V/V_c$")
+    axes.set_xlabel(r"distance to criticality $\delta = 1 - V/V_c$ (falls to the right)")
     axes.set_ylabel(r"tr $[(1-W)^{\rm T}(1-W)]^{-2}$")
-    axes.set_title(f"Length variance of linear equilibrium networks, width {width}; lines: infinite width")
     axes.legend()
-    return figure
+    return captioned(
+        figure,
+        f"""Length variance of linear equilibrium networks of width {width} as the weights approach the critical scale,
+        which lies to the right. Marks: one sampled matrix each; lines: infinite width. Look at the slopes, which differ
+        between families, and at where single matrices leave their line.""",
+    )
 
 
 @styled
@@ -54,19 +67,21 @@ def scale_curves(rows: Rows, quantity: str) -> Figure:
         chosen = [row for row in rows if row["family"] == family]
         scale, measured = _column(chosen, "scale"), _column(chosen, quantity)
         error = _column(chosen, f"{quantity}_se")
-        axes.errorbar(scale, measured, 2 * error, fmt=marker, color=colour, capsize=2, label=f"{label}, simulated")
-        axes.plot(scale, _column(chosen, f"theory_{quantity}"), color=colour, lw=1.2, label=f"{label}, theory")
-        document = _column(chosen, f"document_{quantity}")
-        if not numpy.allclose(document, _column(chosen, f"theory_{quantity}"), rtol=1e-3, equal_nan=True):
-            axes.plot(scale, document, color=colour, ls=":", label=f"{label}, free independence")
+        theory, document = _column(chosen, f"theory_{quantity}"), _column(chosen, f"document_{quantity}")
+        across, up = smooth(scale, theory)
+        axes.plot(across, up, color=colour, lw=1.2, ls=line_over(axes, across, up), label=f"{label}, theory")
+        axes.errorbar(
+            scale, measured, 2 * error, fmt=marker, ms=6, mfc="none", color=colour, label=f"{label}, simulated"
+        )
+        if not numpy.allclose(document, theory, rtol=1e-3, equal_nan=True):
+            axes.plot(*smooth(scale, document), color=colour, ls=":", label=f"{label}, free independence")
     if quantity == "radius":
         axes.axhline(1, color=ink(), lw=0.8, ls="--")
         axes.set_ylim(0, 1.8)
     axes.set_xlabel("scale of the weights √V")
     axes.set_ylabel(_LABELS[quantity])
-    axes.set_title("Hard-tanh equilibrium networks; bars: two standard errors over matrices")
-    axes.legend(ncols=2)
-    return figure
+    legend_outside(figure)
+    return captioned(figure, _SCALE_CAPTIONS[quantity])
 
 
 @styled
@@ -83,15 +98,23 @@ def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) 
         axes.errorbar(
             scale, change, [lower, 2 * error], fmt=marker, ls="-", lw=0.7, color=colour, capsize=2, label=label
         )
-        axes.axvline(critical[family], color=colour, ls="--", lw=1.2)
+        shared = sum(
+            abs(critical[other] - critical[family]) < 1e-3 for other in _families(rows)[: _families(rows).index(family)]
+        )
+        axes.axvline(critical[family], color=colour, ls=(4 * shared, (4, 4)), lw=1.2)
     goe = look("goe")
     axes.axvline(document_goe, color=goe.colour, ls=":", lw=1.4, label=f"{goe.label}, free independence")
     axes.set_yscale("log")
     axes.set_xlabel("scale of the weights √V")
     axes.set_ylabel(r"$|h_{t+1} - h_t|$ at the last step")
-    axes.set_title("Loss of convergence of plain iteration; dashed: predicted by theory")
     axes.legend()
-    return figure
+    return captioned(
+        figure,
+        """Change of the state at the last step of plain iteration against the scale of the weights, with two
+        standard errors over matrices. Vertical lines: where theory places the loss of convergence (two families
+        share one), dotted where free independence would place it for GOE. Look at where the change leaves rounding
+        level.""",
+    )
 
 
 @styled
@@ -107,10 +130,15 @@ def theory_against_simulation(rows: Rows) -> Figure:
         axes.axvline(0, color=ink(), lw=0.8)
         axes.set_xlabel(f"measured / theory − 1\n{_LABELS[quantity]}")
         axes.margins(y=0.08)
-    grid[0, 0].set_yticks(position, [f"{row['family']}, {row['phi']}, {row['scale']:.2g}" for row in rows])
+        axes.locator_params(axis="x", nbins=5)
+    grid[0, 0].set_yticks(position, [f"{look(row['family']).label}, {row['phi']}, {row['scale']:.2g}" for row in rows])
+    grid[0, 0].set_ylabel("family, activation, scale")
     grid[0, 0].invert_yaxis()
-    figure.suptitle("Cavity theory against simulation; bars are two standard errors over matrices", fontsize=10)
-    return figure
+    return captioned(
+        figure,
+        """Cavity theory against simulation, one line per family, activation and scale: measured over predicted,
+        minus 1, with two standard errors over matrices. Bars that cross zero agree.""",
+    )
 
 
 @styled
@@ -132,9 +160,12 @@ def moments(rows: Rows) -> Figure:
     axes.set_xscale("log")
     axes.set_xlabel("closed form")
     axes.set_ylabel("measured / closed form")
-    axes.set_title("Moments of linear equilibrium networks; bars are 4 standard errors")
     axes.legend()
-    return figure
+    return captioned(
+        figure,
+        """Moments of linear equilibrium networks: measured over closed form, with 4 standard errors over matrices,
+        for one matrix at all steps and for a new matrix at every step. All bars should cross 1.""",
+    )
 
 
 @styled
@@ -155,9 +186,13 @@ def forecast(rows: Rows) -> Figure:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("forecast: ln(tol) / ln(radius)")
     axes.set_ylabel("counted iterations")
-    axes.set_title("Forecast of iterations; the band is 25% either way")
     axes.legend(ncols=2)
-    return figure
+    return captioned(
+        figure,
+        """Iterations that plain iteration needed against those forecast from the spectral radius; the grey band is
+        25 % either way. Filled: mean over inputs; open: the slowest input. Large forecasts belong to scales near
+        the critical one.""",
+    )
 
 
 @styled

@@ -9,6 +9,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .layout import captioned, legend_outside, line_over, plain_log_ticks
 from .style import DIVERGING, PALETTE, ink, new_figure, single_axes, styled
 
 Curve = Mapping[str, Sequence[float]]
@@ -25,13 +26,14 @@ def curves(
     x_log: bool = False,
     y_log: bool = False,
     dots_label: str = "simulation",
+    caption: str = "",
 ) -> Figure:
-    """Named curves in one frame: lines for the theory, dots for the simulation."""
+    """Named curves in one frame: lines for the theory, dots for the simulation; a line over another one is dashed."""
     figure, axes = single_axes(width=6.0, height=3.8)
     _draw_curves(axes, series, dots_label)
     _frame(axes, x_label, y_label, title, x_log, y_log)
     axes.legend(loc="best")
-    return figure
+    return captioned(figure, caption)
 
 
 @styled
@@ -44,6 +46,7 @@ def curve_panels(
     y_log: bool = False,
     dots_label: str = "simulation",
     share_y: bool = False,
+    caption: str = "",
 ) -> Figure:
     """Several frames of named curves side by side, with one legend."""
     count = len(panels)
@@ -51,9 +54,8 @@ def curve_panels(
     for index, (title, series) in enumerate(panels.items()):
         _draw_curves(axes[0, index], series, dots_label)
         _frame(axes[0, index], x_label, y_label if index == 0 else "", title, x_log, y_log)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, max(1, len(labels))))
-    return figure
+    legend_outside(figure, at="lower")
+    return captioned(figure, caption)
 
 
 @styled
@@ -64,6 +66,7 @@ def heat_maps(
     label: str = "",
     columns: int = 4,
     split: int | None = None,
+    caption: str = "",
 ) -> Figure:
     """Matrices as images with one symmetric colour scale; ``split`` draws the border between inputs and outputs."""
     arrays = {name: numpy.asarray(matrix, dtype=float) for name, matrix in matrices.items()}
@@ -83,25 +86,7 @@ def heat_maps(
             axis.axvline(split - 0.5, color=ink(), linewidth=0.6)
     if image is not None:
         figure.colorbar(image, ax=axes, shrink=0.8, label=label)
-    return figure
-
-
-@styled
-def bars_by_group(
-    groups: Mapping[str, Mapping[str, Sequence[float]]], *, stages: Sequence[str], y_labels: Sequence[str]
-) -> Figure:
-    """Lines with error bars over stages, a frame per quantity i; each group holds values under ``i`` and ``i_sd``."""
-    figure, axes = new_figure(1, len(y_labels), width=3.6 * len(y_labels), height=3.4)
-    for index, y_label in enumerate(y_labels):
-        axis = axes[0, index]
-        for place, (name, values) in enumerate(groups.items()):
-            shift = 0.06 * (place - (len(groups) - 1) / 2)
-            at = numpy.arange(len(stages)) + shift
-            axis.errorbar(at, values[str(index)], values[f"{index}_sd"], label=name, marker="o", capsize=2)
-        axis.set(ylabel=y_label, xticks=range(len(stages)), xticklabels=stages)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
-    return figure
+    return captioned(figure, caption)
 
 
 def _draw_curves(axes: Axes, series: Mapping[str, Curve], dots_label: str) -> None:
@@ -109,7 +94,8 @@ def _draw_curves(axes: Axes, series: Mapping[str, Curve], dots_label: str) -> No
     for index, (name, curve) in enumerate(series.items()):
         color = PALETTE[index % len(PALETTE)]
         if len(curve["x"]):
-            axes.plot(curve["x"], curve["y"], color=color, label=name)
+            style = line_over(axes, curve["x"], curve["y"])
+            axes.plot(curve["x"], curve["y"], linestyle=style, color=color, label=name)
         if "low" in curve:
             axes.fill_between(curve["x"], curve["low"], curve["high"], color=color, alpha=0.2, linewidth=0)
         if "dots_x" in curve:
@@ -125,3 +111,6 @@ def _frame(axes: Axes, x_label: str, y_label: str, title: str, x_log: bool, y_lo
         axes.set_xscale("symlog" if x_log == "symlog" else "log")
     if y_log:
         axes.set_yscale("log")
+    for axis, log in ((axes.xaxis, x_log is True), (axes.yaxis, y_log)):
+        if log:
+            plain_log_ticks(axis)

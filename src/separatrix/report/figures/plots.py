@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import pkgutil
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
@@ -16,7 +17,7 @@ from matplotlib.axes import Axes
 
 from separatrix.core.errors import InvalidInput
 
-from .style import current_theme, single_axes, theme
+from .style import current_theme, single_axes, theme, to_svg
 
 Drawing: TypeAlias = Callable[[Any, Axes], None]
 Function = TypeVar("Function", bound=Callable[..., None])
@@ -62,6 +63,26 @@ def plot(result: Any, ax: Axes | None = None) -> Axes:
             _, ax = single_axes()
         drawing(result, ax)
     return ax
+
+
+def small_svg(result: Any) -> str:
+    """A result as a small ``<svg>`` element, as a notebook shows it; empty if there is no drawing for it.
+
+    A drawing that fails must not hide the numbers beside it, so it gives nothing.
+    """
+    if not any(ancestor.__name__ in drawable() for ancestor in type(result).__mro__):
+        return ""
+    try:
+        with theme(current_theme()):
+            figure, ax = single_axes(width=4.2, height=2.8)
+            _drawing_for(type(result))(result, ax)
+        return to_svg(figure, f"small{next(_numbers)}")
+    except Exception:
+        return ""
+
+
+_numbers = itertools.count()
+"""Ids of small pictures, apart in one notebook."""
 
 
 def drawable() -> list[str]:

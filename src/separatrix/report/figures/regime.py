@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from separatrix.diagnose.regime.verdict import LINEARISED_ERROR
 
+from .layout import captioned, legend_outside, line_over, within
 from .plots import plots
 from .style import PALETTE, ink, new_figure, single_axes, styled
 
@@ -53,8 +55,12 @@ def draw_balance_profile(profile: BalanceProfile) -> Figure:
     figure, axes = single_axes(width=7.0, height=1.3 + _ROW * max(n_pairs, 1))
     balance_bars(profile, axes)
     if n_pairs:
-        figure.legend(loc="outside upper right", ncols=3)
-    return figure
+        legend_outside(figure)
+    return captioned(
+        figure,
+        """Balance of each pair of layers (bar: Tr D / n; lines: quartiles and range of its eigenvalues or
+        diagonal), coloured by what gradient flow keeps of it.""",
+    )
 
 
 @plots("RichLazy")
@@ -109,25 +115,29 @@ def draw_rich_lazy(result: RichLazy) -> Figure:
 def draw_equal_loss(rows: Sequence[Mapping[str, Any]], target_loss: float) -> Figure:
     """Steps, feature change, kernel distance and test accuracy against alpha, at one training loss."""
     panels = (
-        ("steps", "steps to the loss"),
-        ("feature_change", "feature change, 1 - CKA"),
-        ("kernel_distance", "kernel distance"),
-        ("accuracy", "test accuracy"),
+        ("steps", "steps to the loss", (1.0, math.inf)),
+        ("feature_change", "feature change, 1 - CKA", (0.0, 1.0)),
+        ("kernel_distance", "kernel distance", (0.0, 1.0)),
+        ("accuracy", "test accuracy", (0.0, 1.0)),
     )
     figure, axes = new_figure(1, 4, width=10.0, height=3.0)
     alphas = [row["alpha"] for row in rows]
-    for panel, (field, label) in zip(axes[0], panels, strict=True):
-        panel.errorbar(
-            alphas, [row[field] for row in rows], [row[f"{field} sd"] for row in rows], marker="o", capsize=3
-        )
+    for panel, (field, label, bounds) in zip(axes[0], panels, strict=True):
+        means = numpy.array([row[field] for row in rows])
+        spread = numpy.array([row[f"{field} sd"] for row in rows])
+        panel.errorbar(alphas, means, within(means, means - spread, means + spread, bounds), marker="o", capsize=3)
         panel.set_xscale("log", base=2)
         panel.set_xticks(alphas, [f"{alpha:g}" for alpha in alphas])
-        panel.set_xlabel("alpha")
-        panel.set_title(label)
+        panel.set_xlabel("scale of the output, alpha")
+        panel.set_ylabel(label)
     axes[0, 0].set_yscale("log")
     balances = ", ".join(f"{row['alpha']:g}: {row['balance']:+.2f}" for row in rows)
-    figure.suptitle(f"trained to loss {target_loss:g}; balance by alpha {balances}", fontsize=9, color=ink())
-    return figure
+    return captioned(
+        figure,
+        f"""A network for digits trained to the same loss ({target_loss:g}) after its output was scaled by alpha and
+        its layers rebalanced (balance by alpha {balances}); bars: one standard deviation over seeds. Compare how
+        much features and kernel change with how little the test accuracy does.""",
+    )
 
 
 @styled
@@ -146,11 +156,15 @@ def draw_balance_under_training(rows: Sequence[Mapping[str, Any]]) -> Figure:
                 panel.errorbar(places, values, spreads, marker="o", capsize=3, color=colour, label=f"{balance:g}")
         axes[0, column].set_title(activation)
         axes[1, column].set_xticks(range(len(stages)), stages)
+        axes[1, column].set_xlabel("stage of training")
     axes[0, 0].set_ylabel("fitted balance Tr D / n")
     axes[1, 0].set_ylabel("distance |D - balance I|")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, title="initial balance", title_fontsize=8)
-    return figure
+    legend_outside(figure, title="initial balance", title_fontsize=8)
+    return captioned(
+        figure,
+        """Fitted balance (top) and distance from balanced (bottom) of two-layer networks after each of two tasks,
+        with one standard deviation over seeds. Look at which activations keep the one, the other or both.""",
+    )
 
 
 @styled
@@ -173,10 +187,16 @@ def draw_conservation(laws: Sequence[Mapping[str, Any]], drift: Sequence[Mapping
     left.legend(loc="lower center")
     for colour, optimiser in zip(PALETTE, ("gd", "momentum", "adam"), strict=False):
         mine = sorted((row["rate"], row["drift"]) for row in drift if row["optimiser"] == optimiser)
-        right.plot(*zip(*mine, strict=True), "o-", color=colour, label=optimiser)
+        rates, drifts = zip(*mine, strict=True)
+        right.plot(rates, drifts, marker="o", ls=line_over(right, rates, drifts), color=colour, label=optimiser)
     right.set_xscale("log")
     right.set_yscale("log")
     right.set_xlabel("learning rate")
     right.set_ylabel("relative drift of the balance")
     right.legend()
-    return figure
+    return captioned(
+        figure,
+        """Left: rate at which each block's law changes along the gradient, by one backward pass; the law of a block
+        should lie at rounding level, the next larger one should not. Right: drift of the balance over training
+        against the learning rate; what is conserved by the flow drifts less at smaller rates.""",
+    )

@@ -27,6 +27,8 @@ from matplotlib.figure import Figure
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import resolve
 
+from .layout import HouseFigure, arrange
+
 Theme: TypeAlias = Literal["light", "dark"]
 Arguments = ParamSpec("Arguments")
 Drawn = TypeVar("Drawn")
@@ -140,12 +142,17 @@ def new_figure(
 ) -> tuple[Figure, numpy.ndarray]:
     """A figure in the house style and its axes as an array (n_rows, n_cols); sizes in inches.
 
-    Further options go to ``matplotlib.figure.Figure.subplots``, which refuses those it does not know.
+    Inside ``with narrow():`` panels stand one below the other; the array keeps its shape. Further options go to
+    ``matplotlib.figure.Figure.subplots``, which refuses those it does not know.
     """
+    rows, columns, width, height = arrange(n_rows, n_cols, width, height)
+    if columns < n_cols:  # stacked: what belongs to columns has no meaning
+        subplots = {name: value for name, value in subplots.items() if name != "width_ratios"}
     with _house_settings():
-        figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(n_rows, n_cols, squeeze=False, **subplots)
-    return figure, axes
+        figure = HouseFigure(figsize=(width, height), layout="constrained")
+        figure.n_columns = n_cols
+        axes = figure.subplots(rows, columns, squeeze=False, **subplots)
+    return figure, axes.reshape(n_rows, n_cols)
 
 
 def single_axes(**options: Any) -> tuple[Figure, Axes]:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .families import look
+from .layout import captioned, legend_outside, within
 from .plots import plots
 from .style import ink, new_figure, single_axes, styled
 
@@ -28,10 +29,11 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
         shift = 1 + 0.03 * (place - (len(families) - 1) / 2)  # neighbours must not hide each other
         own = sorted((row for row in rows if row["family"] == family), key=lambda row: row["weight_scale"])
         scales = shift * numpy.array([row["weight_scale"] for row in own])
-        widths = [row["half_width"] if numpy.isfinite(row["half_width"]) else 0.0 for row in own]
+        widths = numpy.array([row["half_width"] for row in own])
         colour, marker, label = look(family)
-        means = [row["mean_error"] for row in own]
-        axes.errorbar(scales, means, yerr=widths, fmt=f"{marker}-", color=colour, label=label)
+        means = numpy.array([row["mean_error"] for row in own])
+        bars = within(means, means - widths, means + widths)
+        axes.errorbar(scales, means, yerr=bars, fmt=f"{marker}-", color=colour, label=label)
         axes.plot(scales, [row["median_error"] for row in own], "_", color=ink(), markersize=11)
         for entry in (entry for entry in errors if entry["family"] == family):
             values = entry["values"]
@@ -44,43 +46,50 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
     axes.set_ylim(bottom=0)
     axes.set_xlabel("initial scale √V")
     axes.set_ylabel("test error")
-    axes.legend(title="bars: 95 % of the mean over seeds", title_fontsize=8)
-    return figure
+    axes.legend()
+    return captioned(
+        figure,
+        """Test error against the scale of the initial matrix. Marks with bars: mean over seeds and its 95 %
+        interval; dashes: median; dots: every seed. Intervals that overlap decide nothing between the families.""",
+    )
 
 
 @styled
-def draw_perplexities(groups: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
+def draw_perplexities(groups: Sequence[Mapping[str, Any]]) -> Figure:
     """Perplexity of every seed, by family and scale, with the mean as a bar.
 
     Args:
         groups: mappings with ``family``, ``weight_scale`` and ``values``.
-        names: what to call each family.
     """
     scales = sorted({group["weight_scale"] for group in groups})
     figure, axes = single_axes(width=6.0, height=3.6)
     families = list(dict.fromkeys(group["family"] for group in groups))
     for place, family in enumerate(families):
-        colour, mark, _ = look(family)
+        colour, mark, name = look(family)
         for group in (group for group in groups if group["family"] == family):
             x = scales.index(group["weight_scale"]) + 0.24 * (place - (len(families) - 1) / 2)
-            label = {"label": names.get(family, family)} if group["weight_scale"] == scales[0] else {}
+            label: dict[str, Any] = {"label": name} if group["weight_scale"] == scales[0] else {}
             axes.plot([x] * len(group["values"]), group["values"], mark, color=colour, alpha=0.6, **label)
             mean = float(numpy.mean(group["values"]))
             axes.plot([x - 0.08, x + 0.08], [mean, mean], "-", color=colour, linewidth=2.5)
     axes.set_xticks(range(len(scales)), [f"{scale:g}" for scale in scales])
     axes.set_xlabel("initial scale √V of the dense block")
     axes.set_ylabel("test perplexity")
-    figure.legend(loc="outside upper center", ncols=3, title="each mark a seed, bars their mean", title_fontsize=8)
-    return figure
+    legend_outside(figure)
+    return captioned(
+        figure,
+        """Test perplexity of an equilibrium transformer for three families and scales of the initial matrix. Each
+        mark is a seed, each bar the mean of its seeds. Compare the spread of the seeds with the differences of the
+        means.""",
+    )
 
 
 @styled
-def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str, str], *, panels: str) -> Figure:
+def draw_learning_curves(curves: Sequence[Mapping[str, Any]], *, panels: str) -> Figure:
     """Test loss against steps: a thin line per seed, a thick one for their mean where all are still running.
 
     Args:
         curves: mappings with ``family``, ``steps``, ``losses`` and the entry named by ``panels``, one per seed.
-        names: what to call each family.
         panels: entry whose values have a panel each: ``"weight_scale"`` or ``"embedding_std"``.
     """
     values = sorted({curve[panels] for curve in curves})
@@ -89,15 +98,21 @@ def draw_learning_curves(curves: Sequence[Mapping[str, Any]], names: Mapping[str
         shown = [curve for curve in curves if curve[panels] == value]
         for family in dict.fromkeys(curve["family"] for curve in shown):
             own = [curve for curve in shown if curve["family"] == family]
-            _draw_seeds(axes, own, look(family).colour, names.get(family, family))
+            _draw_seeds(axes, own, look(family).colour, look(family).label)
         axes.set_title(_PANELS[panels].format(value))
         axes.set_xlabel("step")
     grid[0, 0].set_ylabel("test loss (nats a symbol)")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
-    return figure
+    legend_outside(figure)
+    return captioned(figure, _LEARNING_CAPTIONS[panels])
 
 
+_LEARNING_CAPTIONS = {
+    "weight_scale": """Test loss of an equilibrium transformer during training, a panel per scale of the initial
+    matrix. Thin: one seed each; thick: their mean. Look for single seeds that stray and move the mean of their
+    family.""",
+    "embedding_std": """Test loss of an equilibrium transformer with square blocks, for two sizes of the token
+    embeddings. Thin: one seed each; thick: their mean. Compare how far the families lie apart in the two panels.""",
+}
 _PANELS = {"weight_scale": "√V = {:g}", "embedding_std": "embeddings of size {:g}"}
 
 

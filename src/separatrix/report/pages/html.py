@@ -1,4 +1,4 @@
-"""The HTML report: the claim ledger as front page, one page per run. No network, no other files.
+"""The HTML report: pictures and the claim ledger as front page, one page per run. No network, no other files.
 
 Pages carry their style, script and figures inside and work from ``file://``. Everything is built in a temporary
 folder first; pages move to their place one by one with the front page last, so a reader never meets half a report.
@@ -25,16 +25,17 @@ from separatrix.lab.experiment.claim import Verdict
 from separatrix.lab.ledger import LedgerEntry
 from separatrix.sources.catalogue import documents
 
-from ..figures.experiment import draw_experiment
-from ..figures.style import to_page_svg
 from . import views
+from .gallery import DrawnFigures, GalleryView, drawn_figures, gallery_of
 from .wording import VERDICT_MARKS, duration, is_number, shown, slug
 
 PAGES = "experiments"
 _GENERATOR = '<meta name="generator" content="separatrix">'
 
 
-def write_report(folder: Path, runs: Sequence[RunReport], ledger: Sequence[LedgerEntry], *, title: str) -> Path:
+def write_report(
+    folder: Path, runs: Sequence[RunReport], ledger: Sequence[LedgerEntry], *, title: str, published: bool = False
+) -> Path:
     """Write a report of runs and the claim ledger.
 
     Args:
@@ -42,6 +43,7 @@ def write_report(folder: Path, runs: Sequence[RunReport], ledger: Sequence[Ledge
         runs: what was run, complete or not; one page each.
         ledger: every claim with its verdict.
         title: heading of the front page.
+        published: whether the runs are published ones, which the front page then says.
 
     Returns:
         The path of the front page.
@@ -60,9 +62,13 @@ def write_report(folder: Path, runs: Sequence[RunReport], ledger: Sequence[Ledge
     with tempfile.TemporaryDirectory(dir=folder, prefix=".report-") as temporary:
         built = Path(temporary)
         (built / PAGES).mkdir()
+        gallery: list[GalleryView] = []
         for run, name in zip(runs, names, strict=True):
-            (built / PAGES / name).write_text(_run_page(run, title), encoding="utf-8")
-        (built / "index.html").write_text(_front_page(runs, names, ledger, pages, title), encoding="utf-8")
+            drawn = drawn_figures(run)
+            gallery += gallery_of(run, f"{PAGES}/{name}", drawn)
+            (built / PAGES / name).write_text(_run_page(run, title, drawn), encoding="utf-8")
+        front = _front_page(runs, names, ledger, pages, title, gallery, published)
+        (built / "index.html").write_text(front, encoding="utf-8")
         _move_into_place(built, folder, names)
     return folder / "index.html"
 
@@ -84,10 +90,15 @@ def _front_page(
     ledger: Sequence[LedgerEntry],
     pages: Mapping[tuple[str, str], str],
     title: str,
+    gallery: Sequence[GalleryView],
+    published: bool,
 ) -> str:
     return render(
         "ledger.html",
         title=title,
+        gallery=gallery,
+        documents=list(dict.fromkeys(view.document for view in gallery)),
+        published=published,
         groups=views.ledger_groups(ledger, pages),
         counts=views.counts([entry.judgement.verdict for entry in ledger]),
         n_claims=len(ledger),
@@ -95,9 +106,8 @@ def _front_page(
     )
 
 
-def _run_page(run: RunReport, title: str) -> str:
+def _run_page(run: RunReport, title: str, drawn: DrawnFigures) -> str:
     claims = views.claims_of_run(run)
-    figures, drawing_error = _figures(run)
     known = documents()
     document = known.get(run.experiment.document)
     return render(
@@ -108,28 +118,13 @@ def _run_page(run: RunReport, title: str) -> str:
         citation=document.citation() if document else "",
         claims=claims,
         counts=views.counts([view.entry.judgement.verdict for view in claims]),
-        figures=figures,
-        drawing_error=drawing_error,
+        figures=drawn.figures,
+        drawing_error=drawn.error,
         tables=views.tables_of(run),
         failures=views.failures_of(run),
         n_failures=len(run.failures),
         params=run.params.model_dump(),
     )
-
-
-def _figures(run: RunReport) -> tuple[list[dict[str, Any]], str | None]:
-    """Each figure as SVG that follows the page's theme; if drawing fails, a sentence instead of figures."""
-    if run.summary is None:
-        return [], None
-    try:
-        drawn = draw_experiment(run.experiment, run.summary)
-    except Exception as error:  # one experiment's bug must not cost the reader the other pages
-        return [], f"{type(error).__name__}: {error}"
-    listed = [
-        {"name": name, "anchor": f"figure-{slug(name)}", "svg": Markup(to_page_svg(figure, f"figure{number}"))}
-        for number, (name, figure) in enumerate(drawn.items())
-    ]
-    return listed, None
 
 
 @functools.cache

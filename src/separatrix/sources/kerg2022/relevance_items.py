@@ -137,7 +137,10 @@ ITEMS: tuple[Item, ...] = (
         "B-1",
         "appendix B.2",
         "rewards on MiniGrid",
-        reason="open: reinforcement learning on MiniGrid is to come",
+        "B-table1-transfer",
+        "B-table1-DoorKey",
+        "B-table1-DoorKey-transfer",
+        "B-table1-Memory",
     ),
     _item(
         "figure", "B-1", "appendix B.3", "gradient norms on denoise for several rho and nu", "B-fig1-rho", "B-fig1-nu"

@@ -7,6 +7,7 @@ import dataclasses
 import math
 from typing import Literal, TypeAlias, final
 
+import numpy
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -35,7 +36,7 @@ def require_holdout(name: str, n: int, m: object, least_train: int, least_test: 
     )
     if n < max(least_train, least_test):
         raise InvalidInput(f"{name} needs at least {max(least_train, least_test)} shapes; there are {n}.")
-    whole = not isinstance(m, bool) and isinstance(m, int)
+    whole = not isinstance(m, bool) and isinstance(m, int | numpy.integer)
     if not whole or (m != 0 and not least_test <= m <= largest):  # type: ignore[operator]
         raise InvalidInput(f"{rule}; got {m!r}.")
     return int(m)  # type: ignore[call-overload]
@@ -76,7 +77,8 @@ class AbstractGlyphTask(RelationalTask):
 
     def _settle(self, least_train: int, least_test: int) -> None:
         """Check the number of held-out shapes, once both minima are known."""
-        require_holdout(self.name, len(self.glyph_set), self.holdout, least_train, least_test)
+        held = require_holdout(self.name, len(self.glyph_set), self.holdout, least_train, least_test)
+        object.__setattr__(self, "holdout", held)
         Split(len(self.glyph_set), self.holdout, self.seed)
 
 
@@ -137,6 +139,15 @@ class PatternTask(AbstractGlyphTask):
     def least(self, part: Part) -> int:
         """Distinct objects of the largest pattern."""
         return self.plan.n_objects(part)
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Of the design."""
+        return self.plan.groups
+
+    def marked(self, label: int) -> range:
+        """Of the design."""
+        return self.plan.marked(label)
 
     def problems(self, part: Part, size: int, *, generator: torch.Generator) -> Problems:
         """Draw problems; patterns are equally frequent, or as their weights say."""
@@ -208,6 +219,16 @@ class DistributionOfN(AbstractGlyphTask):
     def n_answers(self) -> int:
         """N + 1."""
         return self.n + 1
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The objects, the permutation without its last, the choices."""
+        return (self.n, self.n - 1, self.n + 1)
+
+    def marked(self, label: int) -> range:
+        """The right choice."""
+        place = 2 * self.n - 1 + label
+        return range(place, place + 1)
 
     @property
     def baseline(self) -> float:

@@ -32,7 +32,7 @@ def rmts() -> Design:
         Pattern("source different, first pair", (0, 1, 3, 4, 2, 2), 0),
         Pattern("source different, second pair", (0, 1, 2, 2, 3, 4), 1),
     )
-    return Design("rmts", 2, patterns, patterns, 0, 95, 96)
+    return Design("rmts", 2, patterns, patterns, 0, 95, 96, (2, 2, 2))
 
 
 def dist3() -> Design:
@@ -41,19 +41,19 @@ def dist3() -> Design:
         Pattern("".join("abc"[k] for k in order), (0, 1, 2, *order[:2]), order[2])
         for order in itertools.permutations(range(3))
     )
-    return Design("dist3", 4, patterns, patterns, 4, 95, 96)
+    return Design("dist3", 4, patterns, patterns, 4, 95, 96, (3, 2))
 
 
 def identity_rules() -> Design:
     """Which object completes the second row by the rule of the first?"""
     patterns = tuple(_rule(word) for word in ("aaa", "aba", "abb"))
-    return Design("identity_rules", 4, patterns, patterns, 4, 95, 96)
+    return Design("identity_rules", 4, patterns, patterns, 4, 95, 96, (3, 2))
 
 
 def identity_rules4(train: Sequence[str] = WORDS, test: Sequence[str] = NEW_WORDS, name: str = "") -> Design:
     """Rules over four places; those of the test are none of the training."""
     learned, asked = tuple(map(_rule, train)), tuple(map(_rule, test))
-    return Design(name or "identity_rules4", 6, learned, asked, 6, 94, 32 * len(learned))
+    return Design(name or "identity_rules4", 6, learned, asked, 6, 94, 32 * len(learned), (4, 3))
 
 
 def without(*words: str) -> Design:
@@ -87,14 +87,14 @@ def same_diff6() -> Design:
     test = [Pattern("aab aab", (*new, *new), 0, 6)]
     for name, form in forms.items():
         test += [Pattern(f"aab {name}", (*new, *form), 1), Pattern(f"{name} aab", (*form, *new), 1)]
-    return Design("same_diff6", 2, (*same, *different), tuple(test), 0, 98, 384)
+    return Design("same_diff6", 2, (*same, *different), tuple(test), 0, 98, 384, (3, 3))
 
 
 def rmts3() -> Design:
     """Which of two triplets has the pattern of the source triplet? The patterns of the test are new."""
     train = ("aaa/bbb/cdc", "aaa/bbb/dcc", "aba/cdc/eee", "abb/cdd/eee", "aba/cdc/eff", "abb/cdd/efe")
     test = ("aab/ccd/efg", "abc/fgh/dde")
-    return Design("rmts3", 2, _placed(train), _placed(test), 0, 94, 192)
+    return Design("rmts3", 2, _placed(train), _placed(test), 0, 94, 192, (3, 3, 3))
 
 
 def _placed(cells: Sequence[str]) -> tuple[Pattern, ...]:

@@ -68,6 +68,8 @@ def count_problems(
 
 def _distinct(design: Design, pattern: Pattern, s: int, choices: bool) -> int:
     shown = len(set(pattern.letters))
+    if s < max(shown, design.choices):
+        return 0
     ordered = math.perm(s, shown)
     if not (choices and design.choices):
         return ordered

@@ -78,6 +78,15 @@ class ColouredTask(RelationalTask):
         return self.base.n_answers
 
     @property
+    def groups(self) -> tuple[int, ...]:
+        """Those of the base."""
+        return self.base.groups
+
+    def marked(self, label: int) -> range:
+        """As in the base."""
+        return self.base.marked(label)
+
+    @property
     def n_pictures(self) -> int:
         """Every shape in every colour."""
         return len(self.base.glyph_set) * self.n_colours
@@ -146,6 +155,7 @@ class SeparatedTask(AbstractGlyphTask):
     name = property(lambda self: "same_diff_separated", doc="``same_diff_separated``.")
     seq_len = property(lambda self: 4, doc="Two shapes and two colours.")
     n_answers = property(lambda self: 2, doc="Same or different.")
+    groups = property(lambda self: (2, 2), doc="Each shape with its colour.")
 
     @property
     def n_pictures(self) -> int:
@@ -213,6 +223,10 @@ class ComparisonTask(AbstractGlyphTask):
     def name(self) -> str:
         """``comparison`` or ``comparison_transitive``."""
         return "comparison_transitive" if self.transitive else "comparison"
+
+    def marked(self, label: int) -> range:
+        """The larger one."""
+        return range(label, label + 1)
 
     @property
     def n_pictures(self) -> int:

@@ -114,6 +114,8 @@ def _parsed(content: bytes, name: str, n_answers: int) -> GameFile:
         raise CorruptData(
             f"{name} must hold the arrays images (N, {side}, {side}, 3), labels (N, 1) and tasks (N, 1); got {shapes}."
         )
+    for key in _ARRAYS:
+        _require_whole(arrays[key], f"{key} of {name}")
     images, labels = arrays["images"], arrays["labels"]
     if images.min() < 0 or images.max() > 255:
         raise CorruptData(f"images of {name} must lie in 0 to 255; got {images.min()} to {images.max()}.")
@@ -125,3 +127,10 @@ def _parsed(content: bytes, name: str, n_answers: int) -> GameFile:
         torch.from_numpy(labels[:, 0].astype(numpy.int64)),
         torch.from_numpy(arrays["tasks"][:, 0].astype(numpy.int64)),
     )
+
+
+def _require_whole(array: numpy.ndarray, name: str) -> None:
+    """Whole numbers, of whatever type: a share of 255 in [0, 1] would become black."""
+    if array.dtype.kind not in "iufb" or not bool(numpy.all(numpy.isfinite(array) & (numpy.floor(array) == array))):
+        kind = array.dtype if array.dtype.kind not in "iufb" else f"{array.dtype} with others among them"
+        raise CorruptData(f"{name} must be whole numbers; got {kind}.")

@@ -82,10 +82,19 @@ def _scattered(size: int, generator: torch.Generator) -> Tensor:
     return triples.gather(1, torch.rand(size, 3, generator=generator).argsort(1))
 
 
-def _triples(kind: Tensor, on_line: Tensor, letters: Tensor, objects: Objects, generator: torch.Generator) -> Tensor:
-    """Three objects by letters, on a line (outer, middle, outer) or scattered."""
+def _triples(
+    kind: Tensor,
+    on_line: Tensor,
+    letters: Tensor,
+    objects: Objects,
+    generator: torch.Generator,
+    *,
+    ordered: bool = False,
+) -> Tensor:
+    """Three objects by letters, on a line (outer, middle, outer) or scattered, in any order or in that of reading."""
     drawn = different(len(kind), 3, len(objects), generator)
     lines, elsewhere = _lines(len(kind), generator), _scattered(len(kind), generator)
+    elsewhere = elsewhere.sort(1).values if ordered else elsewhere
     cells = torch.where(on_line.unsqueeze(1), lines, elsewhere)
     return _placed(cells, drawn.gather(1, letters))
 
@@ -96,8 +105,9 @@ def _between(kind: Tensor, objects: Objects, generator: torch.Generator) -> Tens
 
 
 def _between_strict(kind: Tensor, objects: Objects, generator: torch.Generator) -> Tensor:
+    """Of three scattered ones the first and the last to be read are equal, as those of a line are."""
     letters = torch.tensor([(0, 1, 0), (0, 0, 1), (1, 0, 0), (0, 1, 0), (0, 1, 2), (0, 1, 2)])[kind]
-    return _triples(kind, (kind < 3) | (kind == 4), letters, objects, generator)
+    return _triples(kind, (kind < 3) | (kind == 4), letters, objects, generator, ordered=True)
 
 
 def _four(letters: Tensor, objects: Objects, generator: torch.Generator) -> Tensor:
@@ -126,6 +136,19 @@ def _row_matching(kind: Tensor, objects: Objects, generator: torch.Generator) ->
 
 
 _ROW_KINDS = ([(k, k) for k in range(len(ROWS))]) + list(itertools.permutations(range(len(ROWS)), 2))
+
+
+def _column(word: str) -> Rule:
+    """Three objects in one column: is theirs the pattern of the word? Wrong ones have the other patterns alike."""
+    words = (word, *(other for other in ROWS if other != word))
+    letters = torch.tensor([["abc".index(letter) for letter in one] for one in words])
+
+    def draw(kind: Tensor, objects: Objects, generator: torch.Generator) -> Tensor:
+        drawn = different(len(kind), 3, len(objects), generator).gather(1, letters[kind])
+        column = torch.randint(3, (len(kind), 1), generator=generator)
+        return _placed(column + torch.tensor((0, 3, 6)), drawn)
+
+    return Rule(f"column_{word}", tuple((one, int(one == word), 4 if one == word else 1) for one in words), draw)
 
 
 def _colour_shape(kind: Tensor, objects: Objects, generator: torch.Generator) -> Tensor:
@@ -195,5 +218,6 @@ RULES: dict[str, Rule] = {
             needs_shapes=True,
         ),
         Rule("left_of", (("dimmer is left", 1, 1), ("dimmer is right", 0, 1)), _left_of, needs_shapes=True),
+        *(_column(word) for word in ("aba", "aab", "abb")),
     )
 }  # fmt: skip

@@ -26,7 +26,8 @@ class GameTask(RelationalTask):
 
     Args:
         rule: ``"same"``, ``"between"``, ``"between_strict"``, ``"occurs"``, ``"xoccurs"``, ``"row_matching"``,
-            ``"colour_shape"`` or ``"left_of"``.
+            ``"colour_shape"``, ``"left_of"``, or a pattern in a column, ``"column_aba"``, ``"column_aab"`` or
+            ``"column_abb"``, of which there are public files.
         test: the family of the test; colours of shapes are not asked of stripes, which have one shape.
         train: the family of training.
 

@@ -7,7 +7,7 @@ import functools
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy
 import torch
@@ -172,10 +172,23 @@ def read_glyphs(folder: str | Path, n: int = 100) -> GlyphSet:
         raise InvalidInput(f"folder {place} must hold at least {n} PNG files; got {len(files)} ({shown}).")
     named = []
     for path in files[:n]:
-        with Image.open(path) as held:
-            plain = held.convert("L" if held.mode in ("1", "L", "I;16", "I") else "RGB")
-        named.append((path.name, numpy.asarray(plain, dtype=numpy.float32) / 255))
+        try:
+            with Image.open(path) as held:
+                named.append((path.name, _pixels(held)))
+        except (OSError, SyntaxError) as error:
+            raise CorruptData(f"{path.name} is no PNG file that can be read: {error}.") from None
     return _glyph_set(named, place.name)
+
+
+def _pixels(held: Any) -> numpy.ndarray:
+    """Numbers in [0, 1]; what is transparent is white, as the background of a glyph is."""
+    from PIL import Image
+
+    if held.has_transparency_data:
+        clear = held.convert("RGBA")
+        held = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+    plain = held.convert("L" if held.mode in ("1", "L", "I;16", "I") else "RGB")
+    return numpy.asarray(plain, dtype=numpy.float32) / 255
 
 
 def _glyph_set(named: Sequence[tuple[str, numpy.ndarray]], source: str) -> GlyphSet:

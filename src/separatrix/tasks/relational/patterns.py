@@ -48,6 +48,7 @@ class Design:
         choices: how many objects are offered after the patterns, in random order; 0 for none.
         extreme: the largest number of held-out shapes, of 100, that the source uses.
         batch: problems in a batch of the source.
+        rows: how many positions in turn belong together where people look at a problem, without the choices.
     """
 
     name: str
@@ -57,6 +58,41 @@ class Design:
     choices: int
     extreme: int
     batch: int
+    rows: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for part, patterns in (("train", self.train), ("test", self.test)):
+            if not patterns:
+                raise InvalidInput(f"{part} of design {self.name!r} must hold at least one pattern.")
+            for pattern in patterns:
+                self._check(part, pattern)
+
+    def _check(self, part: str, pattern: Pattern) -> None:
+        where = f"pattern {pattern.name!r} of {part} of design {self.name!r}"
+        n = len(self.train[0].letters)
+        if not pattern.letters or len(pattern.letters) != n or min(pattern.letters) < 0:
+            raise InvalidInput(f"{where} must have {n} letters, numbers of objects from 0; got {pattern.letters}.")
+        most = self.choices or self.n_answers
+        if not 0 <= pattern.answer < most:
+            kind = "one of the objects that are offered" if self.choices else "a label"
+            raise InvalidInput(f"the answer of {where} must be {kind}, 0 to {most - 1}; got {pattern.answer}.")
+        require_integer(pattern.weight, f"the weight of {where}", at_least=1)
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The rows, and the choices behind them."""
+        rows = self.rows or (len(self.train[0].letters),)
+        return (*rows, self.choices) if self.choices else rows
+
+    def marked(self, label: int) -> range:
+        """Positions that an answer points to: a choice, or the group behind the source where there is one for each."""
+        if self.choices:
+            place = self.seq_len - self.choices + label
+            return range(place, place + 1)
+        if len(self.groups) == self.n_answers + 1:
+            start = sum(self.groups[: label + 1])
+            return range(start, start + self.groups[label + 1])
+        return range(0)
 
     @property
     def seq_len(self) -> int:

@@ -104,6 +104,15 @@ class RelationalTask(SequenceTask):
         return index
 
     @property
+    def groups(self) -> tuple[int, ...]:
+        """How many positions in turn belong together where people look at a problem; it means nothing to a network."""
+        return (self.seq_len,)
+
+    def marked(self, label: int) -> range:
+        """Positions that an answer points to: the right choice, the right pair; none where it is a yes or no."""
+        return range(0)
+
+    @property
     def images(self) -> Float[Tensor, "n 3 h w"]:
         """All pictures; 12 kilobytes each at 32 x 32, so 120 megabytes where shapes have 100 colours each."""
         return self.pictures(torch.arange(self.n_pictures))

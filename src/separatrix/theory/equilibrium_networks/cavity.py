@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core import OutsideTheory
-from separatrix.core.activations import ACTIVATIONS, Activation
+from separatrix.core.networks.activations import ACTIVATIONS, Activation
 from separatrix.matrices.ensembles import AbstractEnsemble
 
 from ..free_probability import AbstractLaw

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import formula
-from separatrix.core.activations import Activation
+from separatrix.core.networks.activations import Activation
 
 _REACH = 8.5
 """Standard deviations of y that are covered; the mass beyond is 2e-17."""

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, Result, formula
-from separatrix.core.activations import Activation, Pointwise
+from separatrix.core.networks.activations import Activation, Pointwise
 from separatrix.matrices.ensembles import find_ensemble
 
 from .cavity import CavityProblem

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Outcome, Result, as_float64, formula
-from separatrix.core.activations import Activation, Pointwise, find_activation
+from separatrix.core.networks.activations import Activation, Pointwise, find_activation
 from separatrix.matrices.ensembles import AbstractEnsemble, find_ensemble
 
 from ..free_probability import elliptic_radius, reflect, slopes_edge

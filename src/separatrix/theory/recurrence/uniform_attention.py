@@ -21,6 +21,8 @@ from separatrix.core.scalars import in_words, require_number
 
 Numbers = float | int | complex | Tensor
 MOST_TERMS = 10_000_000
+SMALLEST = 1e-290
+"""Constants below are lost among the least numbers of double precision."""
 
 
 @formula("kerg2022", "Eqs. (B.1.116) and (B.1.117)")
@@ -150,7 +152,8 @@ def uniform_attention_constant(
         mix: a and b.
 
     Raises:
-        OutsideTheory: a lambda is not inside the unit circle, or t + mu is zero or a negative integer.
+        OutsideTheory: a lambda is not inside the unit circle, or so near it that the constant is no number any more, or
+            t + mu is zero or a negative integer.
 
     Cost: a power series with about 40 / (-log|a lambda|) terms.
     """
@@ -169,7 +172,13 @@ def _constant(value: complex, t: int, a: float, b: float) -> complex:
     first = cmath.exp(complex(scipy.special.loggamma(t) - scipy.special.loggamma(t + mu)))
     second = first * t / (t + mu)
     bracket = (b + t * a) * first * _series(mu, t, x) - t * a * second * _series(mu, t + 1, x)
-    return cmath.exp((mu - 1) * cmath.log(1 - x)) * bracket
+    found = cmath.exp((mu - 1) * cmath.log(1 - x)) * bracket
+    if (bracket != 0 and abs(found) < SMALLEST) or first == 0:
+        raise OutsideTheory(
+            f"eigenvalue {value} is so near the unit circle that its constant is below {SMALLEST:g}; there the power "
+            "law holds after very many steps only. The exact uniform_attention_gradient has no such limit."
+        )
+    return found
 
 
 def _series(mu: complex, t: int, x: complex) -> complex:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.errors import InvalidInput
+from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
 from separatrix.nn.relational.network import AbstractRelationalNetwork
@@ -86,12 +86,22 @@ def answers_of(network: Any, images: Tensor, index: Tensor, label: Tensor, probl
     with torch.no_grad():
         logits = torch.cat([network(images, some) for some in index.split(CHUNK)])
     network.train(was_training)
+    require_logits(logits, label)
     right = logits.argmax(-1) == label
     accuracy, n = float(right.double().mean()), len(label)
     low, high = wilson(accuracy, n)
     loss = float(nn.functional.cross_entropy(logits, label))
     by_pattern = {} if problems is None else _by_pattern(right, problems)
     return Answers(accuracy, n, low, high, loss, by_pattern)
+
+
+def require_logits(logits: Tensor, label: Tensor) -> None:
+    """A row of logits for every problem, with a place for every answer."""
+    most = int(label.max()) + 1
+    if logits.ndim != 2 or len(logits) != len(label) or logits.shape[1] < most:
+        raise ShapeError(
+            f"network must give logits ({len(label)}, answers) with at least {most} answers; got {tuple(logits.shape)}."
+        )
 
 
 def _by_pattern(right: Tensor, problems: Problems) -> dict[str, float]:

@@ -20,14 +20,12 @@ from separatrix.tasks.relational.task import RelationalTask, equal_pairs
 
 from ..over_seeds import Spread, spread
 from .evaluation import area_under_curve
+from .findings import COLLAPSE, findings
+from .leaks import Leaks, find_leaks
 from .oracle import oracle_answers
 from .pictures import distinct_pictures
 from .run import RelationalRun, RelationalSettings, train_relational
 
-COLLAPSE = 0.05
-"""How far accuracy on unseen pictures must fall below its greatest value to be called a collapse."""
-NEAR = 0.02
-"""Accuracies nearer than this are told as equal."""
 N_RELATIONS = 500
 
 
@@ -42,6 +40,12 @@ class RelationalExamination(Result):
     chosen: Spread
     """At the step that fresh problems of training choose."""
     greatest: Spread
+    train: Spread
+    """On fresh problems of training, after the last step."""
+    diverged: int
+    """Runs that ended at a loss that is no number."""
+    leaks: Leaks
+    """Of the network of the first seed."""
     frozen: Spread | None
     """The same with the encoder left at its random start; ``None`` if it was not run."""
     oracle: float
@@ -64,9 +68,7 @@ class RelationalExamination(Result):
     @property
     def findings(self) -> list[str]:
         """What the numbers say, in sentences that hold them."""
-        return [
-            sentence for sentence in (*_about_task(self), *_about_encoder(self), *_about_relations(self)) if sentence
-        ]
+        return findings(self)
 
     def __str__(self) -> str:
         return "\n".join([f"{self.task}:", *(f"- {sentence}" for sentence in self.findings)])
@@ -132,6 +134,9 @@ def examine_relational(
         accuracy=spread([run.last.accuracy for run in runs]),
         chosen=spread([run.chosen for run in runs]),
         greatest=spread([run.greatest for run in runs]),
+        train=spread([run.train_accuracy for run in runs]),
+        diverged=sum(run.ending == "diverged" for run in runs),
+        leaks=find_leaks(networks[seeds[0]], first),
         frozen=frozen,
         oracle=told.accuracy,
         oracle_by_pattern=told.by_pattern,
@@ -194,63 +199,3 @@ def _relations(network: nn.Module, task: RelationalTask) -> tuple[float | None, 
             similarity: Tensor = (first @ second.mT)[:, before].flatten()
             margin = float(similarity[equal].min() - similarity[~equal].max())
     return score, margin
-
-
-def _about_task(found: RelationalExamination) -> list[str]:
-    accuracy = found.accuracy
-    sentences = [f"accuracy on unseen pictures {accuracy.mean:.3f} ({accuracy.least:.3f} to {accuracy.greatest:.3f})"]
-    if found.shortcut_accuracy > found.chance + 0.1:
-        sentences.append(
-            f"the rule of thumb {found.shortcut!r} alone answers {found.shortcut_accuracy:.3f}: accuracy up to there "
-            "shows nothing about relations"
-        )
-    if found.oracle < 0.98:
-        worst = min(found.oracle_by_pattern, key=lambda name: found.oracle_by_pattern[name])
-        sentences.append(
-            f"a decoder that is told which objects are equal reaches {found.oracle:.3f} ({worst!r}: "
-            f"{found.oracle_by_pattern[worst]:.3f}): what training shows does not determine the rest"
-        )
-    elif accuracy.mean < found.oracle - NEAR:
-        sentences.append(
-            f"a decoder that is told which objects are equal reaches {found.oracle:.3f}: what fails are the relations "
-            "or their training, not the decoder"
-        )
-    return sentences
-
-
-def _about_encoder(found: RelationalExamination) -> list[str]:
-    sentences = []
-    if found.collapses:
-        sentences.append(
-            f"{found.collapses} of {found.accuracy.n} runs lost more than {COLLAPSE:g} on unseen pictures while "
-            f"problems of training stayed right: greatest {found.greatest.mean:.3f}, last {found.accuracy.mean:.3f}"
-        )
-    if found.frozen is not None:
-        gap = found.accuracy.mean - found.frozen.mean
-        words = "learning to see adds nothing" if abs(gap) < NEAR else f"learning the encoder changes it by {gap:+.3f}"
-        sentences.append(f"with the encoder at its random start {found.frozen.mean:.3f}: {words}")
-    if found.gradient_ratio is not None and found.encoder_movement is not None:
-        sentences.append(
-            f"the encoder's gradient is {found.gradient_ratio:.2g} of the rest at the start; its weights moved by "
-            f"{found.encoder_movement:.2%}"
-        )
-    return sentences
-
-
-def _about_relations(found: RelationalExamination) -> list[str]:
-    sentences = []
-    if found.relation_score is not None:
-        sentences.append(
-            f"a pair of equal unseen objects has the greater relation with probability {found.relation_score:.3f}"
-        )
-    if found.margin is not None:
-        side = "all equal pairs are more similar than all different ones" if found.margin > 0 else "they overlap"
-        sentences.append(f"margin of similarities {found.margin:.3g}: {side}")
-    if len(found.by_pattern) > 1:
-        worst = min(found.by_pattern, key=lambda name: found.by_pattern[name])
-        best = max(found.by_pattern, key=lambda name: found.by_pattern[name])
-        if found.by_pattern[best] - found.by_pattern[worst] > 0.05:
-            sentences.append(
-                f"by pattern {found.by_pattern[worst]:.3f} ({worst}) to {found.by_pattern[best]:.3f} ({best})"
-            )
-    return sentences

@@ -24,7 +24,7 @@ from separatrix.tasks.relational.task import Part, ProblemBatches, Problems, Rel
 
 from ..loop import TrainingRun, train
 from ..settings import TrainingSettings
-from .evaluation import Answers, evaluate_problems
+from .evaluation import Answers, evaluate_problems, require_logits
 from .pictures import PictureSource
 
 Protocol: TypeAlias = Literal["stream", "finite"]
@@ -145,6 +145,7 @@ def train_relational(
 
     def loss(model: Any, problems: Problems) -> Tensor:
         logits = model(*source.given(model, "train", problems.index))
+        require_logits(logits, problems.label)
         value = nn.functional.cross_entropy(logits, problems.label)
         return value + model.penalty() if isinstance(model, AbstractRelationalNetwork) else value
 

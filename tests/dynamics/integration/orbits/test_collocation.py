@@ -8,6 +8,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 from separatrix.dynamics import AbstractFlow, AttentionFlow, find_periods, integrate, random_tokens
+from separatrix.dynamics.integration.orbits.closing import close_orbits
 from separatrix.dynamics.integration.orbits.collocation import collocate
 from separatrix.dynamics.integration.orbits.shooting import shoot
 from stranger_flows import Hopf, VanDerPol
@@ -66,3 +67,12 @@ def test_an_orbit_with_jumps_is_closed_on_the_steps_that_followed_it() -> None:
     assert bool(closed.found)
     # by SciPy, at a tolerance of 1e-12
     assert float(closed.period) == pytest.approx(11.61223067, abs=1e-7)
+
+
+@pytest.mark.slow
+def test_an_orbit_with_jumps_is_closed_from_its_own_guess_and_is_stable() -> None:
+    flow = VanDerPol(torch.full((1,), 5.0, dtype=torch.float64))
+    x = integrate(flow, torch.tensor([[[2.0, 0.1]]], dtype=torch.float64), t_max=60.0).final
+    orbits = close_orbits(flow, x, find_periods(flow, x))
+    assert orbits.certificates[0].period == pytest.approx(11.61223067, abs=1e-7)  # by SciPy, at 1e-12
+    assert orbits.certificates[0].stable

@@ -84,3 +84,36 @@ def test_suites_expand_without_a_cell_twice(scale: str) -> None:
     for experiment in catalogue().values():
         if issubclass(experiment.summary, Measured):
             assert experiment.cells(experiment.params(scale))
+
+
+def test_a_game_is_judged_on_every_family_it_was_asked_on() -> None:
+    claim = level_claim(**NAMES, models=("A",), tasks=("game_x",), above=0.9)
+    good, bad = [0.99, 0.98, 0.99], [0.5, 0.52, 0.51]
+    for first, second, verdict in (
+        (good, good, Verdict.CONFIRMED),
+        (bad, good, Verdict.REFUTED),
+        (good, bad, Verdict.REFUTED),
+    ):
+        asked = {"hexominoes": first, "stripes": second}
+        runs = [
+            {"task": "game_x", "model": "A", "holdout": -1, "extreme": True, "asked": a, "seed": s, "accuracy": v}
+            for a, values in asked.items()
+            for s, v in enumerate(values)
+        ]
+        found = claim.judge(Measured(partial=False, runs=runs, curves=[], tables={}))
+        assert found.verdict is verdict
+        assert [row.quantity for row in found.rows] == ["A on game_x (hexominoes)", "A on game_x (stripes)"]
+
+
+def test_what_holds_of_some_networks_holds_under_a_condition() -> None:
+    claim = level_claim(
+        **NAMES, models=("A", "B"), tasks=("t",), below=0.75, holds_for=("A",), where_it_holds="for A alone"
+    )
+    low, high = [0.5, 0.51, 0.5], [0.98, 0.99, 0.98]
+    for first, second, verdict in (
+        (low, low, Verdict.CONFIRMED),
+        (low, high, Verdict.CONDITIONAL),
+        (high, high, Verdict.REFUTED),
+        (high, low, Verdict.REFUTED),
+    ):
+        assert claim.judge(measured({("t", "A", -1): first, ("t", "B", -1): second})).verdict is verdict

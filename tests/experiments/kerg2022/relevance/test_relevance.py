@@ -13,10 +13,15 @@ from matplotlib.figure import Figure
 
 from separatrix import nn
 from separatrix.experiments import find
-from separatrix.experiments.kerg2022.relevance import accuracies, kerg4_table1, memory_runs
-from separatrix.experiments.kerg2022.relevance.accuracies import wilson
-from separatrix.experiments.kerg2022.relevance.kept_bytes import kept_bytes
-from separatrix.experiments.kerg2022.relevance.sparse_measures import gradients_along, least_degrees, planted_chain
+from separatrix.experiments.kerg2022.relevance import memory_runs
+from separatrix.experiments.kerg2022.relevance.gradients.kept_bytes import kept_bytes
+from separatrix.experiments.kerg2022.relevance.tables import accuracies, accuracy_claims, kerg4_table1
+from separatrix.experiments.kerg2022.relevance.tables.accuracies import wilson
+from separatrix.experiments.kerg2022.relevance.theorems.sparse_measures import (
+    gradients_along,
+    least_degrees,
+    planted_chain,
+)
 from separatrix.lab import Cell, Summary, Verdict
 from separatrix.lab.experiment.scratch import scratch_below
 from separatrix.sources.kerg2022.screening import COPY, DENOISE, HYPERPARAMETERS, TRANSFER_COPY, screening_row
@@ -122,7 +127,7 @@ def rows_of(until: dict[str, float], updates: int = 1000) -> Any:
     ],
 )
 def test_who_never_learned_counts_with_the_updates_it_had(own: float, other: float, verdict: Verdict) -> None:
-    assert accuracies.sooner("A", ("B",))(rows_of({"A": own, "B": other})).verdict is verdict
+    assert accuracy_claims.sooner("A", ("B",))(rows_of({"A": own, "B": other})).verdict is verdict
 
 
 def test_bytes_kept_are_those_of_the_graph() -> None:

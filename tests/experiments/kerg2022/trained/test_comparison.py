@@ -65,6 +65,21 @@ def test_the_rate_is_chosen_on_validation_data_whatever_the_test_says() -> None:
     assert (row["lr_factor"], row["mean"]) == (1.0, 0.5)
 
 
+@pytest.mark.parametrize(("best", "is_edge"), [(1.0, True), (4.0, False), (16.0, True)])
+def test_a_rate_at_an_edge_of_the_search_is_told(best: float, is_edge: bool) -> None:
+    runs = [run_of("nnRNN", factor, 0, -abs(factor == best), 0.5) for factor in (1.0, 4.0, 16.0)]
+    runs.append(run_of("LSTM", 64.0, 0, -1.0, 0.5))  # the rates of another model are not this one's
+    row = next(r for r in comparison.summarise(runs).table(comparison.SCORES) if r["model"] == "nnRNN")
+    assert (row["lr_factor"], row["rate_at_edge"]) == (best, is_edge)
+
+
+def test_a_model_may_have_rates_of_its_own() -> None:
+    experiment = find("kerg3-table1")
+    cells = experiment.cells(experiment.params("smoke", rates=(1.0,), own_rates={"RNN": (8.0, 32.0)}))
+    factors = {model: {c.args["lr_factor"] for c in cells if c.args["model"] == model} for model in ("RNN", "LSTM")}
+    assert factors == {"RNN": {8.0, 32.0}, "LSTM": {1.0}}
+
+
 @pytest.mark.parametrize(
     ("other", "verdict"),
     [((0.5, 0.52), Verdict.CONFIRMED), ((0.95, 0.97), Verdict.REFUTED), ((0.7, 0.9), Verdict.UNDECIDED)],

@@ -5,7 +5,7 @@ import torch
 
 from separatrix.core import InvalidInput
 from separatrix.experiments.kerg2022.trained.models import build_core, find_row, training_settings
-from separatrix.nn import SequenceModel
+from separatrix.nn import SequenceModel, parameter_count
 from separatrix.sources.kerg2022.models import TABLES, model_row
 from separatrix.training import make_optimiser
 
@@ -27,6 +27,14 @@ def test_equal_numbers_of_parameters_are_the_rows_that_the_document_prints(
     table: str, model: str, n_hidden: int
 ) -> None:
     assert find_row(table, model, SIZES[table], 0, "parameters", 1.0).n_hidden == n_hidden
+
+
+def test_a_network_of_rotations_has_as_many_parameters_as_it_is_matched_with() -> None:
+    row = find_row("copy", "EURNN", (10, 9), 64, "parameters", 1.0)
+    built = SequenceModel(build_core(row, 10, torch.Generator().manual_seed(0)), 9)
+    wanted = parameter_count("nnrnn-printed", 10, 64, 9)
+    assert row.n_hidden % 2 == 0
+    assert abs(sum(p.numel() for p in built.parameters()) / wanted - 1) < 0.03
 
 
 @pytest.mark.parametrize("table", SIZES)

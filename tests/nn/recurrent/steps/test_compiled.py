@@ -11,7 +11,7 @@ from torch import Tensor
 from helpers import seeded
 from separatrix import nn as layers
 from separatrix.core import use_backend
-from separatrix.core.backend import has_numba
+from separatrix.core.arithmetic.backend import has_numba
 from separatrix.nn.recurrent.steps import compiled
 from separatrix.nn.recurrent.steps.elman import NONLINEARITIES, AbstractNonlinearity, ElmanStep, Tanh
 from separatrix.nn.recurrent.steps.scan import plain_scan, scan
@@ -66,6 +66,16 @@ def test_an_expanded_gradient_and_one_of_the_last_step_alone_arrive() -> None:
                 found.append(torch.autograd.grad(read(scan(step, *given[:2], given[2:])), given))
         for mine, theirs in zip(*found, strict=True):
             assert torch.allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_sums_of_outer_products_are_those_of_a_plain_product() -> None:
+    from separatrix.nn.recurrent.steps import elman_loops
+
+    for dtype, tolerance in ((torch.float32, 1e-4), (torch.float64, 1e-12)):
+        for terms, rows, columns in ((1, 1, 1), (3, 7, 33), (129, 6, 16), (300, 13, 40)):  # blocks and tiles left over
+            left, right = (torch.randn(terms, n, generator=seeded(n), dtype=dtype) for n in (rows, columns))
+            found = torch.from_numpy(elman_loops.outer_sums(left.numpy(), right.numpy()))
+            assert torch.allclose(found, left.mT @ right, atol=tolerance)
 
 
 def test_what_is_not_a_number_stays_in_its_sample() -> None:
@@ -138,7 +148,7 @@ def test_what_has_no_compiled_loop_runs_by_torch_even_when_numba_is_wanted() -> 
 
 
 def test_auto_waits_until_the_work_outlasts_import_and_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    readiness = compiled._Readiness()
+    readiness = compiled.Readiness()
     looks: list[torch.dtype] = []
     monkeypatch.setattr(compiled, "_is_cached", lambda dtype: bool(looks.append(dtype)))
     assert not readiness.after(compiled.IMPORT_AFTER - 1, torch.float32)
@@ -148,9 +158,9 @@ def test_auto_waits_until_the_work_outlasts_import_and_compilation(monkeypatch: 
     assert looks == [torch.float32]  # once
     assert readiness.after(compiled.COMPILE_AFTER, torch.float32)
     monkeypatch.setattr(compiled, "_is_cached", lambda dtype: True)
-    fresh = compiled._Readiness()
+    fresh = compiled.Readiness()
     assert fresh.after(compiled.IMPORT_AFTER, torch.float64)
-    assert not compiled._Readiness().after(1, torch.float64)
+    assert not compiled.Readiness().after(1, torch.float64)
 
 
 def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
@@ -162,7 +172,7 @@ def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
 
 
 def test_auto_leaves_large_products_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_READINESS", compiled._Readiness())
+    monkeypatch.setattr(compiled, "_READINESS", compiled.Readiness())
     monkeypatch.setattr(compiled, "COMPILE_AFTER", 0)
     step = ElmanStep(NONLINEARITIES["relu"])
     small, large = ([torch.zeros(1, batch, 64), torch.zeros(batch, 64)] for batch in (4, 1000))

@@ -13,9 +13,11 @@ from torch import Tensor
 from ...equilibria.clusters import by_count, cluster_means, find_clusters
 from ...flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from .closed import Closed, across
-from .collocation import Blocks, collocate
+from .collocation import collocate
 from .floquet import Floquet, certificates
-from .mesh import guessed, radau
+from .mesh import guessed
+from .newton import Blocks
+from .points import radau
 from .shooting import parting_maps, shoot, shoot_stiff, smallest_period
 from .spirals import fall
 

@@ -129,7 +129,8 @@ def shoot_stiff(
 
     There a mesh must know the times of the jumps before Newton's method converges on it, but the motion itself forgets
     where it came from. Derivatives are differences between neighbours that an implicit method carries around. They are
-    known to a part in a hundred, which is enough to certify an orbit that attracts strongly.
+    known to a part in a hundred or thousand, which is enough to certify an orbit that attracts strongly; what is known
+    of the error is by how much they fail to keep the velocity.
 
     Cost: one integration over a period, of 1 + n e states together, for each of two or three Newton steps.
     """
@@ -161,12 +162,11 @@ def shoot_stiff(
         point[going], period[going] = here.project(point[going] + turn), period[going] + change
     found = (residual < STIFF_CLOSED * unit) & is_find(flow, x, first, point, period)
     size = torch.linalg.matrix_norm(monodromy).clamp_min(1.0)
+    error = torch.maximum(10 * NEIGHBOUR * size, defect(flow, point, monodromy).nan_to_num(nan=torch.inf))
     moved = torch.linalg.vector_norm((point - x).flatten(1), dim=-1)
     point, period = torch.where(found[:, None, None], point, torch.nan), torch.where(found, period, torch.nan)
     nothing = torch.zeros_like(found)
-    return Closed(
-        point, period, monodromy, 10 * NEIGHBOUR * size, residual, mismatch, moved, found, nothing, spent, ~nothing
-    )
+    return Closed(point, period, monodromy, error, residual, mismatch, moved, found, nothing, spent, ~nothing)
 
 
 def _around_by_differences(

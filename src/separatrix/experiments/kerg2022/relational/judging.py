@@ -5,27 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from separatrix.lab import Claim, Judgement, Row, in_turn, interval_row, judge, with_column
+from separatrix.lab import Claim, Judgement, Row, condition, in_turn, interval_row, judge, with_column
 
-from .suite import Measured
+from .suite import UNSEEN_SHAPES, Measured
 
 Where = Callable[[Mapping[str, Any]], bool]
 Keyed = dict[int, float]
+Asked = tuple[str, str, int]
+"""A task, the pictures it was asked on, and the number of held-out shapes."""
 
 
-def _of(
-    summary: Measured, task: str, model: str, asked: str | None, extreme: bool | None, holdout: int | None
-) -> Keyed:
+def _of(summary: Measured, asked: Asked, model: str) -> Keyed:
     """Accuracies by seed."""
     return {
         row["seed"]: row["accuracy"]
         for row in summary.runs
-        if row["task"] == task
-        and row["model"] == model
-        and (asked is None or row["asked"] == asked)
-        and (extreme is None or row["extreme"] is extreme)
-        and (holdout is None or row["holdout"] == holdout)
+        if (row["task"], row["asked"], row["holdout"]) == asked and row["model"] == model
     }
+
+
+def _questions(summary: Measured, tasks: Sequence[str], every: bool) -> list[Asked]:
+    """What the networks of a run were asked: every task with every family of pictures and number of held-out shapes.
+
+    A game is asked on several families, and a statement about it must hold on each. Of held-out shapes the greatest
+    number alone is meant, unless every one is.
+    """
+    found = []
+    for task in _present(summary, tasks, "task"):
+        own = dict.fromkeys((row["asked"], row["holdout"]) for row in summary.runs if row["task"] == task)
+        held = sorted({holdout for _, holdout in own}, key=lambda m: (m < 0, m))
+        chosen = held if every else held[-1:]
+        found += [(task, pictures, holdout) for pictures, holdout in own if holdout in chosen] or [(task, "", 0)]
+    return found
+
+
+def _named(asked: Asked, summary: Measured) -> str:
+    """A question in words: the pictures where a task has several kinds, held-out shapes where there are several."""
+    task, pictures, holdout = asked
+    own = [row for row in summary.runs if row["task"] == task]
+    words = task
+    if len({row["asked"] for row in own}) > 1:
+        words += f" ({pictures})"
+    if len({row["holdout"] for row in own}) > 1:
+        words += f" without {'as many shapes as possible' if holdout < 0 else f'{holdout} shapes'}"
+    return words
 
 
 def _present(summary: Measured, names: Sequence[str], column: str) -> list[str]:
@@ -41,11 +64,6 @@ def _interval(values: Sequence[float]) -> tuple[float, tuple[float, float]]:
     return found.mean, (found.low, found.high)
 
 
-def _holdouts(summary: Measured, every: bool) -> list[int]:
-    found = sorted({row["holdout"] for row in summary.runs}, key=lambda m: (m < 0, m))
-    return found if every else found[-1:]
-
-
 def level_claim(
     *,
     id: str,
@@ -55,26 +73,32 @@ def level_claim(
     above: float | None = None,
     below: float | None = None,
     every: bool = False,
-    asked: str | None = None,
+    holds_for: Sequence[str] = (),
+    where_it_holds: str = "",
     **more: Any,
 ) -> Claim:
-    """The interval of the mean accuracy of every model on every task lies on one side of a bound."""
+    """The interval of the mean accuracy of every model on every task lies on one side of a bound.
+
+    Where that is false, but true of the models ``holds_for``, it holds under a condition: ``where_it_holds``.
+    """
     bound = above if above is not None else below
     assert bound is not None
 
     def judge_levels(summary: Measured) -> Judgement:
         rows: list[Row] = []
+        kept: list[Row] = []
         words = []
-        for task in _present(summary, tasks, "task"):
+        for asked in _questions(summary, tasks, every):
             for model in _present(summary, models, "model"):
-                for m in _holdouts(summary, every) if not task.startswith("game_") else [-1]:
-                    values = list(_of(summary, task, model, asked, None, m).values())
-                    if not values:
-                        return judge("", [])
-                    mean, interval = _interval(values)
-                    rows.append(interval_row(f"{model} on {task}", mean, interval, above=above, below=below))
-                    words.append(f"{model} on {task} {mean:.3f}")
-        return judge(", ".join(words), rows)
+                values = list(_of(summary, asked, model).values())
+                if not values:
+                    return judge("", [])
+                mean, interval = _interval(values)
+                named = f"{model} on {_named(asked, summary)}"
+                rows.append(interval_row(named, mean, interval, above=above, below=below))
+                kept += rows[-1:] if model in holds_for else []
+                words.append(f"{named} {mean:.3f}")
+        return judge(", ".join(words), rows, condition(where_it_holds, kept) if kept else None)
 
     good, bad = (bound + (1 - bound) / 2, bound / 2) if above is not None else (bound / 2, bound + (1 - bound) / 2)
     where = _rows(models, tasks)
@@ -113,12 +137,11 @@ def gap_claim(
         rows: list[Row] = []
         words = []
         per_task = []
-        for task in _present(summary, tasks, "task"):
-            for m in _holdouts(summary, every) if not task.startswith("game_") else [-1]:
-                gaps = _gaps(summary, task, first, second, m)
-                if not gaps:
-                    return judge("", [])
-                per_task.append((task, gaps))
+        for asked in _questions(summary, tasks, every):
+            gaps = _gaps(summary, asked, first, second)
+            if not gaps:
+                return judge("", [])
+            per_task.append((_named(asked, summary), gaps))
         if together and per_task:
             shared = set.intersection(*(set(gaps) for _, gaps in per_task))
             mean = {seed: sum(gaps[seed] for _, gaps in per_task) / len(per_task) for seed in shared}
@@ -161,10 +184,10 @@ def _sided(
         yield interval_row(f"difference on {task}", mean, interval, below=within)
 
 
-def _gaps(summary: Measured, task: str, first: Sequence[str], second: Sequence[str], holdout: int) -> Keyed:
+def _gaps(summary: Measured, asked: Asked, first: Sequence[str], second: Sequence[str]) -> Keyed:
     sides = []
     for models in (first, second):
-        columns = [_of(summary, task, model, None, None, holdout) for model in _present(summary, models, "model")]
+        columns = [_of(summary, asked, model) for model in _present(summary, models, "model")]
         if not columns or not all(columns):
             return {}
         shared = set.intersection(*(set(column) for column in columns))
@@ -182,7 +205,7 @@ def fall_claim(
         words = []
         for task in _present(summary, tasks, "task"):
             for model in _present(summary, models, "model"):
-                inside, outside = (_of(summary, task, model, None, None, m) for m in (0, -1))
+                inside, outside = (_of(summary, (task, UNSEEN_SHAPES, m), model) for m in (0, -1))
                 shared = [seed for seed in inside if seed in outside]
                 if not shared:
                     return judge("", [])

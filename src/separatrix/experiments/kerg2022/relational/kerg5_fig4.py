@@ -20,6 +20,7 @@ MODELS = (
     *(f"asymmetric {name}" for name in RELATIONAL),
     *(f"random encoder {name}" for name in RELATIONAL),
 )
+OF_CORELNET = ("CoRelNet", "CoRelNet cat", "asymmetric CoRelNet", "random encoder CoRelNet")
 
 EXPERIMENT = Experiment(
     name="kerg5-fig4",
@@ -32,8 +33,9 @@ EXPERIMENT = Experiment(
         MODELS,
         smoke={
             "tasks": ("same_diff",),
-            "models": ("CoRelNet", "CoRelNet cat", "asymmetric CoRelNet", "random encoder CoRelNet"),
+            "models": OF_CORELNET,
         },
+        laptop={"models": OF_CORELNET, "n_measured": 10},
     ),
     expand=expand,
     run=run,
@@ -65,6 +67,20 @@ EXPERIMENT = Experiment(
             tasks=BASIC,
             above=0.0,
             scale="paper",
+        ),
+        *(
+            gap_claim(
+                id=f"kerg2022-ch5-fig4-{key}-corelnet",
+                statement=statement,
+                first=("CoRelNet",),
+                second=(other,),
+                tasks=BASIC,
+                above=0.0,
+            )
+            for key, other, statement in (
+                ("sensory", "CoRelNet cat", "Sensory features make CoRelNet less accurate about unseen shapes."),
+                ("symmetry", "asymmetric CoRelNet", "CoRelNet is more accurate with a symmetric similarity."),
+            )
         ),
     ),
     draw=draw,

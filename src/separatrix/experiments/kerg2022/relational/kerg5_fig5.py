@@ -26,6 +26,7 @@ EXPERIMENT = Experiment(
         UNSEEN,
         MODELS,
         smoke={"tasks": ("rmts3", "identity_rules4_missing"), "models": (*FIVE, "random encoder CoRelNet")},
+        laptop={"tasks": ("rmts3", "identity_rules4"), "models": ("CoRelNet",), "n_steps": 2500, "n_measured": 10},
     ),
     expand=expand,
     run=run,
@@ -37,7 +38,6 @@ EXPERIMENT = Experiment(
             models=("CoRelNet",),
             tasks=("rmts3", "identity_rules4"),
             above=0.95,
-            scale="paper",
         ),
         gap_claim(
             id="kerg2022-ch5-fig5-better-than-corelnet-t",

@@ -51,9 +51,11 @@ EXPERIMENT = Experiment(
         level_claim(
             id="kerg2022-ch7-fig2-symmetric",
             statement="A symmetric similarity cannot learn the comparison.",
-            models=("CoRelNet",),
+            models=("CoRelNet", "CoRelNet / sqrt d"),
             tasks=TASKS,
             below=0.75,
+            holds_for=("CoRelNet",),
+            where_it_holds="it holds at temperature 1, where the softmax is saturated",
             erratum="kerg2022-symmetric-comparison",
         ),
         gap_claim(

@@ -16,6 +16,7 @@ def run(cell: Cell) -> Payload:
 
 TASKS = ("same_diff", "rmts", "dist3", "identity_rules", "comparison", "comparison_transitive")
 MODELS = ("CoRelNet-mix", "CoRelNet", "CoRelNet-diff")
+LAPTOP = {"models": ("CoRelNet-mix",), "seeds": tuple(range(5)), "n_steps": 1000, "n_measured": 10}
 
 EXPERIMENT = Experiment(
     name="kerg7-fig3",
@@ -23,7 +24,7 @@ EXPERIMENT = Experiment(
     document="kerg2022",
     place="chapter 7, Fig. 3",
     version=1,
-    scales=suite_scales(TASKS, MODELS, smoke={"tasks": ("same_diff", "comparison")}),
+    scales=suite_scales(TASKS, MODELS, smoke={"tasks": ("same_diff", "comparison")}, laptop=LAPTOP),
     expand=expand,
     run=run,
     summarise=summarise,
@@ -34,15 +35,13 @@ EXPERIMENT = Experiment(
             models=("CoRelNet-mix",),
             tasks=("same_diff", "rmts", "comparison", "comparison_transitive"),
             above=0.75,
-            scale="paper",
         ),
         level_claim(
             id="kerg2022-ch7-fig3-choices",
             statement="CoRelNet-mix does decently on tasks with four answers.",
             models=("CoRelNet-mix",),
-            tasks=("dist3", "identity_rules", "same_diff"),
+            tasks=("dist3", "identity_rules"),
             above=0.625,
-            scale="paper",
         ),
     ),
     draw=draw,

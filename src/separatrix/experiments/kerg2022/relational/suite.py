@@ -17,8 +17,15 @@ if TYPE_CHECKING:
     from separatrix.tasks import RelationalTask
 
 ACCURACIES = "Accuracy on unseen pictures, 95 % intervals over seeds"
+UNSEEN_SHAPES = "unseen shapes"
 EXTREME = -1
 """Stands for the largest number of held-out shapes that the source uses."""
+
+PUBLIC_BOARDS = {
+    "between": ("between", None),
+    **{f"column_{word}": ("3task_col_patts", place) for place, word in enumerate(("aba", "aab", "abb"))},
+}
+"""By rule, the public files of held-out boards, and the number of the task in them where they hold several."""
 
 
 class Settings(Params):
@@ -109,10 +116,11 @@ def _others(cell: Cell, network: Any) -> dict[str, float]:
     for family in tasks.GAME_TESTS[rule]:
         if family != "hexominoes":
             found[family] = training.evaluate_relational(network, tasks.GameTask(rule, family), n).accuracy
-    if rule == "between" and cell.args.get("public"):
-        for part in ("between_hexos", "between_stripes"):
-            answers = training.evaluate_relational(network, tasks.public_game(part).problems())
-            found[f"public {part.removeprefix('between_')}"] = answers.accuracy
+    if rule in PUBLIC_BOARDS and cell.args.get("public"):
+        name, number = PUBLIC_BOARDS[rule]
+        for part in ("hexos", "stripes"):
+            problems = tasks.public_game(f"{name}_{part}").problems(number)
+            found[f"public {part}"] = training.evaluate_relational(network, problems).accuracy
     return found
 
 
@@ -126,7 +134,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
         payload = plain(given)
         row = {
             "task": cell.args["task"],
-            "asked": "hexominoes" if cell.args["task"].startswith("game_") else "unseen shapes",
+            "asked": "hexominoes" if cell.args["task"].startswith("game_") else UNSEEN_SHAPES,
             "holdout": cell.args["holdout"],
             "extreme": cell.args["holdout"] == EXTREME,
             "model": cell.args["model"],

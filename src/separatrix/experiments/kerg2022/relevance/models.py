@@ -10,12 +10,27 @@ from separatrix.sources.kerg2022.screening import ScreeningRow
 from ..trained.models import glorot_core
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from separatrix.lab import Cell
     from separatrix.training import TrainingSettings
 
 SCREENED = ("RelRNN", "RelLSTM")
 FULL = ("MemRNN", "MemLSTM")
 RECURRENT = ("orth-RNN", "expRNN", "LSTM", "h-detach")
 """Without attention."""
+
+
+def arithmetic(cell: Cell) -> AbstractContextManager[None]:
+    """The backend that a cell names, torch if it names none: a cell repeats bit for bit on one machine."""
+    from separatrix.core import use_backend
+
+    return use_backend(cell.args.get("backend", "torch"))
+
+
+def named_backend(backend: str) -> dict[str, str]:
+    """What a cell says of it: nothing for torch, so that cells from before there was another keep their names."""
+    return {} if backend == "torch" else {"backend": backend}
 
 
 def build_core(row: ScreeningRow, n_inputs: int, n_hidden: int, generator: Any, **options: Any) -> Any:

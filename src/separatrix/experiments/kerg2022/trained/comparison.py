@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import pydantic
+
 from separatrix.core.errors import InvalidInput
 from separatrix.lab import (
     Cell,
@@ -41,6 +43,7 @@ class Settings(Params):
     match: Literal["units", "parameters"] = "units"
     copy_rates: tuple[float, ...] = (1.0,)  # times the printed rates; the best on validation data is taken
     pixels_rates: tuple[float, ...] = (1.0,)
+    own_rates: dict[str, dict[str, tuple[float, ...]]] = pydantic.Field(default_factory=dict)  # by task, by model
     copy_orth_start: Literal["henaff", "haar"] = "henaff"  # of RNN-orth; printed: random orth, which did not learn
     table: str = ""  # another table of hyperparameters than the task's own, such as copy-release
     delay: int = 200
@@ -68,7 +71,8 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per task, model, rate and seed."""
     for task in settings.tasks:
         for model in settings.models:
-            for factor in settings.copy_rates if task == "copy" else settings.pixels_rates:
+            common_rates = settings.copy_rates if task == "copy" else settings.pixels_rates
+            for factor in settings.own_rates.get(task, {}).get(model, common_rates):
                 for seed in settings.seeds:
                     common = {"task": task, "model": model, "lr_factor": factor, "seed": seed}
                     yield {**common, "match": settings.match, "clip": settings.clip, **_of_task(settings, task)}
@@ -113,6 +117,17 @@ def chosen_runs(results: Sequence[tuple[Cell, Payload]]) -> dict[tuple[str, str]
     return {key: min(by_rate.values(), key=_median_valid) for key, by_rate in groups.items()}
 
 
+def at_edge(results: Sequence[tuple[Cell, Payload]], runs: Sequence[tuple[Cell, Payload]]) -> bool:
+    """Whether the rate of the chosen runs is the least or the greatest of those searched for their model and task."""
+    args = runs[0][0].args
+    tried = {
+        cell.args["lr_factor"]
+        for cell, _ in results
+        if (cell.args["task"], cell.args["model"]) == (args["task"], args["model"])
+    }
+    return args["lr_factor"] in (min(tried), max(tried))
+
+
 def _median_valid(runs: Sequence[tuple[Cell, Payload]]) -> float:
     return statistics.median(finite(payload["valid"], math.inf) for _, payload in runs)
 
@@ -155,7 +170,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     chosen = chosen_runs(results)
     scores, curves, baseline = [], [], math.nan
     for (task, model), runs in chosen.items():
-        row = score_row(task, model, runs)
+        row = {**score_row(task, model, runs), "rate_at_edge": at_edge(results, runs)}
         if task == "copy":
             row |= _over_baseline(runs)
             baseline = runs[0][1]["baseline"]

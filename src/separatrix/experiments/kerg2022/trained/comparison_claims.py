@@ -6,7 +6,7 @@ from separatrix.lab import Claim
 
 from .comparison import GAPS, SCORES, gap_above, loss_near_baseline, moved, score_above
 
-ORTHOGONAL = ("nnRNN", "expRNN", "RNN-orth")
+ORTHOGONAL = ("nnRNN", "expRNN", "RNN-orth", "EURNN")
 FORGETFUL = ("LSTM", "RNN")
 
 

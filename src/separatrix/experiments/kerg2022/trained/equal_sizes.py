@@ -23,8 +23,9 @@ def scales_at_equal(match: Literal["units", "parameters"]) -> dict[Literal["smok
     )
     laptop = Settings(
         match=match,
-        copy_rates=(1.0, 4.0),
-        pixels_rates=(4.0, 16.0),  # small networks and few steps want larger rates than the printed ones
+        copy_rates=(0.25, 1.0, 4.0, 16.0),
+        pixels_rates=(1.0, 4.0, 16.0, 64.0),  # small networks and few steps want larger rates than the printed ones
+        own_rates={"copy": {"LSTM": (1.0, 4.0, 16.0, 64.0)}, "pixels": {"LSTM": (4.0, 16.0, 64.0, 256.0)}},
         delay=50,
         copy_hidden=64,
         copy_steps=500,

@@ -189,8 +189,20 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     from separatrix.report.figures.recurrent_training import draw_over_steps
 
     return {
-        "backward": draw_over_steps(summary.backward, "log10 of the gradient", across="steps back"),
-        "training": draw_over_steps(summary.during, "gradient norm", across="training step"),
+        "backward": draw_over_steps(
+            summary.backward,
+            "log10 of the gradient",
+            across="steps back",
+            caption="""Size of the gradient against the number of steps it travelled back, for learned and for
+            clamped moduli of the eigenvalues. The steeper the fall, the shorter the memory.""",
+        ),
+        "training": draw_over_steps(
+            summary.during,
+            "gradient norm",
+            across="training step",
+            caption="""Norm of the gradient at every training step, for learned and for clamped moduli of the
+            eigenvalues. Look for bursts, which make a run unstable.""",
+        ),
     }
 
 

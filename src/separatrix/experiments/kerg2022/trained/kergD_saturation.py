@@ -197,8 +197,21 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     from separatrix.report.figures.recurrent_training import draw_over_steps
 
     return {
-        quantity: draw_over_steps([c for c in summary.curves if c["quantity"] == quantity], label)
-        for quantity, label in (("gradients", "log10 of the gradient"), ("listening", "log10 of an input's effect"))
+        quantity: draw_over_steps([c for c in summary.curves if c["quantity"] == quantity], label, caption=caption)
+        for quantity, label, caption in (
+            (
+                "gradients",
+                "log10 of the gradient",
+                """Size of the gradient of the last output with respect to the state at each step, after training on
+                the copy task. What falls to the left does not reach the beginning.""",
+            ),
+            (
+                "listening",
+                "log10 of an input's effect",
+                """Effect of the input at each step on the state of that step, after training: a network that still
+                listens has a level line that is not low.""",
+            ),
+        )
     }
 
 

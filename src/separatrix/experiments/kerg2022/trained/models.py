@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from separatrix.core.errors import InvalidInput
 from separatrix.sources.kerg2022.models import TABLES, ModelRow, model_row
 
 if TYPE_CHECKING:
@@ -13,9 +12,15 @@ if TYPE_CHECKING:
 
     from separatrix.training import ParameterGroup, TrainingSettings
 
-MODELS = ("nnRNN", "expRNN", "RNN-orth", "LSTM", "RNN")
-"""Of the laptop comparisons; EURNN can be asked for, but its capacity is not printed."""
-COUNTED = {"nnRNN": "nnrnn-printed", "expRNN": "exprnn", "LSTM": "lstm", "RNN": "rnn", "RNN-orth": "rnn"}
+MODELS = ("nnRNN", "expRNN", "RNN-orth", "EURNN", "LSTM", "RNN")
+COUNTED = {
+    "nnRNN": "nnrnn-printed",
+    "expRNN": "exprnn",
+    "EURNN": "exprnn",  # at full capacity, which has an angle for each pair of units
+    "LSTM": "lstm",
+    "RNN": "rnn",
+    "RNN-orth": "rnn",
+}
 
 
 def find_row(table: str, name: str, sizes: tuple[int, int], n_hidden: int, match: str, lr_factor: float) -> ModelRow:
@@ -44,9 +49,7 @@ def _equal_row(table: str, row: ModelRow, sizes: tuple[int, int], n_hidden: int)
 
     n_inputs, n_outputs = sizes
     wanted = parameter_count("nnrnn-printed", n_inputs, n_hidden or model_row(table, "nnRNN").n_hidden, n_outputs)
-    kind = COUNTED.get(row.model)
-    if kind is None:
-        raise InvalidInput(f"the number of parameters of {row.model} depends on its capacity; name a row instead.")
+    kind = COUNTED[row.model]
 
     def distance(size: int) -> int:
         return abs(parameter_count(kind, n_inputs, size, n_outputs) - wanted)
@@ -55,11 +58,12 @@ def _equal_row(table: str, row: ModelRow, sizes: tuple[int, int], n_hidden: int)
         return min((other for other in TABLES[table] if other.model == row.model), key=lambda o: distance(o.n_hidden))
     if row.model == "nnRNN":
         return dataclasses.replace(row, n_hidden=n_hidden)
-    return dataclasses.replace(row, n_hidden=min(range(2, 2 * n_hidden), key=distance))
+    step = 2 if row.model == "EURNN" else 1  # its rotations turn pairs of units
+    return dataclasses.replace(row, n_hidden=min(range(2, 2 * n_hidden, step), key=distance))
 
 
 def build_core(row: ModelRow, n_inputs: int, generator: Any, *, gamma: Any = "learn", block: Any = "strict") -> Any:
-    """The recurrent core of a row."""
+    """The recurrent core of a row. EURNN gets its full capacity, which reaches all rotations; none is printed."""
     from separatrix import nn
 
     size, start = row.n_hidden, row.start
@@ -70,7 +74,7 @@ def build_core(row: ModelRow, n_inputs: int, generator: Any, *, gamma: Any = "le
     if row.model == "RNN-orth":
         return nn.FreeRNN(n_inputs, size, start=start, generator=generator)
     if row.model == "EURNN":
-        return nn.EURNN(n_inputs, size, generator=generator)
+        return nn.EURNN(n_inputs, size, capacity=size, generator=generator)
     return glorot_core(row.model, n_inputs, size, generator)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import final
 
@@ -17,9 +18,9 @@ import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core.backend import current_backend, has_numba
+from separatrix.core.arithmetic.backend import current_backend, has_numba
 
-from .elman import ElmanKernel
+from .elman_kernels import ElmanKernel
 from .step import AbstractStep, Weights
 
 MOST_NUMBERS = 8192
@@ -51,8 +52,8 @@ class CompiledElmanKernel(ElmanKernel):
         """In one call."""
         loops = _loops()
         by_drives = torch.empty_like(drives, memory_format=torch.contiguous_format)
-        now = gradient[-1].clone(memory_format=torch.contiguous_format)
-        self.by_bias = torch.zeros_like(now)
+        by_initial = drives.new_empty(drives.shape[1:])
+        self.by_bias = torch.zeros_like(by_initial)
         rows = gradient if gradient.stride(2) == 1 else gradient.contiguous()
         strides = rows.stride()[:2]
         last = sum((size - 1) * stride for size, stride in zip(rows.shape, rows.stride(), strict=True))
@@ -64,18 +65,19 @@ class CompiledElmanKernel(ElmanKernel):
             self.by_bias.numpy(),
             _array(rows.as_strided((last + 1,), (1,))),
             strides,
-            now.numpy(),
+            by_initial.numpy(),
             panels,
             loops.CODES[self.step.phi.name],
             kind(self.step.keep),
             kind(self.step.rate),
             _array_of_lengths(lengths, drives),
         )
-        return by_drives, now
+        return by_drives, by_initial
 
     def weight_gradients(self, drive_gradients: Tensor, states: Tensor) -> Weights:
         """One product; the bias has been added up on the way."""
-        matrix = self._matrix_gradient(drive_gradients, states)
+        left, right = (_array(part.flatten(0, 1)) for part in (drive_gradients, states[:-1]))
+        matrix = torch.from_numpy(_loops().outer_sums(left, right)).contiguous()
         return (matrix,) if self.bias is None else (matrix, self.by_bias.sum(0))
 
 
@@ -99,10 +101,22 @@ def _can_run(step: AbstractStep, drives: Tensor, initial: Tensor, weights: Weigh
     return is_plain and fits and not torch.compiler.is_compiling() and step.compiled_kernel(weights) is not None
 
 
-class _Readiness:
-    """How many steps this process has made by torch, and which precisions have code by now."""
+class Readiness:
+    """How many steps this process has made by torch, and which precisions have code by now.
 
-    def __init__(self) -> None:
+    Args:
+        is_cached: whether code for a precision lies on disk; by default that of the Elman scan.
+        import_after: steps after which the cache is looked into, which takes an import of numba; by default as above.
+        compile_after: steps after which it is worth compiling.
+    """
+
+    def __init__(
+        self,
+        is_cached: Callable[[torch.dtype], bool] | None = None,
+        import_after: int | None = None,
+        compile_after: int | None = None,
+    ) -> None:
+        self.is_cached, self.import_after, self.compile_after = is_cached, import_after, compile_after
         self.n_steps = 0
         self.ready: dict[torch.dtype, bool] = {}
         self.lock = threading.Lock()
@@ -113,14 +127,17 @@ class _Readiness:
             return True
         with self.lock:
             self.n_steps += n_steps
-            if self.n_steps >= COMPILE_AFTER:
+            if self.n_steps >= (COMPILE_AFTER if self.compile_after is None else self.compile_after):
                 self.ready[dtype] = True
-            elif self.n_steps >= IMPORT_AFTER and dtype not in self.ready:
-                self.ready[dtype] = _is_cached(dtype)
+            elif (
+                self.n_steps >= (IMPORT_AFTER if self.import_after is None else self.import_after)
+                and dtype not in self.ready
+            ):
+                self.ready[dtype] = (self.is_cached or _is_cached)(dtype)
         return self.ready.get(dtype, False)
 
 
-_READINESS = _Readiness()
+_READINESS = Readiness()
 
 
 def _loops() -> ModuleType:
@@ -134,7 +151,8 @@ def _is_cached(dtype: torch.dtype) -> bool:
     one, steps = numbers[1].dtype.type(1), numpy.ones(1, dtype=numpy.int64)
     forward = (numbers[3], numbers[3], numbers[3], numbers[1], 0, one, one, steps)
     backward = (numbers[3], numbers[3], numbers[2], numbers[1], (1, 1), numbers[2], numbers[3], 0, one, one, steps)
-    return loops.has_code(loops.forward, forward) and loops.has_code(loops.backward, backward)
+    wanted = {loops.forward: forward, loops.backward: backward, loops.add_outer: (numbers[2],) * 4}
+    return all(loops.has_code(function, arguments) for function, arguments in wanted.items())
 
 
 def _array(tensor: Tensor) -> numpy.ndarray:

@@ -5,8 +5,10 @@ Forward, :math:`h_{t+1} = k h_t + r\,\phi(V h_t + x_t; b)`; back, :math:`d_t = \
 
 The product of a few rows with a matrix is all the work. A library call for so small a product costs as much as the
 product; here a tile of at most five rows and two vectors of columns stays in registers while the sum runs
-(``_add_tile``, written as LLVM vectors, because a compiler does not find this by itself). The matrix is packed once a
-sequence into panels as wide as a tile, so that a panel stays in the innermost cache while the rows go by.
+(``_tile_of``, written as LLVM vectors, because a compiler does not find this by itself). The matrix is packed once a
+sequence into panels as wide as a tile, so that a panel stays in the innermost cache while the rows go by. The same
+tiles add up the gradient of the matrix over all steps. Loops index whole arrays: a row cut out of an array
+(``a[t, b]``) is an object with a counter, which costs as much as the work on the row.
 
 Everything that is compiled stands in this file: the cache on disk watches the file of the compiled function only.
 """
@@ -25,6 +27,8 @@ MODRELU, TANH, RELU, LINEAR = range(4)
 CODES = {"modrelu": MODRELU, "tanh": TANH, "relu": RELU, "linear": LINEAR}
 TILE_ROWS, TILE_VECTORS = 5, 2
 """Ten sums, two vectors of the matrix and one number of the state: thirteen of sixteen registers."""
+OUTER_TERMS = 128
+"""Terms of a sum over all steps that a tile adds at a time: a panel of so many rows fits into the innermost cache."""
 TANH_LIMIT = 20.0
 """tanh is one in float64 from here on."""
 
@@ -39,14 +43,18 @@ _loop = numba.njit(cache=True, **_OPTIONS)
 
 @no_type_check
 def _tile_of(n_rows):
-    """An intrinsic for tiles of that many rows; see ``_add_tile``."""
+    """An intrinsic: ``sums[row + r, column + j] += sum_k L[r, k] R[k, j]`` for so many rows r, and a panel's columns j.
+
+    L lies in ``left`` at ``left_place``: where it starts, and how far apart its rows and its terms k are. R is a panel
+    of ``depth`` rows that starts at ``panel_start`` of ``panels``.
+    """
 
     @intrinsic
-    def add_tile(_, sums, row, column, left, left_row, panels, panel):
+    def add_tile(_, sums, row, column, left, left_place, panels, panel_start, depth):
         lanes = VECTOR_BYTES // (sums.dtype.bitwidth // 8)
 
         def code(context, builder, signature, arguments):
-            sums_, row_, column_, left_, left_row_, panels_, panel_ = arguments
+            sums_, row_, column_, left_, left_place_, panels_, panel_start, depth_ = arguments
             scalar = context.get_value_type(sums.dtype)
             vector, whole = ir.VectorType(scalar, lanes), ir.IntType(64)
             array = {
@@ -55,7 +63,7 @@ def _tile_of(n_rows):
                 "panels": cgutils.create_struct_proxy(signature.args[5])(context, builder, panels_),
             }
             width = cgutils.unpack_tuple(builder, array["sums"].shape)[1]
-            depth = cgutils.unpack_tuple(builder, array["left"].shape)[1]
+            left_start, by_row, by_term = cgutils.unpack_tuple(builder, left_place_)
 
             def place(name, offset):
                 pointer = builder.gep(array[name].data, [offset])
@@ -76,8 +84,7 @@ def _tile_of(n_rows):
                 builder.add(builder.mul(builder.add(row_, whole(r)), width), builder.add(column_, whole(v * lanes)))
                 for r, v in cells
             ]
-            starts = [builder.mul(builder.add(left_row_, whole(r)), depth) for r in range(n_rows)]
-            panel_start = builder.mul(builder.mul(panel_, depth), whole(TILE_VECTORS * lanes))
+            starts = [builder.add(left_start, builder.mul(whole(r), by_row)) for r in range(n_rows)]
             before = [load("sums", end) for end in ends]
 
             entry, loop, after = builder.block, builder.append_basic_block("sum"), builder.append_basic_block("store")
@@ -87,8 +94,9 @@ def _tile_of(n_rows):
             running = [builder.phi(vector) for _ in cells]
             here = builder.add(panel_start, builder.mul(k, whole(TILE_VECTORS * lanes)))
             columns = [load("panels", builder.add(here, whole(v * lanes))) for v in range(TILE_VECTORS)]
+            along = builder.mul(k, by_term)
             factors = [
-                spread(builder.load(builder.gep(array["left"].data, [builder.add(start, k)]))) for start in starts
+                spread(builder.load(builder.gep(array["left"].data, [builder.add(start, along)]))) for start in starts
             ]
             total = [
                 builder.fadd(builder.fmul(factors[r], columns[v], flags=["contract"]), so_far, flags=["contract"])
@@ -98,7 +106,7 @@ def _tile_of(n_rows):
             for phi, first, again in zip([k, *running], [whole(0), *before], [following, *total], strict=True):
                 phi.add_incoming(first, entry)
                 phi.add_incoming(again, loop)
-            builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
+            builder.cbranch(builder.icmp_signed("<", following, depth_), loop, after)
 
             builder.position_at_end(after)
             for end, value in zip(ends, total, strict=True):
@@ -106,7 +114,8 @@ def _tile_of(n_rows):
             return context.get_dummy_value()
 
         index = types.intp
-        return types.void(sums, index, index, left, index, panels, index), code
+        place = types.UniTuple(index, 3)
+        return types.void(sums, index, index, left, place, panels, index, index), code
 
     return add_tile
 
@@ -116,23 +125,32 @@ _add_1, _add_2, _add_3, _add_4, _add_5 = (_tile_of(n_rows) for n_rows in range(1
 
 @_part
 @no_type_check
-def _add_products(sums, left, panels):
-    """``sums[b, j] += sum_k left[b, k] matrix[k, j]``; sums is padded to whole panels."""
-    batch, n_columns = left.shape[0], panels.shape[2]
-    for panel in range(panels.shape[0]):
-        column = panel * n_columns
-        row = 0
-        while row + 5 <= batch:
-            _add_5(sums, row, column, left, row, panels, panel)
-            row += 5
-        if batch - row == 4:
-            _add_4(sums, row, column, left, row, panels, panel)
-        elif batch - row == 3:
-            _add_3(sums, row, column, left, row, panels, panel)
-        elif batch - row == 2:
-            _add_2(sums, row, column, left, row, panels, panel)
-        elif batch - row == 1:
-            _add_1(sums, row, column, left, row, panels, panel)
+def _add_panel(sums, column, left, by_row, by_term, start, panels, panel_start, depth):
+    """Tiles of a panel for all rows of ``sums``."""
+    n_rows = sums.shape[0]
+    row = 0
+    while row + 5 <= n_rows:
+        _add_5(sums, row, column, left, (start + row * by_row, by_row, by_term), panels, panel_start, depth)
+        row += 5
+    place = (start + row * by_row, by_row, by_term)
+    if n_rows - row == 4:
+        _add_4(sums, row, column, left, place, panels, panel_start, depth)
+    elif n_rows - row == 3:
+        _add_3(sums, row, column, left, place, panels, panel_start, depth)
+    elif n_rows - row == 2:
+        _add_2(sums, row, column, left, place, panels, panel_start, depth)
+    elif n_rows - row == 1:
+        _add_1(sums, row, column, left, place, panels, panel_start, depth)
+
+
+@_part
+@no_type_check
+def _add_products(sums, left, t, panels):
+    """``sums[b, j] += sum_k left[t, b, k] matrix[k, j]``; sums is padded to whole panels."""
+    n_panels, depth, n_columns = panels.shape
+    start = t * left.shape[1] * depth
+    for panel in range(n_panels):
+        _add_panel(sums, panel * n_columns, left, depth, 1, start, panels, panel * depth * n_columns, depth)
 
 
 @no_type_check
@@ -144,6 +162,16 @@ def packed(matrix):
     wide = numpy.zeros((n_rows, n_panels * n_columns), dtype=matrix.dtype)
     wide[:, :n] = matrix
     return numpy.ascontiguousarray(wide.reshape(n_rows, n_panels, n_columns).transpose(1, 0, 2))
+
+
+@no_type_check
+def outer_sums(left, right):
+    """``left' right`` of two tall matrices."""
+    n_columns = TILE_VECTORS * VECTOR_BYTES // left.itemsize
+    width = -(-right.shape[1] // n_columns) * n_columns
+    sums = numpy.zeros((left.shape[1], width), left.dtype)
+    add_outer(sums, left, right, numpy.zeros((OUTER_TERMS, n_columns), left.dtype))
+    return sums[:, : right.shape[1]]
 
 
 @_part
@@ -163,19 +191,20 @@ def _tanh(x):
 @_part
 @no_type_check
 def _apply(phi, a, bias):
-    """phi of a row in place; the same comparisons as torch's, so that NaN stays NaN and zero stays zero."""
+    """phi of rows in place; the same comparisons as torch's, so that NaN stays NaN and zero stays zero."""
     zero = a.dtype.type(0)
-    if phi == MODRELU:
-        for j in range(len(bias)):
-            size = abs(a[j]) + bias[j]
-            size = zero if size <= zero else size
-            a[j] = size if a[j] > zero else -size if a[j] < zero else zero * a[j]
-    elif phi == TANH:
-        for j in range(len(bias)):
-            a[j] = _tanh(a[j])
-    elif phi == RELU:
-        for j in range(len(bias)):
-            a[j] = zero if a[j] <= zero else a[j]
+    for b in range(a.shape[0]):
+        if phi == MODRELU:
+            for j in range(len(bias)):
+                size = abs(a[b, j]) + bias[j]
+                size = zero if size <= zero else size
+                a[b, j] = size if a[b, j] > zero else -size if a[b, j] < zero else zero * a[b, j]
+        elif phi == TANH:
+            for j in range(len(bias)):
+                a[b, j] = _tanh(a[b, j])
+        elif phi == RELU:
+            for j in range(len(bias)):
+                a[b, j] = zero if a[b, j] <= zero else a[b, j]
 
 
 @_loop
@@ -185,74 +214,101 @@ def forward(drives, states, panels, bias, phi, keep, rate, lengths):
     n_steps, batch, n = drives.shape
     sums = numpy.zeros((batch, panels.shape[0] * panels.shape[2]), drives.dtype)
     for t in range(n_steps):
-        before, after = states[t], states[t + 1]
         for b in range(batch):
             for j in range(n):
                 sums[b, j] = drives[t, b, j]
-        _add_products(sums, before, panels)
+        _add_products(sums, states, t, panels)
+        _apply(phi, sums, bias)
         for b in range(batch):
             if t >= lengths[b]:
-                after[b] = before[b]
-                continue
-            _apply(phi, sums[b], bias)
-            if keep == 0 and rate == 1:  # zero times infinity must not come up
-                after[b] = sums[b, :n]
+                for j in range(n):
+                    states[t + 1, b, j] = states[t, b, j]
+            elif keep == 0 and rate == 1:  # zero times infinity must not come up
+                for j in range(n):
+                    states[t + 1, b, j] = sums[b, j]
             else:
                 for j in range(n):
-                    after[b, j] = keep * before[b, j] + rate * sums[b, j]
+                    states[t + 1, b, j] = keep * states[t, b, j] + rate * sums[b, j]
 
 
 @_part
 @no_type_check
-def _times_slope(phi, value, out, by_bias, factor):
+def _through_slope(phi, values, now, by_drives, by_bias, t, b, factor):
     """A row of gradients by phi's value becomes one by its argument; add to ``by_bias`` what a bias receives."""
-    zero, one = out.dtype.type(0), out.dtype.type(1)
+    zero, one = now.dtype.type(0), now.dtype.type(1)
+    n = by_drives.shape[2]
     if phi == MODRELU:
-        for j in range(len(out)):
-            out[j] = zero if value[j] == zero else factor * out[j]
-            by_bias[j] += out[j] if value[j] > zero else -out[j]
+        for j in range(n):
+            value = values[t, b, j]
+            through = zero if value == zero else factor * now[b, j]
+            by_drives[t, b, j] = through
+            by_bias[b, j] += through if value > zero else -through
     elif phi == TANH:
-        for j in range(len(out)):
-            out[j] *= factor * (one - value[j] * value[j])
+        for j in range(n):
+            by_drives[t, b, j] = now[b, j] * (factor * (one - values[t, b, j] * values[t, b, j]))
     elif phi == RELU:
-        for j in range(len(out)):
-            out[j] = factor * out[j] if value[j] > zero else zero
+        for j in range(n):
+            by_drives[t, b, j] = factor * now[b, j] if values[t, b, j] > zero else zero
     else:
-        for j in range(len(out)):
-            out[j] *= factor
+        for j in range(n):
+            by_drives[t, b, j] = factor * now[b, j]
 
 
 @_loop
 @no_type_check
-def backward(values, by_drives, by_bias, rows, row_strides, now, panels, phi, keep, rate, lengths):
-    """Fill ``by_drives``, and ``by_bias`` for each sample, from the gradients that came to the states from outside.
+def backward(values, by_drives, by_bias, rows, row_strides, by_initial, panels, phi, keep, rate, lengths):
+    """Fill ``by_drives``, ``by_initial``, and ``by_bias`` for each sample, from the gradients that came to the states
+    from outside.
 
     Those lie in ``rows``, whose strides along time and batch are given, so that nobody has to put them in order first.
-    ``now``, the gradient by the last state, becomes that by the first. ``values`` are phi's, ``panels`` of V.
+    ``values`` are phi's, ``panels`` of V.
     """
     n_steps, batch, n = by_drives.shape
     zero = by_drives.dtype.type(0)
-    sums = numpy.zeros((batch, panels.shape[0] * panels.shape[2]), by_drives.dtype)
-    for t in range(n_steps - 1, -1, -1):
+    now = numpy.zeros((batch, panels.shape[0] * panels.shape[2]), by_drives.dtype)
+    before = numpy.zeros_like(now)
+    for t in range(n_steps, -1, -1):
         for b in range(batch):
             start = (t - 1) * row_strides[0] + b * row_strides[1]
             if t > 0:
-                sums[b, :n] = rows[start : start + n]
-            else:
-                sums[b, :n] = zero
-            if t >= lengths[b]:  # the state passed through unchanged
-                by_drives[t, b] = zero
                 for j in range(n):
-                    sums[b, j] += now[b, j]
+                    before[b, j] = rows[start + j]
+            else:
+                for j in range(n):
+                    before[b, j] = zero
+            if t == n_steps:
                 continue
-            by_drives[t, b] = now[b]
-            _times_slope(phi, values[t, b], by_drives[t, b], by_bias[b], rate)
+            if t >= lengths[b]:  # the state passed through unchanged
+                for j in range(n):
+                    by_drives[t, b, j] = zero
+                    before[b, j] += now[b, j]
+                continue
+            _through_slope(phi, values, now, by_drives, by_bias, t, b, rate)
             if keep != 0:
                 for j in range(n):
-                    sums[b, j] += keep * now[b, j]
-        _add_products(sums, by_drives[t], panels)
-        for b in range(batch):
-            now[b] = sums[b, :n]
+                    before[b, j] += keep * now[b, j]
+        if t < n_steps:
+            _add_products(before, by_drives, t, panels)
+        now, before = before, now
+    for b in range(batch):
+        for j in range(n):
+            by_initial[b, j] = now[b, j]
+
+
+@_loop
+@no_type_check
+def add_outer(sums, left, right, panel):
+    """``sums[i, j] += sum_k left[k, i] right[k, j]``; sums is padded to whole panels. As many terms at a time as
+    ``panel`` has rows (zeros at first), so that what the tiles read again and again stays near."""
+    n_terms, n_rows = left.shape
+    n_columns = right.shape[1]
+    for first in range(0, n_terms, panel.shape[0]):
+        depth = min(panel.shape[0], n_terms - first)
+        for column in range(0, sums.shape[1], panel.shape[1]):
+            for k in range(depth):
+                for j in range(min(panel.shape[1], n_columns - column)):
+                    panel[k, j] = right[first + k, column + j]
+            _add_panel(sums, column, left, 1, n_rows, first * n_rows, panel, 0, depth)
 
 
 @no_type_check

@@ -15,8 +15,8 @@ from jaxtyping import Int, Num
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import ShapeError
-from separatrix.core.transforms import transforms_active
 
 from .compiled import runs_compiled
 from .step import AbstractSequenceKernel, AbstractStep, Weights

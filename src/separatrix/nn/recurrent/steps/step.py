@@ -126,7 +126,7 @@ class AbstractStep(abc.ABC):
     def advance(self, drive: Tensor, state: Tensor, weights: Weights) -> Tensor:
         """The next state."""
 
-    def kernel(self, weights: Weights) -> AbstractKernel | None:
+    def kernel(self, weights: Weights) -> AbstractSequenceKernel | None:
         """The hand-written form, if there is one for these weights."""
         return None
 

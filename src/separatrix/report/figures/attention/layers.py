@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..layout import captioned, legend_outside
 from ..plots import plots
 from ..style import PALETTE, faint, ink, new_figure, single_axes, styled
 
@@ -46,9 +47,13 @@ def layer_spectra(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     for ax in (left, right):
         ax.set_xticks(sorted({row["layer"] for row in rows}))
         ax.grid(axis="x", visible=False)
-    figure.legend(handles=_spectrum_legend(), loc="outside lower center", ncols=4)
+    legend_outside(figure, _spectrum_legend(), at="lower")
     figure.suptitle(title)
-    return figure
+    return captioned(
+        figure,
+        """Value matrices of attention layers with real weights. Left: principal eigenvalue (filled if real, open if
+        a complex pair) and the range of real parts; right: asymmetry. Grey: weights drawn anew, for comparison.""",
+    )
 
 
 def _spectrum_legend() -> list[Line2D]:
@@ -78,22 +83,31 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         number = seen[key] = seen.get(key, -1) + 1
         place = row["layer"] + (0.22 if row["control"] else -0.28) + 0.1 * number
         marker = "s" if row["control"] else "o"
-        axes.plot(place, row["alignment"], marker, color=END_COLOURS[row["kind"]], ms=6, clip_on=False)
+        axes.plot(place, row["alignment"], marker, color=END_COLOURS[row["kind"]], ms=6)
         if "/" in row["groups"]:
-            label = row["groups"] if row["groups"].count("/") < 5 else f"{row['groups'].count('/') + 1} groups"
-            axes.annotate(
-                label, (place, row["alignment"]), xytext=(0, 7), textcoords="offset points", fontsize=6, rotation=60
-            )
-    axes.set(xlabel="layer", ylabel="alignment with the principal\neigenvector or plane", ylim=(0, 1.02))
+            where: dict[str, Any] = {"xytext": (4, 6 + 11 * (number % 3)), "textcoords": "offset points", "fontsize": 7}
+            axes.annotate(_sizes(row["groups"]), (place, row["alignment"]), **where)  # one above another
+    axes.set(xlabel="layer", ylabel="alignment with the principal\neigenvector or plane", ylim=(-0.05, 1.08))
     axes.set_xticks(sorted({row["layer"] for row in rows}))
     axes.grid(axis="x", visible=False)
     kinds = [kind for kind in END_COLOURS if any(row["kind"] == kind for row in rows)]
     handles = [Line2D([], [], marker="o", linestyle="", color=END_COLOURS[kind], label=kind) for kind in kinds]
     if any(row["control"] for row in rows):
         handles.append(Line2D([], [], marker="s", linestyle="", mfc="none", mec=ink(), label="weights drawn anew"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    legend_outside(figure, handles, at="lower")
     axes.set_title(title)
-    return figure
+    return captioned(
+        figure,
+        """Where the tokens of each layer end if the layer is frozen and repeated, one mark per start: alignment of
+        the largest group with the principal eigenvector (or plane), coloured by the kind of end. Squares: weights
+        drawn anew.""",
+    )
+
+
+def _sizes(groups: str) -> str:
+    """Sizes of a few groups as they are, the number of many."""
+    many = groups.count("/") + 1
+    return groups if many <= 3 else f"{many} groups"
 
 
 @styled
@@ -122,10 +136,13 @@ def energy_plot(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         ax.set_xticks(place)
         ax.grid(axis="x", visible=False)
     axes[0, 0].set_ylabel("energy in the dominant subspace")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    legend_outside(figure, at="lower")
     figure.suptitle(title)
-    return figure
+    return captioned(
+        figure,
+        """Energy of tokens, updates and outputs in the dominant subspace of each layer, with 95 % intervals over
+        texts, against chance (dotted), random subspaces (shaded) and rotated values (dashes).""",
+    )
 
 
 @plots("LayerSpectrum")

@@ -9,6 +9,7 @@ import numpy
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from ..layout import captioned, legend_outside, within
 from ..style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, styled
 
 
@@ -30,7 +31,9 @@ def circle_trajectories(states: ArrayLike, title: str = "") -> Figure:
 
 
 @styled
-def sphere_trajectories(panels: Sequence[tuple[str, ArrayLike]], axis: Sequence[ArrayLike] = ()) -> Figure:
+def sphere_trajectories(
+    panels: Sequence[tuple[str, ArrayLike]], axis: Sequence[ArrayLike] = (), caption: str = ""
+) -> Figure:
     """Tokens on the sphere, a panel per title with paths (frames, n, 3); the solid dot is the end of a path.
 
     ``axis`` gives one direction per panel, such as the principal eigenvector, drawn as a line through the centre.
@@ -47,7 +50,9 @@ def sphere_trajectories(panels: Sequence[tuple[str, ArrayLike]], axis: Sequence[
         title, states = panels[place]
         _draw_sphere(axis3d, numpy.asarray(states), None if not axis else numpy.asarray(axis[place]))
         axis3d.set_title(title, pad=-4)
-    return figure
+    shown = "Tokens on the sphere, one colour each; the solid dot is where a token ends."
+    dashed = " Dashed: the principal eigenvector of the value matrix." if axis else ""
+    return captioned(figure, caption or shown + dashed)
 
 
 def _draw_sphere(axes: Any, paths: numpy.ndarray, direction: numpy.ndarray | None) -> None:
@@ -72,6 +77,7 @@ def census_bars(
     n_instances: int,
     title: str = "",
     labels: tuple[str, str] = ("instances where it occurs", "mean share of starts"),
+    x_label: str = "kind of end",
 ) -> Figure:
     """Two bars per family: share of instances in which it occurs (with interval), and mean share of the starts."""
     figure, axes = single_axes(width=6.6, height=3.8)
@@ -83,12 +89,16 @@ def census_bars(
     spread = numpy.clip(numpy.stack([occurs - low, high - occurs]), 0, None)
     axes.bar(place - 0.2, occurs, 0.38, yerr=spread, capsize=3, color=PALETTE[0], ecolor=ink(), label=labels[0])
     shares = [row["share"] for row in rows]
-    errors = [row["standard error"] for row in rows]
-    axes.bar(place + 0.2, shares, 0.38, yerr=errors, capsize=3, color=PALETTE[1], ecolor=ink(), label=labels[1])
+    errors = numpy.array([row["standard error"] for row in rows])
+    reach = within(shares, numpy.asarray(shares) - errors, numpy.asarray(shares) + errors)
+    axes.bar(place + 0.2, shares, 0.38, yerr=reach, capsize=3, color=PALETTE[1], ecolor=ink(), label=labels[1])
     axes.set_xticks(place, names, rotation=25, ha="right")
-    axes.set(ylabel="fraction", ylim=(0, 1.05), title=title)
-    figure.legend(loc="outside upper right", ncols=2)
-    return figure
+    axes.set(xlabel=x_label, ylabel="fraction", ylim=(0, 1.05), title=title)
+    legend_outside(figure)
+    return captioned(
+        figure,
+        f"""{labels[0][0].upper()}{labels[0][1:]} and {labels[1]}, with intervals, by kind of end.""",
+    )
 
 
 @styled
@@ -118,7 +128,11 @@ def convergence_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[floa
         axes.semilogy(times, numpy.maximum(numpy.asarray(speed, dtype=float), 1e-16), label=name)
     axes.set(xlabel=r"time, in units of $1/\lambda_1$", ylabel="speed of the fastest token", title=title)
     axes.legend()
-    return figure
+    return captioned(
+        figure,
+        """Speed of the fastest token along time, on a logarithmic scale, a curve per start. Where a curve dips and
+        rises again the tokens rested beside an equilibrium that is not their end.""",
+    )
 
 
 @styled
@@ -141,4 +155,8 @@ def metastability_plot(
     for start, duration in plateaus:
         for panel in (top, bottom):
             panel.axvspan(start, start + duration, color=PALETTE[4], alpha=0.15, linewidth=0)
-    return figure
+    return captioned(
+        figure,
+        """Speed of the fastest token (top) and number of clusters at three distances (bottom) along time; shaded:
+        plateaus, where the tokens hardly move.""",
+    )

@@ -8,6 +8,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..layout import captioned, legend_outside
 from ..plots import plots
 from ..style import PALETTE, ink, paper, single_axes, styled
 
@@ -17,8 +18,6 @@ LABELS = {
     "bipartite": "census: opposite groups",
     "clustering": "census: clustering, largest share",
 }
-NARROW = 4.5
-"""Inches below which the legend stands beneath the axes."""
 
 
 @styled
@@ -28,7 +27,12 @@ def phase_plot(diagram: Any, *, width: float | int = 6.4, title: str | None = No
     draw_phase_diagram(diagram, axes)
     if title is not None:
         axes.set_title(title)
-    return figure
+    return captioned(
+        figure,
+        """Stable splits of the tokens into two opposite groups over the inverse temperature: a band per
+        eigenvector, opening at its critical value (dotted). Marks are ends that a census reached, larger where more
+        starts led to them.""",
+    )
 
 
 @plots("PhaseDiagram")
@@ -44,8 +48,7 @@ def draw_phase_diagram(result: Any, ax: Axes) -> None:
     ax.set_title(f"{result.n_tokens} tokens" + (f", {result.n_starts} starts per column" if result.n_starts else ""))
     if ax.get_legend_handles_labels()[1]:
         figure: Any = ax.figure
-        narrow = figure.get_size_inches()[0] < NARROW
-        figure.legend(loc="outside lower center", ncols=1 if narrow else 3)
+        legend_outside(figure, *ax.get_legend_handles_labels(), at="lower")
 
 
 def _band(

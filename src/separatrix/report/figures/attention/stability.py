@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy
 from matplotlib.figure import Figure
 
+from ..layout import captioned
 from ..style import PALETTE, ink, new_figure, single_axes, styled
 
 
@@ -41,7 +42,12 @@ def stable_counts(
     axes.set_title(title)
     axes.grid(axis="x", visible=False)
     axes.legend(loc="upper left")
-    return figure
+    return captioned(
+        figure,
+        """Share of all consensus and bipartite points that is stable, one bar per random instance, sorted; colours
+        tell on which eigenvector they lie."""
+        + (" Circles: the same share estimated from sampled points." if sampled is not None else ""),
+    )
 
 
 @styled
@@ -79,7 +85,11 @@ def window_plot(
     axes.set_title(title)
     axes.set_xlim(min(betas), max(betas))
     axes.legend(loc="upper left")
-    return figure
+    return captioned(
+        figure,
+        """Which splits of the tokens into two opposite groups are stable at which inverse temperature: bands of the
+        share of the first group. Each band opens at its critical value (dotted), from the even split outwards.""",
+    )
 
 
 def _with_tip(
@@ -117,7 +127,11 @@ def spectrum_plot(spectra: Mapping[str, Sequence[complex | float]], title: str) 
     else:
         axes.set_ylabel("imaginary part")
         axes.legend(loc="best")
-    return figure
+    return captioned(
+        figure,
+        """Eigenvalues of the Jacobian on the tangent space of each state. A state is stable if all lie left of
+        zero; the shaded side is unstable.""",
+    )
 
 
 @styled
@@ -132,7 +146,11 @@ def disagreements(counts: Mapping[str, int], n_points: int, title: str) -> Figur
     axes[0, 0].margins(x=0.12)
     axes[0, 0].set(xlabel=f"points decided wrongly, of {n_points}")
     axes[0, 0].set_title(title)
-    return figure
+    return captioned(
+        figure,
+        f"""How many of {n_points} equilibria each criterion decides against their exact spectrum; the numbers stand
+        beside the bars. A right criterion has none.""",
+    )
 
 
 @styled
@@ -151,4 +169,8 @@ def branch_plot(
     axes.axhline(0, color=ink(), linewidth=0.8)
     axes.set(xlabel=xlabel, ylabel="largest real part of the tangent spectrum", title=title)
     axes.legend()
-    return figure
+    return captioned(
+        figure,
+        """Largest real part of the spectrum along branches of equilibria: stable below zero. Dotted lines are
+        thresholds in closed form; each branch should cross zero on its own.""",
+    )

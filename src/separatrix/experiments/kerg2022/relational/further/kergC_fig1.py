@@ -26,6 +26,7 @@ EXPERIMENT = Experiment(
         TASKS,
         FIVE,
         smoke={"tasks": ("identity_rules4_flipped_missing", "identity_rules4_flipped"), "models": ("CoRelNet",)},
+        laptop={"models": ("CoRelNet",), "n_steps": 2500, "n_measured": 10},
     ),
     expand=expand,
     run=run,
@@ -38,7 +39,6 @@ EXPERIMENT = Experiment(
             models=("CoRelNet",),
             tasks=("identity_rules4_flipped",),
             above=0.95,
-            scale="paper",
         ),
         level_claim(
             id="separatrix-relational-flipped-missing",
@@ -47,7 +47,6 @@ EXPERIMENT = Experiment(
             models=("CoRelNet",),
             tasks=("identity_rules4_flipped_missing",),
             below=0.8,
-            scale="paper",
         ),
     ),
     draw=draw,

@@ -15,6 +15,7 @@ def run(cell: Cell) -> Payload:
 
 
 TASKS = ("dist10", "dist_n_restricted:preserving", "dist_n_restricted:non_preserving")
+LAPTOP = {"tasks": ("dist10",), "models": ("CoRelNet", "Transformer"), "n_steps": 1000, "n_measured": 10}
 
 EXPERIMENT = Experiment(
     name="kergC-fig2",
@@ -22,7 +23,7 @@ EXPERIMENT = Experiment(
     document="kerg2022",
     place="appendix C, Fig. 2",
     version=1,
-    scales=suite_scales(TASKS, FIVE, smoke={"models": ("CoRelNet", "Transformer")}),
+    scales=suite_scales(TASKS, FIVE, smoke={"models": ("CoRelNet", "Transformer")}, laptop=LAPTOP),
     expand=expand,
     run=run,
     summarise=summarise,
@@ -35,7 +36,6 @@ EXPERIMENT = Experiment(
             second=("Transformer",),
             tasks=("dist10",),
             above=0.0,
-            scale="paper",
         ),
     ),
     draw=draw,

@@ -23,7 +23,7 @@ EXPERIMENT = Experiment(
     document="kerg2022",
     place="appendix C, Fig. 4",
     version=1,
-    scales=suite_scales(TASKS, MODELS, RANGE),
+    scales=suite_scales(TASKS, MODELS, RANGE, laptop={"models": ("CoRelNet",), "n_steps": 1000, "n_measured": 10}),
     expand=expand,
     run=run,
     summarise=summarise,
@@ -35,7 +35,6 @@ EXPERIMENT = Experiment(
             tasks=TASKS,
             above=0.95,
             every=True,
-            scale="paper",
         ),
         fall_claim(
             id="kerg2022-C-fig4-others",

@@ -1,0 +1,151 @@
+"""Examples of the pages: run in order, compared with the output that the page shows, and filled in again.
+
+    python docs/sitegen/examples.py README.md docs/tutorial/attention.md
+
+runs the pages and rewrites each block ``text title="output"`` with what the Python block before it printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+FENCE = re.compile(r"^```(?P<language>\w*)(?P<options>[^\n]*)\n(?P<text>.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+TITLE = re.compile(r'title="([\w.-]+)"')
+NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
+SECONDS = re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|min)\b")
+CLOSE = 1e-3
+"""Relative difference of two numbers that still counts as the same on another machine."""
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    title: str | None
+    text: str
+    line: int
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it shows what the block before it prints."""
+        return self.language == "text" and self.title == "output"
+
+
+class OutputDiffers(AssertionError):
+    """A page shows something else than its example prints."""
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """The fenced blocks of a page in order."""
+    for match in FENCE.finditer(text):
+        title = TITLE.search(match["options"])
+        line = text.count("\n", 0, match.start()) + 2
+        yield Block(match["language"], title[1] if title else None, match["text"], line)
+
+
+def run_page(text: str, name: str, folder: Path, command: Callable[[str], None]) -> tuple[int, list[str]]:
+    """Run what a page shows; how many blocks and commands that were, and what each Python block printed.
+
+    Raises:
+        OutputDiffers: a block of output does not match what was printed.
+    """
+    count, namespace, printed = 0, dict[str, object](__name__="__main__"), []
+    for block in blocks_of(text):
+        if block.language == "python":
+            if block.title:
+                (folder / block.title).write_text(block.text, encoding="utf-8")
+            stream = io.StringIO()
+            with contextlib.redirect_stdout(stream):
+                # blank lines in front give errors the line number of the page
+                exec(compile("\n" * (block.line - 1) + block.text, name, "exec"), namespace)
+            printed.append(stream.getvalue())
+            count += 1
+        elif block.is_output:
+            problem = difference(block.text, printed[-1] if printed else "")
+            if problem:
+                raise OutputDiffers(f"{name}, line {block.line}: {problem}")
+        elif block.language == "console":
+            for line in block.text.splitlines():
+                if line.startswith("$ separatrix "):
+                    command(line[2:])
+                    count += 1
+    return count, printed
+
+
+def difference(shown: str, printed: str) -> str:
+    """How what a page shows differs from what was printed; empty if it does not.
+
+    Numbers may differ in the fourth digit, durations in all; a line of dots stands for any lines.
+    """
+    wanted, found = shown.strip().splitlines(), printed.strip().splitlines()
+    if "..." in wanted:
+        at = wanted.index("...")
+        tail = len(wanted) - at - 1
+        found = [*found[:at], "...", *(found[-tail:] if tail else [])]
+    if len(wanted) != len(found):
+        return f"{len(wanted)} lines are shown, {len(found)} are printed:\n{printed}"
+    for one, other in zip(wanted, found, strict=True):
+        if not _same(one, other):
+            return f"shown {one!r}, printed {other!r}"
+    return ""
+
+
+def _same(one: str, other: str) -> bool:
+    first, second = (SECONDS.sub("TIME", " ".join(line.split())) for line in (one, other))
+    if NUMBER.sub("#", first) != NUMBER.sub("#", second):
+        return False
+    pairs = zip(NUMBER.findall(first), NUMBER.findall(second), strict=True)
+    return all(abs(float(a) - float(b)) <= CLOSE * max(abs(float(a)), abs(float(b)), 1e-9) for a, b in pairs)
+
+
+def filled(text: str, printed: list[str]) -> str:
+    """The page with every block of output as it was printed."""
+    outputs, last = list(printed), ""
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal last
+        title = TITLE.search(match["options"])
+        if match["language"] == "python":
+            last = outputs.pop(0)
+        if match["language"] == "text" and title and title[1] == "output" and "\n...\n" not in match["text"]:
+            return f"```text{match['options']}\n{last.rstrip()}\n```"
+        return match[0]
+
+    return FENCE.sub(replace, text)
+
+
+def main() -> None:
+    """Fill the pages that are named."""
+    import os
+    import tempfile
+
+    from typer.testing import CliRunner
+
+    from separatrix.cli.main import app
+
+    for name in sys.argv[1:]:
+        path, here = Path(name).resolve(), Path.cwd()
+        text = path.read_text(encoding="utf-8")
+        bare = FENCE.sub(lambda match: "" if 'title="output"' in match["options"] else match[0], text)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            _, printed = run_page(bare, name, Path(folder), lambda line: _call(CliRunner(), app, line))
+            os.chdir(here)
+        path.write_text(filled(text, printed), encoding="utf-8")
+
+
+def _call(runner: object, app: object, line: str) -> None:
+    answer = runner.invoke(app, shlex.split(line)[1:])  # type: ignore[attr-defined]
+    if answer.exit_code:
+        sys.exit(f"{line} ended with {answer.exit_code}: {answer.output}")
+
+
+if __name__ == "__main__":
+    main()

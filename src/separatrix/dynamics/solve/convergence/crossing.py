@@ -1,0 +1,163 @@
+"""Is there an equilibrium where the estimate of the error says that one is? A look beyond it tells.
+
+The estimate is of first order: beside a fold through which a map just fails to have an equilibrium (a *ghost*, as in
+z + gap + z^2) the residual falls to a positive minimum, and the estimated distance may fall below any tolerance. An
+equilibrium differs by what lies behind it: there the residual has changed its sign.
+
+First look. The map is evaluated once more, four estimated errors away, through the place where the estimate puts the
+equilibrium: in the slowest direction seen, and at once in the others, each by so much that the residual changes as
+much. If the residual there is what the steps predict, and points back, the claim stands.
+
+Second look, where it is not, where a claim was refused before, or where rounding is so coarse that it could be by
+chance. The map is probed beside the
+state, and looked at on both sides along one direction at a time: that of Newton's step, and the slowest two. The
+residuals of both sides must point against each other, at some distance up to four times the tolerance. Along one
+direction, and for a continuous map, this is the intermediate value theorem. A ghost has the same sign on both sides,
+however small its gap; several directions at once would hide it behind one that does change its sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+import torch
+from torch import Tensor
+
+from separatrix.core.arithmetic.transforms import any_true
+
+from ..maps.stacks import rows_from
+from ..methods.base import States
+from .error import COARSE
+from .stretch import Stretch, probe, telling_directions, unit_vector
+
+_BEYOND = 4.0
+"""Length of the look in estimated errors: to first order the residual behind is then three times that at the state."""
+_SHARE = 0.25
+"""Least part of the predicted change of the residual by which it must have come out on the other side."""
+_OFF_BY = 0.5
+"""Largest deviation from the predicted residual, in units of the change predicted for one of them, beyond rounding."""
+_OPPOSITE = 0.5
+"""Least cosine between the residual of one side and the negative of that of the other."""
+_DISTANCES = (4.0, 1.0, 1 / 4, 1 / 16, 1 / 64)
+"""Of the second look, in units of the tolerance: beside a fold the other equilibrium of a pair may be that near."""
+_PROBES, _MANY_PROBES = 4, 8
+"""Probes before the second look, of fine and of coarse maps."""
+_PROBE = 30
+"""Least length of these in units of rounding."""
+_STEEP = 100.0
+"""Change of a residual per length of the look beyond which the map is taken for discontinuous."""
+_PROGRESS = 0.5
+"""A refused state is not looked at again before its residual has fallen to this part."""
+
+
+@final
+class Crossing:
+    """Claims of convergence that wait for their examination, one per sample."""
+
+    def __init__(self, z: States) -> None:
+        self._look = torch.zeros_like(z)
+        self._predicted = torch.zeros_like(z)
+        self._residual = torch.zeros_like(z)
+        self._noise = z.new_zeros(z.shape[0])
+        self._allowed = z.new_zeros(z.shape[0])
+        self.waiting = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
+        self.looks = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
+        """Evaluations that the last examination of each sample took, for itself."""
+        self.ceiling = torch.full_like(self._noise, torch.inf)
+        """Residual above which a sample that was refused is not examined again."""
+
+    def claim(
+        self, rows: Tensor, residual: States, error: Tensor, allowed: Tensor, noise: Tensor, slowest: Stretch
+    ) -> None:
+        """Remember where to look for the samples of a mask.
+
+        Args:
+            rows: the mask.
+            residual: f(z) - z at the states that claim to have converged.
+            error: their estimated distance from an equilibrium.
+            allowed: the largest distance that counts as none.
+            noise: size of the rounding error of the map.
+            slowest: what the errors were estimated with.
+        """
+        length = (_BEYOND * error).unsqueeze(-1)
+        change = length * slowest.response
+        length = torch.where(torch.linalg.vecdot(change, residual).unsqueeze(-1) > 0, -length, length)
+        self._look = rows_from(length * slowest.direction, rows, self._look)
+        self._predicted = rows_from(length * slowest.response, rows, self._predicted)
+        self._residual = rows_from(residual, rows, self._residual)
+        self._noise = torch.where(rows, noise, self._noise)
+        self._allowed = torch.where(rows, allowed, self._allowed)
+        self.waiting = self.waiting | rows
+
+    def refused(self, best: States, rounding: float, image: Callable[[Tensor], Tensor]) -> Tensor:
+        """Mask of those who waited and have no equilibrium where they claimed one; nobody waits afterwards.
+
+        Args:
+            best: the states that claim to have converged; what else it holds is not looked at.
+            rounding: relative rounding error of the map.
+            image: the map. It is evaluated once; several times more as long as a sample is in doubt.
+        """
+        self.looks = torch.where(self.waiting, 1, self.looks)
+        doubtful = self.waiting & ~self._as_predicted(self._seen(best, self._look, self.waiting, image))
+        before = torch.isfinite(self.ceiling)  # who was refused once is looked at twice
+        if rounding >= COARSE:
+            before = torch.ones_like(before)
+        doubtful = doubtful | (self.waiting & before & ~self._at_rest())
+        if any_true(doubtful):
+            doubtful = self._same_on_both_sides(doubtful, best, rounding, image)
+        size = torch.linalg.vector_norm(self._residual, dim=-1)
+        self.ceiling = torch.where(doubtful, _PROGRESS * size, self.ceiling)
+        self.waiting = torch.zeros_like(self.waiting)
+        return doubtful
+
+    def _seen(self, best: States, look: States, rows: Tensor, image: Callable[[Tensor], Tensor]) -> States:
+        """The residual of the samples of a mask at their look."""
+        point = rows_from(best + look, rows, best)
+        return image(point).detach() - point
+
+    def _at_rest(self) -> Tensor:
+        return (self._residual == 0).all(-1)
+
+    def _as_predicted(self, behind: States) -> Tensor:
+        change = torch.linalg.vector_norm(self._predicted, dim=-1)
+        alone = _BEYOND * (torch.linalg.vector_norm(self._residual, dim=-1) + self._noise)
+        deviation = torch.linalg.vector_norm(behind - self._residual - self._predicted, dim=-1)
+        back = torch.linalg.vecdot(behind, self._predicted) >= _SHARE * change.square()
+        near = deviation <= _OFF_BY * torch.minimum(change, alone) + 2 * self._noise
+        return self._at_rest() | (back & near)
+
+    def _same_on_both_sides(
+        self, rows: Tensor, best: States, rounding: float, image: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Mask of those whose residual does not change its sign along one of the directions."""
+        refused = torch.zeros_like(rows)
+        for direction in self._directions(rows, best, rounding, image):
+            undecided = rows & ~refused & (direction != 0).any(-1)
+            for distance in _DISTANCES:
+                if not any_true(undecided):
+                    break
+                look = (distance * self._allowed).unsqueeze(-1) * direction
+                behind, before = (self._seen(best, side * look, undecided, image) for side in (1.0, -1.0))
+                self.looks = self.looks + 2 * undecided
+                undecided = undecided & ~self._differ(behind, before, distance * self._allowed)
+            refused = refused | undecided
+        return refused
+
+    def _directions(
+        self, rows: Tensor, best: States, rounding: float, image: Callable[[Tensor], Tensor]
+    ) -> list[States]:
+        count = min(_PROBES if rounding < COARSE else _MANY_PROBES, 2 * best.shape[-1])
+        length = torch.maximum(self._allowed, _PROBE * self._noise)
+        along = unit_vector(self._residual)
+        counts = torch.where(rows, count, 0)
+        moves, changes = probe(best, best + self._residual, counts, count, length, along, image, noise=self._noise)
+        self.looks = self.looks + 2 * counts
+        return telling_directions(moves, changes, self._residual, self._noise, slowest=2)
+
+    def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
+        """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""
+        sizes = [torch.linalg.vector_norm(side, dim=-1) for side in (behind, before)]
+        opposite = torch.linalg.vecdot(behind, before) <= -_OPPOSITE * sizes[0] * sizes[1]
+        visible = torch.minimum(*sizes) >= 2 * self._noise
+        return opposite & visible & (torch.linalg.vector_norm(behind - before, dim=-1) <= _STEEP * length)

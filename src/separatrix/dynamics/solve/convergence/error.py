@@ -1,0 +1,158 @@
+"""How far is a state from its equilibrium? An estimate from what the steps of a solve have shown.
+
+A small residual |f(z) - z| says little by itself: along a direction in which the map hardly contracts the state may be
+far from rest, and a map without equilibrium has a residual that is small next to a state that grows. To first order
+z* - z = (I - J)^-1 (f(z) - z), and how much (I - J)^-1 stretches is seen in the steps (``Stretch``). Where they tell
+too little, where the state came to rest, or where rounding is coarse, the map is probed beside the state.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.core.arithmetic.transforms import any_true
+
+from ..methods.base import States
+from .stretch import Stretch, largest_stretch, pattern, probe, unit_vector
+
+_WINDOW = 5
+"""Steps that are looked at together."""
+_EVIDENCE = 3
+"""Steps that tell something which it takes to believe an estimate, or as many as there are dimensions."""
+_MEMORY, _MEMORY_OF_THE_PROBED = 0.9, 0.7
+"""What is left of an observed stretch at the next step: accelerated methods remove a slow direction from view long
+before they have removed it from the error."""
+COARSE = 1e-3
+"""Rounding error of a map from which on steps tell so little that it is always probed."""
+_MANY = 8
+"""Probes of coarse maps, and of states that grew much, for which slow directions are to be expected."""
+_ONE_SIDED = 0.75
+"""Stretch below which the steps went to and fro along what J reverses: what it keeps may be hidden behind that."""
+_PROBE = 30
+"""Least length of a probing step relative to the state, in units of rounding. It must also exceed the tolerance: where
+rounding hides what a probe did, the estimate is the length of the probe."""
+_HERE = 0.1
+"""Distance, in lengths of its steps, from which on a probe no longer tells about a state at rest."""
+
+
+@final
+class ErrorEstimate:
+    """|z - z*| of each sample, infinite as long as nothing is known of it."""
+
+    def __init__(self, z: States, tol: float) -> None:
+        self._tol = tol
+        self._last: tuple[Tensor, Tensor] | None = None
+        self._moves: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
+        self._changes: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
+        self._n_steps = 0
+        self._stretch = Stretch.unknown(z)
+        self._noted = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
+        """The step at which the stretch of a sample was looked at last."""
+        self._probed = self._stretch
+        self._probed_at = z
+        self.slowest = self._stretch
+        """What the last errors were estimated with."""
+        self._reach = z.new_zeros(z.shape[0])
+        """How far from there a sample may be until a probe is out of date."""
+
+    def learn(self, z: States, f: States) -> None:
+        """Take in one step."""
+        if self._last is not None:
+            move = z - self._last[0]
+            self._moves.append(move)
+            self._changes.append((f - self._last[1]) - move)
+        self._last = (z, f)
+        self._n_steps += 1
+
+    def errors(
+        self,
+        wanted: Tensor,
+        size: Tensor,
+        scale: Tensor,
+        unit: Tensor,
+        grown: Tensor,
+        rested: Tensor,
+        rounding: float,
+        image: Callable[[Tensor], Tensor],
+    ) -> Float[Tensor, " batch"]:
+        """Estimates for the wanted samples, infinite for the others.
+
+        Args:
+            wanted: mask of the samples.
+            size: norm of the residual.
+            scale: norm of the image, which its rounding error is relative to.
+            unit: size of the state for which the tolerance was made, positive.
+            grown: mask of the samples whose state grew much: what their steps told may be long out of date.
+            rested: mask of the samples that no longer move but by rounding: what older steps told is forgotten, and the
+                map is probed where they are.
+            rounding: relative rounding error of the map.
+            image: the map. It is evaluated a few times beside states that came to rest without having moved by steps
+                which tell something.
+        """
+        noise = rounding * unit
+        stretch, evidence = self._seen(noise, unit)
+        assert self._last is not None
+        away = torch.linalg.vector_norm(self._last[0] - self._probed_at, dim=-1)
+        probed = away < torch.where(rested, _HERE, 1.0) * self._reach
+        doubtful = wanted & ~probed
+        if rounding < COARSE:
+            few = _required(self._last, rounding)
+            doubtful &= (evidence < few) | grown | (stretch.size < _ONE_SIDED) | rested
+        if any_true(doubtful):
+            self._probe(doubtful, grown, noise, unit, rounding, image)
+        probed = probed | doubtful
+        # a probe has looked at this very place: what older steps told is out of date
+        fading = torch.where(probed, _MEMORY_OF_THE_PROBED, _MEMORY) ** (self._n_steps - self._noted)
+        faded = self._stretch.times(torch.where(rested, 0.0, fading))
+        newest = stretch.where(stretch.size >= faded.size, faded)
+        self._stretch = newest.where(wanted, self._stretch)
+        self._noted = torch.where(wanted, self._n_steps, self._noted)
+        self.slowest = self._probed.where(probed & (self._probed.size > self._stretch.size), self._stretch)
+        known = wanted & (self.slowest.size > 0)  # no step, no probe: nothing is known
+        return torch.where(known, (size + rounding * scale) * self.slowest.size, torch.inf)
+
+    def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor]:
+        """The stretch over the steps of the window, and how many of them tell something."""
+        assert self._last is not None
+        if not self._moves:
+            return Stretch.unknown(self._last[0]), torch.zeros_like(unit, dtype=torch.int64)
+        moves, changes = (torch.stack(tuple(parts), dim=1) for parts in (self._moves, self._changes))
+        return largest_stretch(moves, changes, noise, unit)
+
+    def _probe(
+        self,
+        wanted: Tensor,
+        grown: Tensor,
+        noise: Tensor,
+        unit: Tensor,
+        rounding: float,
+        image: Callable[[Tensor], Tensor],
+    ) -> None:
+        """Look at the map beside the present state."""
+        assert self._last is not None
+        z, f = self._last
+        length = unit * max(rounding**0.5, _PROBE * rounding, min(10 * self._tol, 1e-2))
+        direction = pattern(z) + unit_vector(f - z)
+        if self._moves:
+            direction = direction + unit_vector(self._moves[-1])
+        few, many = _required(self._last, rounding), min(_MANY, 2 * z.shape[-1])
+        counts = torch.where(wanted, torch.where(grown, many, few), 0)
+        most = max(few, many) if any_true(wanted & grown) else few
+        moves, changes = probe(z, f, counts, most, length, direction, image)
+        stretch, _ = largest_stretch(moves, changes, noise, unit)
+        self._probed_at = torch.where(wanted.unsqueeze(-1), z, self._probed_at)
+        self._reach = torch.where(wanted, length, self._reach)
+        self._probed = stretch.where(wanted, self._probed)
+
+
+def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
+    """How many steps must tell something."""
+    assert state is not None
+    dim = state[0].shape[-1]
+    return min(_EVIDENCE, dim) if rounding < COARSE else min(_MANY, 2 * dim)

@@ -1,0 +1,216 @@
+"""How much (I - J)^-1 stretches, from pairs of a move dz and the change dr = (J - I) dz of the residual it made.
+
+Over all combinations of the pairs, the largest |sum c dz| / |sum c dr| is a bound from below on |(I - J)^-1|, and a
+good one: a slow direction that hides in every single step behind faster ones is exposed by the combination that
+removes them. Rounding and curvature enter as noise in dr: none can pretend to have removed more than it could.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..maps.stacks import combination, inner_products, orthogonalised
+from ..methods.base import States
+
+_VISIBLE = 2.0
+"""Change of a residual, in units of its rounding error, from which on it tells something."""
+_LOCAL = 0.5
+"""Largest step, relative to the state, that tells something about the map near its end."""
+_CURVATURE = 0.3
+"""Error of dr = (J - I) dz in units of |dr| |dz| / |z|."""
+_ALIKE = 10.0
+"""Length of what is new in a direction, in units of its rounding error, below which it is none."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Stretch:
+    """How much (I - J)^-1 stretches at most, and along which directions, per sample."""
+
+    size: Float[Tensor, " batch"]
+    direction: Float[Tensor, "batch d"]
+    """The slowest direction and the others seen, each as long as it is slow: in the sum they change the residual by
+    amounts of one size. The slowest has length one; zero where nothing is known."""
+    response: Float[Tensor, "batch d"]
+    """(J - I) times that sum, as observed."""
+
+    @classmethod
+    def unknown(cls, z: States) -> Stretch:
+        """Before the first step."""
+        return cls(z.new_zeros(z.shape[0]), torch.zeros_like(z), torch.zeros_like(z))
+
+    def where(self, rows: Tensor, other: Stretch) -> Stretch:
+        """This one in the rows of a mask, the other elsewhere."""
+        row = rows.unsqueeze(-1)
+        return Stretch(
+            torch.where(rows, self.size, other.size),
+            torch.where(row, self.direction, other.direction),
+            torch.where(row, self.response, other.response),
+        )
+
+    def times(self, factor: Tensor) -> Stretch:
+        """Believed less."""
+        return dataclasses.replace(self, size=factor * self.size)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Pencil:
+    """The generalised eigenvalues of two Gram matrices: of moves of length one, and of what they did, with its noise.
+
+    Cost: two batched products (k, d) (d, k), and a decomposition of k x k.
+    """
+
+    moves: Float[Tensor, "batch k d"]
+    changes: Float[Tensor, "batch k d"]
+    moved: Float[Tensor, "batch k"]
+    usable: Tensor
+    diagonal: Tensor
+    factor: Tensor
+    values: Tensor
+    """Squares of stretches, ascending."""
+    vectors: Tensor
+    combined: Tensor
+    """Whether the pairs could be told apart."""
+    single: Tensor
+    """The square of the largest stretch of a single pair, for where they could not, and which it is."""
+    best: Tensor
+
+    @classmethod
+    def of(cls, moves: Tensor, changes: Tensor, noise: Tensor, unit: Tensor) -> Pencil:
+        """From pairs (batch, k, d), the size of the noise and of the state."""
+        moved = torch.linalg.vector_norm(moves, dim=-1)
+        usable = torch.isfinite(moved) & torch.isfinite(torch.linalg.vector_norm(changes, dim=-1)) & (moved > 0)
+        scale = torch.where(usable, 1 / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).unsqueeze(-1)
+        moves, changes = (torch.where(usable.unsqueeze(-1), part, 0.0) * scale for part in (moves, changes))
+        share = _CURVATURE * (moved / unit.unsqueeze(-1)).clamp_max(1.0)
+        doubt = noise.unsqueeze(-1) * scale.squeeze(-1) + share * torch.linalg.vector_norm(changes, dim=-1)
+        doubt = torch.where(usable, doubt.clamp_min(1e-30), 1.0)
+        lower = torch.bmm(changes, changes.mT).double() + torch.diag_embed(doubt.double().square())
+        upper = torch.bmm(moves, moves.mT).double()
+        diagonal = lower.diagonal(dim1=-2, dim2=-1).rsqrt()
+        lower = lower * diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
+        upper = upper * diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
+        factor, failed = torch.linalg.cholesky_ex(lower)
+        half = torch.linalg.solve_triangular(factor, upper, upper=False)
+        quotient = torch.linalg.solve_triangular(factor, half.mT, upper=False)
+        values, vectors = torch.linalg.eigh(quotient.nan_to_num(0.0, 0.0, 0.0))
+        single, best = upper.diagonal(dim1=-2, dim2=-1).max(-1)
+        combined = (failed == 0) & torch.isfinite(values[:, -1])
+        return cls(moves, changes, moved, usable, diagonal, factor, values, vectors, combined, single, best)
+
+    def weights(self, vector: Float[Tensor, "batch k"]) -> Float[Tensor, "batch k"]:
+        """Weights of the moves for an eigenvector; the best single move where the pairs cannot be told apart."""
+        solved = torch.linalg.solve_triangular(self.factor.mT, vector.unsqueeze(-1), upper=True).squeeze(-1)
+        places = torch.arange(vector.shape[-1], device=vector.device)
+        alone = (places == self.best.unsqueeze(-1)).to(vector) / self.diagonal  # one_hot does not work inside vmap
+        chosen = torch.where(self.combined.unsqueeze(-1), solved, alone)
+        return (chosen * self.diagonal).nan_to_num(0.0, 0.0, 0.0).to(self.moves.dtype)
+
+
+def largest_stretch(
+    moves: Float[Tensor, "batch k d"], changes: Float[Tensor, "batch k d"], noise: Tensor, unit: Tensor
+) -> tuple[Stretch, Tensor]:
+    """sup |sum c dz| / (|sum c dr| + noise of the combination) over c, and how many pairs tell something."""
+    pencil = Pencil.of(moves, changes, noise, unit)
+    stretch = torch.where(pencil.combined, pencil.values[:, -1], pencil.single).clamp_min(0).sqrt()
+    length = torch.where(pencil.combined, stretch.clamp_min(1e-300), 1.0).unsqueeze(-1)
+    weights = pencil.weights(pencil.vectors.sum(-1) / length)
+    # what was seen of dr may have been rounding
+    longest = torch.where(pencil.usable, pencil.moved, 0.0).amax(-1)
+    hidden = (noise / longest.clamp_min(torch.finfo(pencil.moved.dtype).tiny)).double()
+    stretch = (stretch / (1 - stretch * hidden).clamp_min(0.25)).to(pencil.moved.dtype)
+    seen = torch.linalg.vector_norm(changes, dim=-1) > _VISIBLE * noise.unsqueeze(-1)
+    telling = pencil.usable & seen & (pencil.moved < _LOCAL * unit.unsqueeze(-1))
+    combined = Stretch(stretch, combination(weights, pencil.moves), combination(weights, pencil.changes))
+    return combined, telling.sum(-1)
+
+
+def telling_directions(
+    moves: Float[Tensor, "batch k d"],
+    changes: Float[Tensor, "batch k d"],
+    residual: States,
+    noise: Tensor,
+    slowest: int,
+) -> list[Float[Tensor, "batch d"]]:
+    """Directions of length one (or zero) among the combinations of careful probes, whose moves are orthogonal.
+
+    First that of Newton's step, which changes nothing but the residual; then the slowest, slowest first. From the
+    singular values of the changes: their Gram matrix would hide what is slower than the root of the rounding error.
+    """
+    moved = torch.linalg.vector_norm(moves, dim=-1)
+    usable = torch.isfinite(torch.linalg.vector_norm(changes, dim=-1)) & (moved > 0)
+    scale = torch.where(usable, 1 / torch.where(usable, moved, 1.0), 0.0).unsqueeze(-1)
+    moves, changes = (torch.where(usable.unsqueeze(-1), part, 0.0) * scale for part in (moves, changes))
+    none = torch.diag_embed((~usable).to(changes.dtype))  # what was not tried is not slow
+    left, sizes, right = torch.linalg.svd(torch.cat([changes.mT, none], dim=-2), full_matrices=False)
+    doubt = (noise.unsqueeze(-1) * scale.squeeze(-1)).amax(-1, keepdim=True).clamp_min(torch.finfo(changes.dtype).tiny)
+    parts = inner_products(left.mT[..., : residual.shape[-1]], residual) / torch.maximum(sizes, doubt)
+    weights = [-combination(parts, right), *(right[:, -1 - k] for k in range(min(slowest, right.shape[1])))]
+    return [unit_vector(combination(part, moves)) for part in weights]
+
+
+def probe(
+    z: States,
+    f: States,
+    counts: Tensor,
+    most: int,
+    length: Tensor,
+    direction: States,
+    image: Callable[[Tensor], Tensor],
+    *,
+    noise: Tensor | None = None,
+) -> tuple[Float[Tensor, "batch k d"], Float[Tensor, "batch k d"]]:
+    """Steps from a state and back, along a start and its images under I + J: what they moved, and what they changed.
+
+    Args:
+        z: the state, (batch, d).
+        f: its image.
+        counts: how many steps each sample makes.
+        most: the largest of the counts, as often as the map is evaluated.
+        length: of the steps, per sample.
+        direction: of the first step; where its parts cancelled, as in one dimension they often do, a fixed pattern.
+        image: the map.
+        noise: rounding error of the map, if care is to be taken. Then steps go both ways, so that curvature cancels (at
+            twice as many evaluations), and each is orthogonal to those before, as far as the dimension allows and
+            rounding can tell: where J is near the identity its images are all alike.
+    """
+    cancelled = torch.linalg.vector_norm(direction, dim=-1, keepdim=True) < 0.1
+    direction = unit_vector(torch.where(cancelled, pattern(z), direction))
+    taken, moves, changes = [direction], [], []
+    for k in range(most):
+        shift = torch.where((k < counts).unsqueeze(-1), length.unsqueeze(-1) * taken[k], 0.0)
+        behind = (image(z + shift) - image(z - shift)) / 2 if noise is not None else image(z + shift) - f
+        change = behind - shift
+        moves.append(shift)
+        changes.append(change)
+        image_of_it = unit_vector(2 * shift + change)  # (I + J) u: what J nearly keeps comes forward
+        if noise is None:
+            taken.append(image_of_it)
+            continue
+        new, _ = orthogonalised(torch.stack(taken, dim=1), image_of_it.nan_to_num(0.0, 0.0, 0.0))
+        least = (_ALIKE * noise / length.clamp_min(torch.finfo(z.dtype).tiny)).unsqueeze(-1)
+        other, _ = orthogonalised(torch.stack(taken, dim=1), pattern(z, 1 + k))
+        other = torch.where(torch.linalg.vector_norm(other, dim=-1, keepdim=True) < 1e-2, 0.0, other)  # no more there
+        alike = torch.linalg.vector_norm(new, dim=-1, keepdim=True) < least
+        taken.append(unit_vector(torch.where(alike, other, new)))
+    return torch.stack(moves, dim=1), torch.stack(changes, dim=1)
+
+
+def unit_vector(v: States) -> States:
+    """v / |v|, however small it is; zero stays zero."""
+    largest = v.abs().amax(-1, keepdim=True)
+    v = v / torch.where(largest > 0, largest, 1.0)
+    return v / torch.linalg.vector_norm(v, dim=-1, keepdim=True).clamp_min(1.0)  # its largest entry is one
+
+
+def pattern(z: States, number: int = 0) -> States:
+    """One of a few fixed directions of length one that favour no unit."""
+    units = torch.arange(z.shape[-1], dtype=z.dtype, device=z.device)
+    return unit_vector(torch.cos((1.0 + number) * (1.0 + 12.9898 * units)).expand_as(z))

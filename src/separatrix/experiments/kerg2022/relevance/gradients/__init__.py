@@ -1,0 +1,1 @@
+"""Gradients over time of trained networks, and memory against the length."""

@@ -1,0 +1,1 @@
+"""Accuracies and rewards of trained networks: copy, denoise, characters, pixels, MiniGrid."""

@@ -1,0 +1,110 @@
+"""How a network looks in figures: one colour, one marker and one name in the whole product."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from .families import Look
+from .style import COLOURS
+
+Line: TypeAlias = str | tuple[int, tuple[int, ...]]
+"""A line as matplotlib takes it: a name, or an offset with the lengths of dashes and gaps."""
+
+_FURTHER = {"brown": "#A0522D", "indigo": "#5B5BD6", "olive": "#8A8A00"}
+"""Beyond the palette, for figures with more than eight networks; legible on white and on black."""
+
+SHADES = COLOURS | _FURTHER
+"""Every colour that a figure may use, by name."""
+
+MODELS: dict[str, tuple[str, str]] = {
+    # recurrent networks
+    "nnRNN": ("blue", "o"),
+    "expRNN": ("vermilion", "s"),
+    "orth-RNN": ("green", "^"),
+    "LSTM": ("sky", "D"),
+    "RNN": ("grey", "v"),
+    "GRU": ("orange", "P"),
+    "GORU": ("indigo", "X"),
+    "EURNN": ("olive", "<"),
+    "uRNN": ("purple", ">"),
+    "scoRNN": ("brown", "h"),
+    "LRU": ("purple", "p"),
+    # attentive recurrent networks
+    "RelRNN": ("blue", "o"),
+    "RelLSTM": ("purple", "o"),
+    "MemRNN": ("orange", "s"),
+    "MemLSTM": ("brown", "s"),
+    "SAB": ("olive", "P"),
+    "h-detach": ("yellow", "X"),
+    # relational networks
+    "CoRelNet": ("blue", "o"),
+    "CoRelNet-T": ("vermilion", "s"),
+    "ESBN": ("green", "^"),
+    "PrediNet": ("purple", "v"),
+    "Transformer": ("orange", "P"),
+    "RN": ("grey", "X"),
+    "NTM": ("olive", "<"),
+    "MNM": ("indigo", ">"),
+    "Abstractor": ("brown", "h"),
+    "RelConvNet": ("yellow", "p"),
+    "DualAttention": ("sky", "*"),
+}
+"""Colour and marker of each network. Two may share a colour only if no figure shows both."""
+
+_OTHER_NAMES = {"RNN-orth": "orth-RNN", "urnn": "uRNN", "lstm": "LSTM", "rnn": "RNN", "gru": "GRU"}
+_VARIANTS: dict[str, tuple[str, Line]] = {
+    "random encoder": ("//", "--"),
+    "asymmetric": ("xx", "-."),
+    "cat": ("..", ":"),
+    "L1": ("++", (0, (6, 1, 1, 1, 1, 1))),
+    "nhid": ("oo", (0, (8, 2))),
+    "symmetric": ("\\\\", (0, (1, 3))),
+    "diff": ("--", (0, (3, 3))),
+    "mix": ("**", (0, (6, 3, 1, 3))),
+    "sqrt d": ("||", (0, (2, 1))),
+    "step by step": ("//", "--"),
+    "stored": ("..", ":"),
+    "parameters": ("xx", "--"),
+}
+"""Hatching and line of a variant of a network, by a word of its name."""
+
+
+def model_look(name: str) -> Look:
+    """Colour, marker and label of a network or of a variant of it, which looks like the network it varies.
+
+    A network that is not known here is grey; the marker then depends on its name.
+    """
+    label = model_name(name)
+    base = _base(label)
+    if base is None:
+        return Look(COLOURS["grey"], "osD^vPX<>"[sum(map(ord, name)) % 9], label)
+    colour, marker = MODELS[base]
+    return Look(SHADES[colour], marker, label)
+
+
+def is_model(name: str) -> bool:
+    """Whether a name is that of a network with a look of its own."""
+    return _base(model_name(name)) is not None
+
+
+def model_name(name: str) -> str:
+    """The one name of a network: other spellings of the documents and of the code become it."""
+    for other, ours in _OTHER_NAMES.items():
+        name = re.sub(rf"(?<![\w-]){re.escape(other)}(?![\w-])", ours, name)
+    return name
+
+
+def hatch_of(name: str) -> str:
+    """The hatching of a variant, none for the network itself."""
+    return next((hatch for word, (hatch, _) in _VARIANTS.items() if word in name), "")
+
+
+def line_of(name: str) -> Line:
+    """The line of a variant, solid for the network itself."""
+    return next((line for word, (_, line) in _VARIANTS.items() if word in name), "-")
+
+
+def _base(label: str) -> str | None:
+    names = sorted(MODELS, key=len, reverse=True)
+    return next((name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?![A-Za-z])", label)), None)
