@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy
@@ -9,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from command_line import environment, run_apart
+from command_line import run_here
 
 ARCH = """
 from torch import nn
@@ -31,30 +32,40 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(folder: Path, *words: str) -> tuple[int, str, str]:
-    env = environment(PYTHONPATH=str(folder))
-    monkey = [word if not (folder / word).exists() or word == "." else str(folder / word) for word in words]
-    answer = run_apart("check", *monkey, env=env)
-    return answer.code, answer.out, answer.err
+@pytest.fixture
+def check(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """The command, called in a folder with weights, code and a batch."""
+    monkeypatch.chdir(folder)
+
+    def called(*words: str) -> tuple[int, str, str]:
+        answer = run_here(capsys, monkeypatch, "check", *words)
+        return answer.code, answer.out, answer.err
+
+    return called
 
 
-def test_a_checkpoint_with_its_code_and_a_batch(folder: Path) -> None:
+Check = Callable[..., tuple[int, str, str]]
+
+
+def test_a_checkpoint_with_its_code_and_a_batch(folder: Path, check: Check) -> None:
     run = ("w.safetensors", "--arch", "my_models:fine", "--sample", "batch.npz", "--loss", "cross_entropy")
-    code, out, _ = check(folder, *run, "--html", "report.html")
+    code, out, _ = check(*run, "--html", "report.html")
     assert code == 0
     assert "no fault, no warning" in out
     assert "<svg" in (folder / "report.html").read_text()
-    code, out, _ = check(folder, *run[:2], "my_models:doubled", *run[3:], "--json")
+    code, out, _ = check(*run[:2], "my_models:doubled", *run[3:], "--json")
     assert code == 2
     assert json.loads(out)["findings"][0]["id"] == "output_loss_mismatch"
 
 
-def test_weights_alone(folder: Path) -> None:
-    code, out, _ = check(folder, "w.safetensors")
+def test_weights_alone(folder: Path, check: Check) -> None:
+    code, out, _ = check("w.safetensors")
     assert code == 0
     assert "iid" in out
     save_file({"a": torch.full((3, 3), torch.nan)}, folder / "bad.safetensors")
-    assert check(folder, "bad.safetensors")[0] == 2
+    assert check("bad.safetensors")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -67,8 +78,8 @@ def test_weights_alone(folder: Path) -> None:
         ((".",), "no Hugging Face folder"),
     ],
 )
-def test_what_could_not_run_is_one_sentence_and_status_3(folder: Path, words: tuple[str, ...], said: str) -> None:
-    code, out, err = check(folder, *words)
+def test_what_could_not_run_is_one_sentence_and_status_3(check: Check, words: tuple[str, ...], said: str) -> None:
+    code, out, err = check(*words)
     assert (code, out) == (3, "")
     assert said in err
     assert err.count("\n") == 1

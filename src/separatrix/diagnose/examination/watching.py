@@ -51,7 +51,18 @@ class Watcher:
     ``visits`` are what was seen, ``findings`` the early warnings, ``every`` the interval it has tuned itself to.
     """
 
-    def __init__(self, model: nn.Module, optimizer: Any, every: int | None, writer: Any, clock: Callable[[], float]):
+    def __init__(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, *, every: int | None = None, writer: Any = None
+    ) -> None:
+        if not isinstance(model, nn.Module):
+            raise InvalidInput(f"model must be a torch.nn.Module; got {type(model).__name__}.")
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise InvalidInput(f"optimizer must be a torch.optim.Optimizer; got {type(optimizer).__name__}.")
+        if every is not None:
+            require_integer(every, "every", at_least=1)
+        if writer is not None and not callable(getattr(writer, "add_scalar", None)):
+            raise InvalidInput(f"writer must have add_scalar(name, value, step); got {type(writer).__name__}.")
+        clock = time.perf_counter
         self.model, self.optimizer, self.writer, self.clock = model, optimizer, writer, clock
         self.every = _START if every is None else every
         self.visits: list[Visit] = []
@@ -73,7 +84,7 @@ class Watcher:
         ]
 
     def note(self, loss: Tensor | float) -> None:
-        """Tell it the loss of this step; without it the other measures are watched alone."""
+        """Tell it the loss of this step, before the optimiser steps; without it the other measures are watched alone."""
         self._loss = float(loss.detach()) if isinstance(loss, Tensor) else float(loss)
 
     def pause(self) -> None:
@@ -277,12 +288,4 @@ def watch(
         >>> len(watcher.visits)
         1
     """
-    if not isinstance(model, nn.Module):
-        raise InvalidInput(f"model must be a torch.nn.Module; got {type(model).__name__}.")
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise InvalidInput(f"optimizer must be a torch.optim.Optimizer; got {type(optimizer).__name__}.")
-    if every is not None:
-        require_integer(every, "every", at_least=1)
-    if writer is not None and not callable(getattr(writer, "add_scalar", None)):
-        raise InvalidInput(f"writer must have add_scalar(name, value, step); got {type(writer).__name__}.")
-    return Watcher(model, optimizer, every, writer, time.perf_counter)
+    return Watcher(model, optimizer, every=every, writer=writer)

@@ -21,6 +21,7 @@ class Place(str):
 
     def __new__(cls, module: str = "", op: str = "", source: str = "") -> Place:
         """The text names what is known of the three."""
+        module, op, source = str(module), str(op), str(source)
         inner = ", ".join(part for part in (op, source) if part)
         text = f"{module} ({inner})" if module and inner else module or inner
         place = super().__new__(cls, text)
