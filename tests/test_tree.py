@@ -24,6 +24,7 @@ ACROSS = {
     "experiments/kerg2022/linear_memory/test_kerg3.py": "one course of runs for several experiments",
     "experiments/ours/test_linear_regime.py": "one course of runs for several experiments",
     "experiments/test_dialect.py": "form of every experiment",
+    "experiments/test_paper_scale.py": "every experiment at the size of its document",
     "experiments/test_power.py": "a counterfeit for every claim",
     "experiments/test_published_verdicts.py": "verdicts of every published result",
     "nn/test_memory_is_freed.py": "every layer",

@@ -84,7 +84,7 @@ class Watcher:
         ]
 
     def note(self, loss: Tensor | float) -> None:
-        """Tell it the loss of this step, before the optimiser steps; without it the other measures are watched alone."""
+        """Tell it the loss of this step, before the optimiser steps; without it the other measures are watched."""
         self._loss = float(loss.detach()) if isinstance(loss, Tensor) else float(loss)
 
     def pause(self) -> None:
