@@ -308,3 +308,56 @@ def test_tensors_of_other_shapes_are_named(state: dict[str, Tensor], reason: str
     with pytest.raises(InvalidInput) as refused:
         attention_layers(state, n_heads=2, causal=True)
     assert reason in str(refused.value)
+
+
+class PatchAttention(nn.Module):
+    """Attention of a ViT with the names of transformers 5, whose mask, if any, comes from outside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_causal, self.num_attention_heads = False, 2
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, hidden_states: torch.Tensor, **options: object) -> torch.Tensor:
+        q, k, v = (part(hidden_states).unflatten(-1, (2, 4)) for part in (self.q_proj, self.k_proj, self.v_proj))
+        weights = torch.einsum("...nhd,...mhd->...hnm", q, k).div(2.0).softmax(-1)
+        return self.o_proj(torch.einsum("...hnm,...mhd->...nhd", weights, v).flatten(-2))
+
+
+class PatchBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layernorm_before, self.attention = nn.LayerNorm(8), PatchAttention()
+
+
+def test_patches_of_an_image_see_all_others() -> None:
+    model = nn.ModuleDict({"layers": nn.ModuleList([PatchBlock()])})
+    for found in (attention_layers(model), attention_layers(model.state_dict(), n_heads=2)):
+        (layer,) = found.layers
+        assert not layer.causal
+        assert layer.reads_through is not None
+        assert layer.reads_through.centred
+        assert "rotary" not in layer.note
+
+
+class PostNormAttention(nn.Module):
+    """Attention of a BERT: the norm behind it is a part of its output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_attention_heads = 2
+        self.self = nn.ModuleDict({name: nn.Linear(8, 8) for name in ("query", "key", "value")})
+        self.output = nn.ModuleDict({"dense": nn.Linear(8, 8), "LayerNorm": nn.LayerNorm(8)})
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (self.self[name](x).unflatten(-1, (2, 4)) for name in ("query", "key", "value"))
+        weights = torch.einsum("...nhd,...mhd->...hnm", q, k).div(2.0).softmax(-1)
+        mixed = torch.einsum("...hnm,...mhd->...nhd", weights, v).flatten(-2)
+        return self.output["LayerNorm"](x + self.output["dense"](mixed))
+
+
+def test_a_norm_that_a_probe_has_seen_does_not_count_as_unread() -> None:
+    model = nn.ModuleDict({"layer": nn.ModuleList([nn.ModuleDict({"attention": PostNormAttention()})])})
+    (layer,) = attention_layers(model).layers
+    assert not layer.causal
+    assert layer.writes_through is not None

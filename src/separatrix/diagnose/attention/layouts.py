@@ -173,11 +173,12 @@ def _projections(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionL
     names = [f"{prefix}{name}" for name in ("o_proj", "out_proj", "dense")]
     out = tensors.first(*names) or names[0]
     q, k, v = (tensors.linear(f"{prefix}{part}_proj") for part in "qkv")
-    modern = out != names[1]  # Llama, Mistral, Qwen, Gemma, Phi: decoders with rotary positions
     block = parent(prefix)
+    images = f"{block}layernorm_before.weight" in tensors  # ViT since transformers 5
+    modern = out != names[1] and not images  # Llama, Mistral, Qwen, Gemma, Phi: decoders with rotary positions
     if f"{block}pre_feedforward_layernorm.weight" in tensors and "attn_logit_softcapping" not in facts.config:
         raise Unreadable("its names are those of Gemma 2, which caps its logits; a config.json can tell otherwise")
-    path = by_path(prefix)
+    path = False if images else by_path(prefix)
     rotates = modern or bool(re.search(r"\.?h\.\d+\.attn\.$", prefix))
     default = (
         path if path is not None else True if rotates or re.search(r"h\.\d+\.attn\.attention\.$", prefix) else None
@@ -189,8 +190,9 @@ def _projections(tensors: Tensors, prefix: str, facts: LayerFacts) -> AttentionL
         layer = through(layer, tensors, block, ("input_layernorm",), facts, centred=False)
         bare = facts.norm != "keep" and layer.reads_through is not None and not facts.norms and not facts.family
         return dataclasses.replace(layer, note=f"{layer.note}; {_GAIN}") if bare else layer
-    if any(f"{block}{name}.weight" in tensors for name in ("ln_1", "layer_norm1", "input_layernorm")):
-        return through(layer, tensors, block, ("ln_1", "layer_norm1", "input_layernorm"), facts, centred=True)
+    before = ("ln_1", "layer_norm1", "input_layernorm", "layernorm_before")
+    if any(f"{block}{name}.weight" in tensors for name in before):
+        return through(layer, tensors, block, before, facts, centred=True)
     beside = f"{block}self_attn_layer_norm.weight" in tensors
     return dataclasses.replace(layer, note="; ".join(filter(None, (layer.note, _BESIDE if beside else ""))))
 

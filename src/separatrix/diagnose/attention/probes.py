@@ -69,6 +69,8 @@ def certified(model: nn.Module, layer: AttentionLayer, facts: LayerFacts, *, tol
         )
     if facts.causal is not None or True in agreeing or not _takes_mask(module):
         return layer if facts.causal is not None else dataclasses.replace(layer, causal=agreeing[0])
+    if getattr(module, "is_causal", None) is False:  # what Hugging Face hands to the kernel where no mask is given
+        return dataclasses.replace(layer, causal=False)
     if not told:
         return _UNKNOWN
     return dataclasses.replace(layer, note=joined(layer.note, MASKED_FROM_OUTSIDE)) if layer.causal else layer

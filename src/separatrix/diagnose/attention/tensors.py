@@ -128,11 +128,11 @@ class Tensors:
         """A norm: as a probe of its module showed it, else by its tensors and what its layout is known for."""
         if f"{name}.weight" not in self.state:
             return None
+        gain, bias = self.vector(f"{name}.weight"), self.vector(f"{name}.bias")  # asked for, whoever answers
         if (seen := facts.norms.get(name)) is not None:
             if isinstance(seen, str):
                 raise Unreadable(seen)
             return seen
-        gain, bias = self.vector(f"{name}.weight"), self.vector(f"{name}.bias")
         if gain is None or (bias is not None and bias.shape != gain.shape):
             raise Unreadable(f"gain and bias of {name} must have one length")
         gain = gain + 1 if facts.family.startswith("gemma") else gain
