@@ -142,16 +142,24 @@ def watch() -> None:
 
     steps(3)
     watcher = separatrix.diagnose.watch(model, optimizer)
-    steps(40, watcher)  # tunes itself
+    steps(60, watcher)  # tunes itself
+    block = min(max(watcher.every, 20), 80)
     plain, watched = [], []
     for _ in range(5):
         watcher.pause()
-        plain.append(steps(20))
+        plain.append(steps(block))
         watcher.resume()
-        watched.append(steps(20, watcher))
+        watched.append(steps(block, watcher))
     watcher.close()
     ratios = sorted(b / a for a, b in zip(plain, watched, strict=True))
-    answer = {"every": watcher.every, "plain": plain, "watched": watched, "median_ratio": ratios[2], "ratios": ratios}
+    answer = {
+        "every": watcher.every,
+        "block": block,
+        "plain": plain,
+        "watched": watched,
+        "median_ratio": ratios[2],
+        "ratios": ratios,
+    }
     print(json.dumps(answer, indent=1))
     write("check_watch", answer)
 

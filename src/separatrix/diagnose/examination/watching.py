@@ -68,7 +68,7 @@ class Watcher:
         self.visits: list[Visit] = []
         self.findings: list[Finding] = []
         self.on_finding: Callable[[Finding], None] | None = None
-        self._tuned, self._paused, self._steps, self._cost = every is not None, False, 0, 0.0
+        self._fixed, self._paused, self._steps = every is not None, False, 0
         self._loss: float | None = None
         self._durations: list[float] = []
         self._last_step = clock()
@@ -84,7 +84,7 @@ class Watcher:
         ]
 
     def note(self, loss: Tensor | float) -> None:
-        """Tell it the loss of this step, before the optimiser steps; without it the other measures are watched."""
+        """Tell it the loss of this step, before the optimiser steps; without it the rest is watched alone."""
         self._loss = float(loss.detach()) if isinstance(loss, Tensor) else float(loss)
 
     def pause(self) -> None:
@@ -114,7 +114,6 @@ class Watcher:
     def _enter(self, module: nn.Module, args: Any) -> None:
         if not (self._is_visit and self.model.training and self._recorders is None and torch.is_grad_enabled()):
             return
-        began = self.clock()
         named = [*self.model.named_parameters(), *self.model.named_buffers()]
         stack = ModuleStack()
         n = next((int(arg.shape[0]) for arg in args if isinstance(arg, Tensor) and arg.ndim), 1)
@@ -124,50 +123,51 @@ class Watcher:
         held.enter_context(below)
         held.enter_context(above)
         self._recorders = (held, above, below)
-        self._cost = self.clock() - began
-        self._forward_began = self.clock()
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         if self._recorders is None:
             return
         (held, above, below), self._recorders = self._recorders, None
         held.close()
-        began = self.clock()
         units = [unit.dead for unit in below.units.rectified.values() if unit.values >= 16]
         rows = [row.entropy for row in below.rows if row.entropy is not None]
         spread = above.uses[-1].centred_in if above.uses else None
         self._seen = (spread, max(units, default=None), min(rows, default=None))
-        # what a recorded forward adds is not measured apart; it is taken as half of it, which is more than it adds
-        self._cost += self.clock() - began + 0.5 * (began - self._forward_began)
 
     def _before_step(self, *_: Any) -> None:
         if not self._is_visit:
             return
-        began = self.clock()
         with torch.no_grad():
             self._before = {n: p.detach().clone() for n, p in self.model.named_parameters() if p.grad is not None}
-        self._cost += self.clock() - began
 
     def _after_step(self, *_: Any) -> None:
         now = self.clock()
         if not self._paused:
             if self._is_visit and self._before:
-                self._visit(now)
+                self._visit(max(now - self._last_step - self._usual, 0.0))
             elif self._steps:
                 self._durations = [*self._durations[-49:], now - self._last_step]
         self._steps += 1
         self._last_step = self.clock()
-        if not self._tuned and self._steps >= _TUNED_AFTER and self._durations and self.visits:
+        if not self._fixed and self._steps >= _TUNED_AFTER and len(self.visits) > 1 and self._durations:
             self._tune()
 
-    def _tune(self) -> None:
-        """The interval at which visits cost less than 5 % of the mean step."""
-        cost = max(visit.seconds for visit in self.visits[1:] or self.visits)
-        step = max(statistics.median(self._durations), 1e-9)
-        self.every = max(1, math.ceil(cost / (threshold("watch", "share") * step)))
-        self._tuned = True
+    @property
+    def _usual(self) -> float:
+        """Seconds of a step without a visit."""
+        return statistics.median(self._durations) if self._durations else 0.0
 
-    def _visit(self, now: float) -> None:
+    def _tune(self) -> None:
+        """The interval at which visits, by what their steps took longer than others, cost 4 % of a step.
+
+        The first visit, which also warms up, does not count; of the last ten the median does, or the larger of two.
+        """
+        costs = [visit.seconds for visit in self.visits[1:]][-10:]
+        cost = statistics.median_high(costs)
+        self.every = max(1, math.ceil(cost / (threshold("watch", "share") * max(self._usual, 1e-9))))
+
+    def _visit(self, seconds: float) -> None:
+        began = self.clock()
         with torch.no_grad():
             parameters = dict(self.model.named_parameters())
             gradients = {
@@ -178,11 +178,11 @@ class Watcher:
             moved = math.sqrt(sum(float((parameters[n] - b).double().square().sum()) for n, b in self._before.items()))
             size = math.sqrt(sum(float(b.double().square().sum()) for b in self._before.values()))
         spread, dead, entropy = self._seen
-        seconds = self._cost + self.clock() - now
+        seconds += self.clock() - began
         visit = Visit(
             self._steps, self._loss, gradients, moved / size if size > 0 else None, spread, dead, entropy, seconds
         )
-        self._before, self._cost, self._seen, self._loss = {}, 0.0, (None, None, None), None
+        self._before, self._seen, self._loss = {}, (None, None, None), None
         self.visits.append(visit)
         self._write(visit)
         self._warn(visit)
