@@ -143,8 +143,8 @@ def test_report_hands_runs_and_ledger_to_the_writer(
 ) -> None:
     given = {}
 
-    def write_report(output: Path, runs: list, ledger: list, *, title: str) -> Path:
-        given.update(output=output, runs=runs, ledger=ledger)
+    def write_report(output: Path, runs: list, ledger: list, *, title: str, published: bool) -> Path:
+        given.update(output=output, runs=runs, ledger=ledger, published=published)
         return output / "index.html"
 
     writer = ModuleType("separatrix.report.pages.html")
@@ -154,6 +154,7 @@ def test_report_hands_runs_and_ledger_to_the_writer(
     assert answer.out.strip() == str(tmp_path / "html" / "index.html")
     assert [run.experiment.name for run in given["runs"]] == ["short"]
     assert len(given["ledger"]) == 3
+    assert given["published"] is False
     with Store(tmp_path / "none"):
         pass
     missing = cli("report", OWN, "--store", tmp_path / "none")

@@ -10,7 +10,8 @@ import typer
 
 from command_line import environment, run_apart
 from separatrix.cli.app import app
-from separatrix.cli.main import ABOUT, COMMANDS, OPTIONS, first_page
+from separatrix.cli.main import first_page, greeting
+from separatrix.cli.words import ABOUT, COMMANDS, OPTIONS, TO_TRY
 
 
 def test_the_page_says_of_every_command_and_option_what_the_application_says() -> None:
@@ -38,3 +39,11 @@ def test_help_and_version_import_no_library() -> None:
     done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
     assert run_apart("--version").out.strip()
+
+
+def test_the_name_alone_is_answered_with_three_things_to_try() -> None:
+    answer = run_apart()
+    assert answer.code == 2
+    assert all(command in answer.out for command in TO_TRY)
+    assert max(len(line) for line in greeting(60).splitlines()) <= 60
+    assert {command.split()[1] for command in TO_TRY} <= set(COMMANDS)

@@ -6,16 +6,37 @@ from pathlib import Path
 
 import pytest
 
+from separatrix.core import InvalidInput
 from separatrix.experiments import catalogue
 from separatrix.lab import Claim, Summary, Verdict, read_publication
 
 RESULTS = Path(__file__).parents[2] / "results"
 PUBLISHED = [name for name in catalogue() if (RESULTS / f"{name}.json").exists()]
+WITHOUT_ROWS = {
+    "kerg2022-ch5-fig3-others-fall",
+    "kerg2022-ch5-fig5-better-than-corelnet-t",
+    "kerg2022-ch5-fig5-better-than-esbn",
+    "kerg2022-ch5-fig5-better-than-predinet",
+    "kerg2022-ch5-fig5-better-than-transformer",
+    "kerg2022-ch5-fig5-missing",
+    "kerg2022-ch5-fig5-random",
+    "kerg2022-ch5-table1-rows-predinet",
+    "kerg2022-ch5-table1-colour-shape-esbn",
+    "kerg2022-ch5-table1-left-of-esbn",
+    "kerg2022-C-fig4-others",
+}
+"""Claims about tasks and networks that the published run leaves out; their power is not shown by it."""
+
 POSITIVE = (Verdict.CONFIRMED, Verdict.MISPRINT, Verdict.CONDITIONAL)
 
 
-def weakness(claim: Claim, real: Summary) -> str:
-    """Why the rule of a claim could not have come out otherwise, or nothing."""
+def weakness(claim: Claim, real: Summary, judged: bool) -> str:
+    """Why the rule of a claim could not have come out otherwise, or nothing.
+
+    A claim that is judged at a larger scale than the published run may have no rows in it to be falsified.
+    """
+    if not judged and lacks_rows(claim, real):
+        return "" if claim.id in WITHOUT_ROWS else "the published run holds nothing that could be falsified"
     if claim.judge(claim.counterfeit(real)).verdict is not Verdict.REFUTED:
         return "a counterfeit is not refuted"
     if claim.judge(real).verdict in POSITIVE:
@@ -26,11 +47,21 @@ def weakness(claim: Claim, real: Summary) -> str:
     return "" if good else "good news could not have been told"
 
 
+def lacks_rows(claim: Claim, real: Summary) -> bool:
+    try:
+        claim.counterfeit(real)
+    except InvalidInput as error:
+        return "changes nothing" in str(error)
+    return False
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_counterfeit_is_refuted_and_good_news_could_have_been_told(name: str) -> None:
     experiment = catalogue()[name]
-    real = experiment.summary.from_dict(read_publication(RESULTS / f"{name}.json", experiment).summary)
-    assert not {claim.id: said for claim in experiment.claims if (said := weakness(claim, real))}
+    published = read_publication(RESULTS / f"{name}.json", experiment)
+    real = experiment.summary.from_dict(published.summary)
+    found = {claim.id: weakness(claim, real, claim.id in published.claims) for claim in experiment.claims}
+    assert not {key: said for key, said in found.items() if said}
 
 
 def test_every_experiment_with_claims_is_published() -> None:

@@ -18,8 +18,8 @@ from typer.core import TyperGroup
 import separatrix
 from separatrix.core.errors import SeparatrixError
 
-from .main import ABOUT, COMMANDS, OPTIONS
 from .printing import say
+from .words import ABOUT, COMMANDS, OPTIONS
 
 
 class _Commands(TyperGroup):

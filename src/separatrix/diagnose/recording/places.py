@@ -70,12 +70,13 @@ def source_line() -> str:
     frame, inside = sys._getframe(1), True
     while frame is not None:
         name = frame.f_code.co_filename
-        ours = name.startswith(_OURS)
-        if ours and not inside:
-            return ""  # back at the one who called the model
-        inside = inside and ours
-        library = name.startswith((_TORCH, "<frozen")) or (name.startswith(_STDLIB) and "site-packages" not in name)
-        if not ours and not library:
-            return f"{Path(name).name}:{frame.f_lineno}"
+        if not name.startswith("<@"):  # wrappers that checkers of types compile are nobody's
+            ours = name.startswith(_OURS)
+            if ours and not inside:
+                return ""  # back at the one who called the model
+            inside = inside and ours
+            library = name.startswith((_TORCH, "<frozen")) or (name.startswith(_STDLIB) and "site-packages" not in name)
+            if not ours and not library:
+                return f"{Path(name).name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""
