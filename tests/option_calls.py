@@ -85,6 +85,10 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("GameTask", "rule"): lambda bad: tasks.GameTask(bad),
     ("make_task", "name"): lambda bad: tasks.make_task(bad),
     ("make_network", "name"): lambda bad: layers.make_network(bad, 2, 2),
+    ("legend_outside", "at"): lambda bad: report.legend_outside(report.new_figure()[0], at=bad),
+    ("train", "device"): lambda bad: training.train(
+        MODEL, lambda step: DATA, nn.functional.mse_loss, training.TrainingSettings(n_steps=1, lr=0.1), device=bad
+    ),
     ("deq", "phi"): lambda bad: advise.deq(bad, 64),
     ("deq", "ensemble"): lambda bad: advise.deq("tanh", 64, ensemble=bad),
     ("deq", "weight_scale"): lambda bad: advise.deq("tanh", 64, ensemble="gaussian", weight_scale=bad),

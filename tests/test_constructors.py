@@ -23,7 +23,11 @@ from separatrix.sources import Erratum
 from separatrix.training import TrainingSettings
 from test_public_surface import NAMES
 
-EXEMPT: dict[str, str] = {"Result": "a mix-in without fields; people never make one"}
+EXEMPT: dict[str, str] = {
+    "Result": "a mix-in without fields; people never make one",
+    "Environment": "a protocol: people write one, and never make it",
+    "Place": "text that findings carry; people read it",
+}
 
 
 def public_classes() -> set[type]:

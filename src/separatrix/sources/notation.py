@@ -230,6 +230,14 @@ NOTATION: tuple[Term, ...] = (
     Term("t", "when a state was made, from 1", ("int",), {"kerg2022": "t"}, ("theory.recurrence",)),
     Term("k", "how many steps later", ("int",), {"kerg2022": "k"}, ("theory.recurrence",)),
     Term("batch", "inputs, batch first", ARRAY, rooms=("diagnose.recurrence",)),
+    Term(
+        "loss",
+        "what is minimised, by name or as a function of the prediction, or of it and the target",
+        ("Loss", "Callable", "Tensor"),
+        rooms=("diagnose.examination",),
+    ),
+    Term("target", "what the loss compares the prediction with", ("Any",), rooms=("diagnose.examination",)),
+    Term("n", "how many samples or probes stand behind a number", ("int",), rooms=("diagnose.findings",)),
     Term("loss", "of hidden states, as a function", ("Callable", "Tensor"), rooms=("diagnose.recurrence.paths",)),
     Term("n_heads", "heads of an attention layer", ("int",)),
     Term("mix", "a and b of s = a h + b c", ("tuple", "float", "int", "Literal")),
@@ -286,7 +294,10 @@ NOTATION: tuple[Term, ...] = (
     Term("width", "of a figure or line", ("int", "float"), rooms=("report", "core")),
     Term("rows", "rows of a table", ("Sequence", "Mapping", "Iterable", "tuple", "Row", "str", "Any")),
     Term("values", "one number per seed", ("Sequence", "float"), rooms=("training",)),
+    Term("values", "what is expected from each state on", ARRAY, rooms=("training.reinforcement",)),
     Term("step", "number of an update", ("int",), rooms=("training",)),
+    Term("settings", "lengths and rates of a training", ("*Settings",), rooms=("training",)),
+    Term("figure", "a figure of matplotlib", ("Figure",), rooms=("report",)),
     # experiments
     Term("experiment", "an experiment, or its name", ("Experiment", "str")),
     Term(

@@ -9,6 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.errors import InvalidInput
+
+
+def _known(device: object) -> torch.device:
+    """A device that tensors can be put on here."""
+    try:
+        found = torch.device(device)  # type: ignore[call-overload]
+        torch.empty(0, device=found)
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError):
+        raise InvalidInput(
+            f"device must be one of this machine's, such as 'cpu' or 'cuda:0'; got {device!r}."
+        ) from None
+    return found
+
 
 @contextlib.contextmanager
 def placed(model: nn.Module, device: str | torch.device | None) -> Iterator[None]:
@@ -20,9 +34,13 @@ def placed(model: nn.Module, device: str | torch.device | None) -> Iterator[None
     Args:
         model: moved in place.
         device: where to; ``None`` leaves it where it is.
+
+    Raises:
+        InvalidInput: torch knows no such device, or this machine has none.
     """
+    device = None if device is None else _known(device)
     home = next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
-    if device is None or torch.device(device) == home:
+    if device is None or device == home:
         yield
         return
     asked: list[torch.device] = []

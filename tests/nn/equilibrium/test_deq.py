@@ -264,7 +264,7 @@ def test_autocast_to_bfloat16_runs_the_cell_in_half_precision_and_the_solver_in_
 
 
 def test_half_precision_states_come_back_in_half_precision(generator: torch.Generator) -> None:
-    z = DEQ(lambda z, x: 0.5 * torch.tanh(z) + x, solver=Anderson(tol=1e-2))(torch.ones(2, 3, dtype=torch.bfloat16))
+    z = DEQ(lambda z, x: 0.5 * torch.tanh(z) + x, solver=Anderson(tol=3e-2))(torch.ones(2, 3, dtype=torch.bfloat16))
     assert z.dtype == torch.bfloat16
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, Result, require_integer
+from separatrix.core.names import suggest_options
 
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
@@ -45,6 +46,7 @@ class Visit(Result):
     seconds: float
 
 
+@suggest_options
 class Watcher:
     """Attached to a model and its optimiser until ``close``; usable as a context manager.
 

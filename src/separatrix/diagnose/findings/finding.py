@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, Literal, final
 
 from separatrix.core import Result
+from separatrix.core.names import suggest_options
 from separatrix.core.result import plain
 
 from .severity import Severity
@@ -34,6 +35,7 @@ class Place(str):
 
 
 @final
+@suggest_options
 @dataclasses.dataclass(frozen=True)
 class Certainty:
     """How sure a value is, in one of four forms; never a made-up probability.

@@ -15,6 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from separatrix.core.names import choose
+
 _Values: TypeAlias = Sequence[Any] | numpy.ndarray
 """What a curve is given as."""
 
@@ -84,6 +86,7 @@ def legend_outside(
 
     Without handles those of all panels are taken, each name once. Nothing is drawn if there is none.
     """
+    choose("at", at, ("upper", "lower", "right"))
     if handles is None:
         found: dict[str, Any] = {}
         for axes in figure.axes:

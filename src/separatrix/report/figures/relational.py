@@ -117,7 +117,8 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
             axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
         axes.set_title(task_name(task))
         axes.set_xlabel("training step")
-    grid[0, 0].set_ylabel("right answers about\nunseen pictures, %")
+    for first in grid[:, 0]:
+        first.set_ylabel("right answers about\nunseen pictures, %")
     legend_outside(figure)
     return captioned(
         figure,
