@@ -128,7 +128,7 @@ def main() -> None:
 
     from typer.testing import CliRunner
 
-    from separatrix.cli.main import app
+    from separatrix.cli.app import app
 
     for name in sys.argv[1:]:
         path, here = Path(name).resolve(), Path.cwd()

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 WIDTH = 80
 LINES = 24
 _INDENT = " " * 8
+_BOUND = "\N{NO-BREAK SPACE}"
 Detail = Literal["full", "short", "line"]
 
 
 def as_text(diagnosis: Diagnosis, *, lines: int | None = LINES) -> str:
     """The screen; with ``lines=None`` everything, however long."""
-    head, tail = [_header(diagnosis)], _skipped(diagnosis, whole=lines is None)
+    head, tail = _header(diagnosis), _skipped(diagnosis, whole=lines is None)
     shown = [finding for finding in diagnosis.findings if finding.severity != "ok"]
     fine = _ok_lines(diagnosis.of("ok"))
     quiet = [] if any(finding.severity in ("fault", "warning") for finding in shown) else [_quiet(diagnosis)]
@@ -37,13 +38,13 @@ def _quiet(diagnosis: Diagnosis) -> str:
     return "no fault, no warning." if diagnosis.ran else "the model could not be run."
 
 
-def _header(diagnosis: Diagnosis) -> str:
+def _header(diagnosis: Diagnosis) -> list[str]:
+    """What was looked at, and how long that took; in two lines where one is too short."""
     model, sample = diagnosis.model, diagnosis.sample
     text = f"separatrix.check: {model['class']}, {model['parameters']:,} parameters; sample {sample['said']}"
-    text += f"; {sample['loss']}"
-    seconds = f"{diagnosis.seconds:.1f} s"
-    room = WIDTH - len(seconds) - 1
-    return f"{_cut(text, room):<{room}} {seconds}"
+    text += f"; {sample['loss']}; {diagnosis.seconds:.1f}{_BOUND}s"
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent=" " * 18, max_lines=2, placeholder=" ...")
+    return [line.replace(_BOUND, " ") for line in lines]
 
 
 def _block(finding: Finding, detail: Detail) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -65,12 +66,16 @@ def following(model: nn.Module) -> Iterator[ModuleStack]:
             handle.remove()
 
 
+_CHECKERS = re.compile(r"[/\\](?:beartype|jaxtyping|typeguard)[/\\]")
+"""Checkers of types wrap functions of a model; their frames, and those they compile (``<@``), are nobody's."""
+
+
 def source_line() -> str:
     """File and line of the innermost frame of the model's own code; empty if everything on the way is torch's."""
     frame, inside = sys._getframe(1), True
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith("<@"):  # wrappers that checkers of types compile are nobody's
+        if not name.startswith("<@") and not _CHECKERS.search(name):
             ours = name.startswith(_OURS)
             if ours and not inside:
                 return ""  # back at the one who called the model
