@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 from separatrix.cli.app import app
 from separatrix.core import FORMULAS
+from separatrix.matrices.ensembles.catalogue import ENSEMBLES, PARAMETRIC_ENSEMBLES
 from sitegen import examples
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -60,9 +61,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # an example's closed form is not one of the package; those of modules that it imported first are
     for name in [name for name in FORMULAS if not name.startswith("separatrix.")]:
         del FORMULAS[name]
+    # nor is a matrix family that an example registers: the advisor would compare it in other tests
+    for families in (ENSEMBLES, PARAMETRIC_ENSEMBLES):
+        for name in [name for name, family in families.items() if not _of_the_package(family)]:
+            del families[name]
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+def _of_the_package(family: object) -> bool:
+    kind = family if isinstance(family, type) else type(family)
+    return kind.__module__.startswith("separatrix.")
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(PROJECT).as_posix())

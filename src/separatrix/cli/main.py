@@ -57,7 +57,8 @@ def _columns() -> int:
 def main() -> None:
     """Answer what asks for no more than the first page or the version; leave the rest to the application."""
     words = sys.argv[1:]
-    if words not in ([], ["--help"], ["--version"]):
+    completes = any(name.startswith("_SEPARATRIX_COMPLETE") for name in os.environ)  # a shell asks, without words
+    if completes or words not in ([], ["--help"], ["--version"]):
         from .app import run
 
         run()
