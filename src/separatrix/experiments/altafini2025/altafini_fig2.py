@@ -278,7 +278,8 @@ def judge_ends(summary: Measured) -> Judgement:
         Row("settled runs that are certified stable", float(summary.stable), float(settled)),
     ]
     printed = [Row("1-clusterings that rest, as printed", float(len(single)), "some", agrees=bool(single))]
-    evidence = f"{settled} of {summary.n_runs} runs settled, all certified; {len(single)} off the eigenvectors"
+    evidence = f"{settled} of {summary.n_runs} runs settled, {summary.stable} at states that are certified stable; "
+    evidence += f"{len(single)} ended with equal tokens off the eigenvectors"
     return judge(evidence, printed, instead("equal tokens at rest lie on an eigenvector", rows))
 
 

@@ -171,7 +171,8 @@ def judge_range(summary: Measured) -> Judgement:
         Row("stable points sampled on other eigenvectors", elsewhere, 0),
         Row("v_1 dominates v_d", f"{on_first} against {on_last}", "more on v_1", agrees=on_first > on_last > 0),
     ]
-    return judge(f"up to {max(totals)} of {points} sampled points are stable, all on v_1 or v_{summary.dim}", rows)
+    found = f"up to {max(totals)} of {points} sampled points are stable; {elsewhere} lie off v_1 and v_{summary.dim}"
+    return judge(found, rows)
 
 
 def judge_lower(summary: Measured) -> Judgement:
