@@ -2,7 +2,8 @@
 
     python docs/sitegen/examples.py README.md docs/tutorial/attention.md
 
-runs the pages and rewrites each block ``text title="output"`` with what the Python block before it printed.
+runs the pages and rewrites each block ``text title="output"`` with what the Python block before it printed. With
+``--add`` first, blocks that print something and show nothing get such a block.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
 SECONDS = re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|min)\b")
 CLOSE = 1e-3
 """Relative difference of two numbers that still counts as the same on another machine."""
+ROUNDING = 1e-6
+"""Numbers below it are rounding errors, which differ from machine to machine."""
 
 
 class Block(NamedTuple):
@@ -102,7 +105,7 @@ def _same(one: str, other: str) -> bool:
     if NUMBER.sub("#", first) != NUMBER.sub("#", second):
         return False
     pairs = zip(NUMBER.findall(first), NUMBER.findall(second), strict=True)
-    return all(abs(float(a) - float(b)) <= CLOSE * max(abs(float(a)), abs(float(b)), 1e-9) for a, b in pairs)
+    return all(abs(float(a) - float(b)) <= max(CLOSE * max(abs(float(a)), abs(float(b))), ROUNDING) for a, b in pairs)
 
 
 def filled(text: str, printed: list[str]) -> str:
@@ -121,6 +124,22 @@ def filled(text: str, printed: list[str]) -> str:
     return FENCE.sub(replace, text)
 
 
+def with_outputs(text: str, printed: list[str]) -> str:
+    """The page with a block of output behind every Python block that prints and does not show it yet."""
+    blocks, places = list(FENCE.finditer(text)), iter(printed)
+    pieces, end = [], 0
+    for number, match in enumerate(blocks):
+        pieces.append(text[end : match.end()])
+        end = match.end()
+        if match["language"] != "python":
+            continue
+        said = next(places).rstrip()
+        shown = number + 1 < len(blocks) and 'title="output"' in blocks[number + 1]["options"]
+        if said and not shown:
+            pieces.append(f'\n\n```text title="output"\n{said}\n```')
+    return "".join([*pieces, text[end:]])
+
+
 def main() -> None:
     """Fill the pages that are named."""
     import os
@@ -130,7 +149,8 @@ def main() -> None:
 
     from separatrix.cli.app import app
 
-    for name in sys.argv[1:]:
+    adds = sys.argv[1:2] == ["--add"]
+    for name in sys.argv[1 + adds :]:
         path, here = Path(name).resolve(), Path.cwd()
         text = path.read_text(encoding="utf-8")
         bare = FENCE.sub(lambda match: "" if 'title="output"' in match["options"] else match[0], text)
@@ -138,6 +158,7 @@ def main() -> None:
             os.chdir(folder)
             _, printed = run_page(bare, name, Path(folder), lambda line: _call(CliRunner(), app, line))
             os.chdir(here)
+        text = with_outputs(text, printed) if adds else text
         path.write_text(filled(text, printed), encoding="utf-8")
 
 
