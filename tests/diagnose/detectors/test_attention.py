@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch import Tensor, nn
 
+import separatrix
 from check_recipes import faults, healthy, scores
 from check_recipes.cases import RECIPES
 
@@ -38,3 +41,27 @@ def test_a_fused_call_is_seen_as_the_plain_one() -> None:
         block.attention.kind = "plain"
     first = scores.examine(plain)
     assert again.measures["attention_collapse"] == pytest.approx(first.measures["attention_collapse"], abs=0.02)
+
+
+class _Translator(nn.Module):
+    def __init__(self, masked: bool) -> None:
+        super().__init__()
+        self.table, self.head = nn.Embedding(12, 16), nn.Linear(16, 12)
+        self.former = nn.Transformer(16, 2, 1, 1, 32, 0.0, batch_first=True)
+        self.masked = masked
+
+    def forward(self, source: Tensor) -> Tensor:
+        shifted = torch.cat([torch.zeros_like(source[:, :1]), source[:, :-1]], 1)
+        ahead = torch.ones(source.shape[1], source.shape[1], dtype=torch.bool).triu(1)
+        target = self.table(shifted)
+        if not self.masked:  # one masked layer, then a mean over the future
+            target = target + target.mean(1, keepdim=True)
+        return self.head(self.former(self.table(source), target, tgt_mask=ahead))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_an_encoder_may_see_all_of_its_sequence_and_a_decoder_may_not(masked: bool) -> None:
+    torch.manual_seed(0)
+    found = separatrix.check(_Translator(masked), torch.randint(1, 12, (6, 8))).find("causal_leak")
+    assert found is not None
+    assert found.severity == ("ok" if masked else "fault")

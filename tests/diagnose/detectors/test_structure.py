@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -71,3 +73,49 @@ def test_the_line_that_detaches_is_named() -> None:
     assert found is not None
     assert found.where.op == "detach"
     assert found.where.source
+
+
+class _Einsum(nn.Module):
+    def __init__(self, activation: bool) -> None:
+        super().__init__()
+        self.a, self.b = (nn.Parameter(torch.randn(16, 16) / 4) for _ in range(2))
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.einsum("bi,oi->bo", x, self.a)
+        return torch.einsum("bi,oi->bo", torch.tanh(x) if self.activation else x, self.b)
+
+
+@pytest.mark.parametrize("activation", [True, False])
+def test_the_missing_activation_is_found_between_einsums(activation: bool) -> None:
+    torch.manual_seed(0)
+    found = separatrix.check(_Einsum(activation), torch.randn(24, 16)).find("missing_activation")
+    assert (found is None) == activation
+
+
+class _Forgets(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(weight)
+        return x @ weight.T
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient @ ctx.saved_tensors[0], None
+
+
+class _Custom(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.weight = nn.Linear(8, 8), nn.Parameter(torch.randn(4, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _Forgets.apply(torch.tanh(self.first(x)), self.weight)
+
+
+def test_a_backward_that_forgets_a_weight_is_named() -> None:
+    torch.manual_seed(0)
+    found = separatrix.check(_Custom(), torch.randn(24, 8)).find("detached")
+    assert found is not None
+    assert found.severity == "fault"
+    assert found.where.op == "weight"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from ..findings.finding import EXACT, Finding, Place
 from ..findings.thresholds import threshold
 from ..recording.attention_rows import AttentionRow
 from ..recording.observed import Observed
+from ..recording.passes import gradients
+from ..recording.subject import projected
 from .reporting import beyond, fine, judged, softened
 
 _THEORY = "altafini2025: attention flows of frozen layers"
@@ -102,12 +106,13 @@ def causal_leak(facts: Observed) -> list[Finding]:
     if predicted is None or leaf is None:
         return []
     middle = predicted.shape[1] // 2
-    gradient = facts.evaluated_gradient(predicted[:, middle], leaf)
-    if gradient is None:
+    forward, shape = facts.evaluated, (facts.subject.sample.n, predicted.shape[1])
+    streams = [part for part in (*forward.leaves, *forward.functions.looked_up) if part.shape[:2] == shape]
+    ratios = [_ahead(facts, predicted[:, middle], part, middle) for part in streams if part.ndim == 3]
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known:
         return []
-    sizes = gradient.detach().double().flatten(2).norm(dim=-1).norm(dim=0)
-    past, ahead = float(sizes[: middle + 1].max()), float(sizes[middle + 1 :].max())
-    value = ahead / past if past > 0 else 0.0
+    value = min(known)  # an encoder sees all of its own sequence: only what the masked layers read must not leak
     facts.measures["causal_leak"] = value
     if value <= threshold("causal_leak", "fault"):
         return [fine("causal_leak", value, "future influence exactly 0" if value == 0 else "no future influence")]
@@ -121,6 +126,18 @@ def causal_leak(facts: Observed) -> list[Finding]:
             threshold=threshold("causal_leak", "fault"),
         )
     ]  # fmt: skip
+
+
+def _ahead(facts: Observed, value: Tensor, stream: Tensor, middle: int) -> float | None:
+    """Dependence on later steps of one input sequence over that on earlier ones; None if there is neither."""
+    gradient = gradients(projected(value, facts.subject.seed, "part"), [stream])[0]
+    if gradient is None:
+        return None
+    sizes = gradient.detach().double().flatten(2).norm(dim=-1).norm(dim=0)
+    past, ahead = float(sizes[: middle + 1].max()), float(sizes[middle + 1 :].max())
+    if past > 0:
+        return ahead / past
+    return None if ahead == 0 else float("inf")
 
 
 def rank_collapse(facts: Observed) -> list[Finding]:

@@ -34,6 +34,10 @@ def loss_kind(facts: Observed) -> LossKind | None:
     """Probe the loss on made-up predictions: values at 0, under shifts, and slopes far out. Cost: a few losses."""
     if facts.subject.loss is None:
         return None
+    if facts.subject.whole:
+        if not any(item.id == "output_loss_mismatch" for item in facts.skipped):
+            facts.skip("output_loss_mismatch", "the loss takes the whole output", "a loss of the prediction alone")
+        return None
     if not hasattr(facts, "_loss_kind"):
         try:
             kind = _probed(facts)

@@ -66,7 +66,7 @@ def nonfinite_output(facts: Observed) -> list[Finding]:
     lost = facts.loss is not None and not all_finite(facts.loss)
     if not (bad or lost):
         return []
-    event = forward.operations.first_nan or forward.operations.first_infinite
+    event = forward.operations.origin
     what = "the prediction" if bad else "the loss"
     if event is None:
         place, said = Place(op="loss"), "it arises in the loss function"

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..findings.finding import EXACT, Finding, Place
 from ..findings.thresholds import threshold
+from ..recording.graph import Graph
 from ..recording.observed import Observed
 from .reporting import beyond, fine, judged, listed, module_of
 
@@ -18,7 +19,7 @@ def detached(facts: Observed) -> list[Finding]:
         if name not in facts.reached and name in facts.forward.operations.touched
     ]  # fmt: skip
     if not cut:
-        return []
+        return _forgotten(facts)
     if not facts.forward.predicted.requires_grad and len(cut) == len(facts.subject.trainable):
         said = "the output has no graph: nothing can be learned from it."
     else:
@@ -32,6 +33,26 @@ def detached(facts: Observed) -> list[Finding]:
             "detached", "fault", Place(module, "detach" if events else cut[-1], source), float(len(cut)), said,
             "Remove detach(), .data, .item(), numpy() or no_grad() between them and the output.", unit="parameters",
             certainty=EXACT,
+        )
+    ]  # fmt: skip
+
+
+def _forgotten(facts: Observed) -> list[Finding]:
+    """Parameters in the graph of what is differentiated whose gradient is None: a backward returns none for them."""
+    empty = [name for name in facts.reached if name in facts.gradients and facts.gradients[name] is None]
+    if not empty:
+        return []
+    inside = Graph([facts.subject.scalar(facts.forward.output)], facts.forward.graph.names)
+    held = {inside.names.get(id(node.variable)) for node in inside.nodes if hasattr(node, "variable")}
+    lost = [name for name in facts.subject.trainable if name in empty and name in held]
+    if not lost:
+        return []
+    return [
+        Finding(
+            "detached", "fault", Place(module_of(lost[0]), lost[0]), float(len(lost)),
+            f"{listed(lost)} are in the graph of the output and get no gradient: a backward on the way returns None.",
+            "Return a gradient for every input that needs one from the backward of your autograd.Function.",
+            unit="parameters", certainty=EXACT,
         )
     ]  # fmt: skip
 

@@ -199,16 +199,16 @@ def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
     if loss is None:
         subject.own_loss = own_loss(output) is not None
         return None
+    if target is None and not callable(loss):
+        raise InvalidInput(f"target must be given with loss={loss!r}; got None.")
     n = facts.subject.sample
     goal = cut_target(target, n.given, n.n)
     function = loss_function(loss)
     subject.loss = (lambda f: function(f)) if target is None and callable(loss) else lambda f: function(f, goal)  # type: ignore[call-arg]
-    try:
-        value = subject.loss(facts.forward.predicted)
-        problem = _scalar_problem(value)
-    except Exception as error:  # the user's own function
-        problem = f"raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    if problem is None:
+    problem = _loss_problem(subject.loss, facts.forward.predicted)
+    if problem is not None and callable(loss) and not isinstance(output, Tensor):
+        subject.whole = _loss_problem(subject.loss, output) is None
+    if problem is None or subject.whole:
         return None
     subject.loss = None
     facts.skip("loss", f"the loss {problem}", "a loss that fits the prediction")
@@ -217,6 +217,13 @@ def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
         f"The prediction has shape {tuple(facts.forward.predicted.shape)} and type {facts.forward.predicted.dtype}: "
         "make loss and target fit it.",
     )  # fmt: skip
+
+
+def _loss_problem(loss: Any, value: Any) -> str | None:
+    try:
+        return _scalar_problem(loss(value))
+    except Exception as error:  # the user's own function
+        return f"raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _scalar_problem(value: Any) -> str | None:

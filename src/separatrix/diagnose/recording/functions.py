@@ -93,6 +93,8 @@ class FunctionRecorder(TorchFunctionMode):
         """Module and line of every explicit detachment of something that had a graph."""
         self.leaves: list[Tensor] = []
         """What whole numbers were first turned into, as leaves."""
+        self.looked_up: list[Tensor] = []
+        """Rows of tables for whole numbers that are not the sample itself (the shifted targets of a decoder)."""
         self.first_diversity: float | None = None
         self.last_diversity: float | None = None
         self.recurrent: list[tuple[str, Tensor]] = []
@@ -149,6 +151,8 @@ class FunctionRecorder(TorchFunctionMode):
                 leaf = result.detach().requires_grad_()
                 self.leaves.append(leaf)
                 return leaf.clone()
+        if name in LOOKUPS and result.requires_grad and result.ndim == 3 and result.shape[0] == self.n:
+            self.looked_up.append(result)
         return result
 
     def _note_use(self, name: str, tensors: list[Tensor], known: list[tuple[str, ...] | None], first: Tensor) -> None:

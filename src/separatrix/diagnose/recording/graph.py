@@ -11,13 +11,16 @@ from typing import Any
 
 from torch import Tensor
 
-_PRODUCTS = ("AddmmBackward", "MmBackward", "ConvolutionBackward")
+_PRODUCTS = ("AddmmBackward", "MmBackward", "BmmBackward", "ConvolutionBackward")
 _THROUGH = (
     "ViewBackward", "UnsafeViewBackward", "ReshapeAliasBackward", "TransposeBackward", "PermuteBackward",
     "NativeDropoutBackward", "NativeBatchNormBackward", "CudnnBatchNormBackward", "CloneBackward", "AliasBackward",
     "UnsqueezeBackward", "SqueezeBackward", "ToCopyBackward",
 )  # fmt: skip
-_WEIGHT_ONLY = ("TBackward", "TransposeBackward", "PermuteBackward", "ViewBackward", "CloneBackward", "ToCopyBackward")
+_WEIGHT_ONLY = (
+    "TBackward", "TransposeBackward", "PermuteBackward", "ViewBackward", "UnsafeViewBackward", "ReshapeAliasBackward",
+    "UnsqueezeBackward", "SqueezeBackward", "CloneBackward", "ToCopyBackward",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +123,8 @@ class Graph:
             groups = int(node._saved_groups)
             a, b = (shape[0], shape[1]) if node._saved_transposed else (shape[1] * groups, shape[0])
             return None if root is None else Affine(root, a, b, groups, edges[0])
+        if name == "BmmBackward":
+            return self._batched(node, edges)
         data, weight = edges[-2], edges[-1]
         sizes = node._saved_mat2_sym_sizes
         root = self._root(weight)
@@ -127,3 +132,16 @@ class Graph:
             left = node._saved_self_sym_sizes if name == "MmBackward" else node._saved_mat1_sym_sizes
             root, data, sizes = self._root(data), weight, (left[1], left[0])
         return None if root is None or data is None else Affine(root, int(sizes[0]), int(sizes[1]), 1, data)
+
+    def _batched(self, node: Any, edges: list[Any]) -> Affine | None:
+        """A product written as einsum: torch runs it as a batch of one."""
+        for place, saved in ((1, "_saved_mat2"), (0, "_saved_self")):
+            root, data = self._root(edges[place]), edges[1 - place]
+            if root is None or data is None:
+                continue
+            weight = getattr(node, saved)
+            if weight is None or weight.shape[0] != 1:
+                return None
+            width_in, width_out = weight.shape[1:] if place == 1 else (weight.shape[2], weight.shape[1])
+            return Affine(root, int(width_in), int(width_out), 1, data)
+        return None

@@ -82,6 +82,7 @@ class OperationRecorder(TorchDispatchMode):
         self.norms: list[Normalised] = []
         self.first_nan: Occurrence | None = None
         self.first_infinite: Occurrence | None = None
+        self._from_infinite = False
         self.units = squashing.Units()
         self.attention = SoftmaxWatch()
         self._alive: list[Tensor] = []
@@ -92,6 +93,12 @@ class OperationRecorder(TorchDispatchMode):
     def touched(self) -> set[str]:
         """Parameters and buffers that some operation used."""
         return set(self.touches)
+
+    @property
+    def origin(self) -> Occurrence | None:
+        """Where numbers stop being finite: the first NaN, or the infinity that it was made from."""
+        made = self.first_infinite if self._from_infinite else None
+        return made or self.first_nan or self.first_infinite
 
     @property
     def rows(self) -> list[AttentionRow]:
@@ -131,6 +138,7 @@ class OperationRecorder(TorchDispatchMode):
             inplace = name.endswith("_")
             if inplace or not any(part.is_floating_point() and bool(torch.isnan(part).any()) for part in tensors):
                 self.first_nan = self._event(name)
+                self._from_infinite = not inplace and not all(all_finite(part) for part in tensors)
         elif self.first_infinite is None and (name.endswith("_") or all(all_finite(part) for part in tensors)):
             self.first_infinite = self._event(name)
 

@@ -32,6 +32,8 @@ class Subject:
     pick: Pick
     seed: int
     clock: Callable[[], float] = time.perf_counter
+    whole: bool = False
+    """Whether the loss takes the whole output (a dictionary, a tuple) instead of the prediction in it."""
     direct: bool = False
     """Whether the model gets leaves instead of copies, because it sets flags of its input."""
 
@@ -73,7 +75,7 @@ class Subject:
         """The loss of an output; None without one."""
         if self.own_loss:
             return own_loss(output)
-        return None if self.loss is None else self.loss(self.predicted(output))
+        return None if self.loss is None else self.loss(output if self.whole else self.predicted(output))
 
     def predicted(self, output: Any) -> Tensor:
         """The prediction among the outputs."""
