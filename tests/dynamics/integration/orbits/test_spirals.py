@@ -14,6 +14,9 @@ from separatrix.core import Outcome
 from separatrix.dynamics import integrate
 from stranger_flows import Lorenz, Radial, VanDerPol
 
+MIX = torch.tensor([[1.0, 0.2, 3.0], [-0.4, 1.0, 2.0], [0.3, 0.1, 4.0]], dtype=torch.float64)
+"""Coordinates in which every variable is seen in every entry."""
+
 
 def state(*entries: float) -> Tensor:
     return torch.tensor([entries], dtype=torch.float64)
@@ -43,6 +46,34 @@ def test_nested_cycles_part_the_starts_however_slow(radius: float, end: float) -
     assert int(run.outcome) == (Outcome.CYCLE if end else Outcome.CONVERGED)
     assert float(torch.linalg.vector_norm(run.final)) == pytest.approx(end, abs=1e-6)
     assert all(floquet.stable for floquet in run.cycles.values())
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_a_neutral_orbit_is_the_one_on_which_the_motion_settles(rate: float) -> None:
+    # (a, b) turn at a speed that depends on their radius for ever; c falls to what they drive it to, and is seen in all
+    class Settling(Radial):
+        def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+            a, b, c = (x @ torch.linalg.inv(MIX).mT).unbind(-1)
+            speed = 1 + (a * a + b * b) / 5
+            return torch.stack([-speed * b, speed * a, torch.tanh(a) - rate * c], dim=-1) @ MIX.mT
+
+    run = integrate(Settling(torch.zeros_like), state(1.0, 1.5, -1.0) @ MIX.mT)
+    assert int(run.outcome) == Outcome.CYCLE
+    assert run.cycles[0].marginal
+    assert float(run.period) == pytest.approx(2 * math.pi / 1.65, rel=1e-4)  # was off by 6e-2
+
+
+def test_a_spiral_to_a_line_of_equilibria_rests_where_the_method_gets_no_nearer() -> None:
+    class ToLine(Radial):
+        def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+            a, b, _ = (x @ torch.linalg.inv(MIX).mT).unbind(-1)
+            return torch.stack([-1.1 * a - 15 * b, 15 * a - 1.1 * b, 6 * a], dim=-1) @ MIX.mT
+
+    run = integrate(ToLine(torch.zeros_like), state(1.0, 0.5, -3.0) @ MIX.mT, max_steps=600)
+    assert int(run.outcome) == Outcome.CONVERGED  # errors of steps at the limit of stability kept it from its rest
+    # 6 a integrated over all times from the start: 6 Re (1 + i / 2) / (1.1 - 15 i)
+    end = -3 + (6 * (1 + 0.5j) / (1.1 - 15j)).real
+    torch.testing.assert_close(run.final, end * MIX[:, 2].unsqueeze(0), rtol=1e-4, atol=1e-4)
 
 
 def test_a_motion_on_a_torus_is_neither_at_rest_nor_periodic() -> None:

@@ -19,6 +19,10 @@ SAFETY, SHRINK = 0.9, 0.2
 ATOL = {torch.float32: 1e-6, torch.float64: 1e-10}
 """Absolute error on the sphere per unit of time, in units of the rate."""
 
+KEPT = 10.0
+"""Allowed errors of a step that stay alive around an equilibrium: steps grow to the limit of stability, where little of
+the error of one step is gone after the next."""
+
 
 class AbstractControl(abc.ABC):
     """How errors are measured and steps chosen; the tolerances are its fields."""
@@ -152,8 +156,8 @@ class ScaledControl(AbstractControl):
         return torch.nan_to_num(torch.minimum(100 * guess, second), nan=1e-6)
 
     def resolution(self, pool: Pool) -> Float[Tensor, " batch"]:
-        """The error that is allowed to each step: a state at rest is not known better."""
-        return self.atol * pool.length + self.rtol * pool.x.abs().flatten(1).amax(dim=-1)
+        """What is left of the errors that each step is allowed: a state at rest is not known better."""
+        return KEPT * (self.atol * pool.length + self.rtol * pool.x.abs().flatten(1).amax(dim=-1))
 
     def smallest(self, pool: Pool) -> Float[Tensor, " batch"]:
         """Steps that rounding swallows."""

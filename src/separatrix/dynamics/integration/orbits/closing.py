@@ -32,6 +32,9 @@ LARGEST_COLLOCATION = 60
 
 STAYS = 10.0
 """An orbit that lies further from the state than this many times its mismatch was approached, and not passed."""
+SETTLED = 1e-4
+"""Share of its extent by which a neutral orbit may lie beside the state: Newton's method closes any one of the family,
+so that a motion that is still settling would be given a neighbour of the orbit that it settles on."""
 LOOP, PLACED = 1e-3, 0.05
 """Largest mismatch of an orbit, and largest doubt of its place, as shares of its extent."""
 FOLD = 1e-6
@@ -204,10 +207,11 @@ def _enter(
     found = certificates(
         closed.period[some], section[safe], parting[safe], sizes[some], closed.residual[some], closed.error[some]
     )
-    stays = (closed.moved <= STAYS * closed.mismatch)[some].tolist()
     speed = torch.linalg.vector_norm(own.velocity(point)[safe].flatten(1), dim=-1)
-    extent = (speed * closed.period[some] / torch.pi).tolist()
-    for place, floquet, stayed, size in zip(where[some].tolist(), found, stays, extent, strict=True):
+    extent = speed * closed.period[some] / torch.pi
+    moved = closed.moved[some]
+    stays = ((moved <= STAYS * closed.mismatch[some]) & (moved <= SETTLED * extent)).tolist()
+    for place, floquet, stayed, size in zip(where[some].tolist(), found, stays, extent.tolist(), strict=True):
         if not _is_loop(floquet, size):
             continue
         orbits.certificates[place] = floquet
