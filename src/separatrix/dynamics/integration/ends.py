@@ -120,8 +120,10 @@ class Ends:
         return pool.keep(~done & ~falls)
 
     def _ends_here(self, orbits: Orbits, place: int) -> bool:
-        """On a stable orbit; on a neutral one if the trajectory was on it, and was not just passing by."""
+        """On a stable orbit that it came near; on a neutral one if it was on it, and was not just passing by."""
         floquet = orbits.certificates.get(place)
         if floquet is None:
             return False
-        return self.plan.any_cycle or floquet.stable or (floquet.marginal and place in orbits.stays)
+        if self.plan.any_cycle or (floquet.stable and place in orbits.reached):
+            return True
+        return floquet.marginal and place in orbits.stays

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from separatrix.core import Outcome
 from separatrix.dynamics import integrate
+from separatrix.dynamics.integration.orbits.closing import close_orbits
 from stranger_flows import Lorenz, Radial, VanDerPol
 
 MIX = torch.tensor([[1.0, 0.2, 3.0], [-0.4, 1.0, 2.0], [0.3, 0.1, 4.0]], dtype=torch.float64)
@@ -143,3 +144,12 @@ def test_jumps_of_a_millionth_of_the_period_are_met() -> None:
     assert run.cycles[0].stable
     # Dorodnitsyn 1947: the first zero of the Airy function is -2.33811
     assert float(run.period) == pytest.approx((3 - 2 * math.log(2)) * mu + 3 * 2.33811 * mu ** (-1 / 3), rel=1e-4)
+
+
+def test_a_stable_orbit_that_the_motion_was_not_near_is_no_end_of_it() -> None:
+    flow = Radial(lambda s: 0.05 * (1 - s))  # an unstable cycle may part the state from an orbit that Newton jumps to
+    period = torch.full((2,), 2 * math.pi, dtype=torch.float64)
+    found = close_orbits(flow, torch.cat([state(0.8, 0.0), state(0.999, 0.0)])[:, None], period)
+    assert set(found.certificates) == {0, 1}
+    assert all(floquet.stable for floquet in found.certificates.values())
+    assert found.reached == {1}

@@ -35,6 +35,9 @@ STAYS = 10.0
 SETTLED = 1e-4
 """Share of its extent by which a neutral orbit may lie beside the state: Newton's method closes any one of the family,
 so that a motion that is still settling would be given a neighbour of the orbit that it settles on."""
+REACHED = 0.02
+"""Share of its extent by which a stable orbit may lie beside the state: Newton's method may jump to an orbit from whose
+basin the motion is parted, as by an unstable cycle between them."""
 LOOP, PLACED = 1e-3, 0.05
 """Largest mismatch of an orbit, and largest doubt of its place, as shares of its extent."""
 FOLD = 1e-6
@@ -46,14 +49,16 @@ FOLD = 1e-6
 class Orbits:
     """Per element: a state on the closed orbit (NaN where none was found), its certificate, and the cost.
 
-    ``certificates`` and ``stays`` go by place in the batch; ``stays`` names the orbits on which the trajectory already
-    was before they were closed, as in a family that fills the space. ``rest`` is the equilibrium to which a motion
+    ``certificates``, ``stays`` and ``reached`` go by place in the batch; ``stays`` names the orbits on which the
+    trajectory already was before they were closed, as in a family that fills the space, ``reached`` those that it was
+    near. ``rest`` is the equilibrium to which a motion
     falls in turns that do not close (NaN elsewhere).
     """
 
     point: Float[Tensor, "batch n d"]
     certificates: dict[int, Floquet]
     stays: set[int]
+    reached: set[int]
     evaluations: Int[Tensor, " batch"]
     rest: Float[Tensor, "batch n d"]
 
@@ -70,7 +75,7 @@ def close_orbits(
     number. ``sizes`` say how many tokens each row stands for.
     """
     evaluations = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-    orbits = Orbits(torch.full_like(x, torch.nan), {}, set(), evaluations, torch.full_like(x, torch.nan))
+    orbits = Orbits(torch.full_like(x, torch.nan), {}, set(), set(), evaluations, torch.full_like(x, torch.nan))
     if not (isinstance(flow, AbstractSphereFlow) and flow.reducible):
         if x.shape[1] * x.shape[2] <= LARGEST_ORBIT:
             closed, split = _closed(flow, x, period, None)
@@ -211,12 +216,16 @@ def _enter(
     extent = speed * closed.period[some] / torch.pi
     moved = closed.moved[some]
     stays = ((moved <= STAYS * closed.mismatch[some]) & (moved <= SETTLED * extent)).tolist()
-    for place, floquet, stayed, size in zip(where[some].tolist(), found, stays, extent.tolist(), strict=True):
+    near = (moved <= REACHED * extent).tolist()
+    marks = zip(where[some].tolist(), found, stays, near, extent.tolist(), strict=True)
+    for place, floquet, stayed, reached, size in marks:
         if not _is_loop(floquet, size):
             continue
         orbits.certificates[place] = floquet
         if stayed:
             orbits.stays.add(place)
+        if reached:
+            orbits.reached.add(place)
 
 
 def _is_loop(floquet: Floquet, extent: float) -> bool:
