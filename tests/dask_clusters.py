@@ -45,7 +45,15 @@ class Cluster:
             for word in (f"--tls-{option}", str(self._tls / {"ca-file": "cert.pem"}.get(option, f"{option}.pem")))
         ] if self._tls else []  # fmt: skip
         return subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:], *secured, "--preload", "dask_preload"],
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_" + words[0],
+                *words[1:],
+                *secured,
+                "--preload",
+                "dask_preload",
+            ],
             env=environment(**ONE_THREAD, TESTS_PID=str(os.getpid())),
             stdin=subprocess.DEVNULL,
             stdout=output,
