@@ -2,11 +2,10 @@
 
 The logarithm of a cell's seconds (or bytes) is taken as linear in the logarithms of its numeric arguments, with an
 offset for every word among them, and fitted by Bayesian least squares. Where the records do not vary an argument, a
-broad prior stands in: the power of a count or size is 0.7, give or take 0.6 (small cells pay for their beginning), of
-other numbers little.
-Sizes that the records never vary count together, as the one that changed most and a share of the others: a cell that
-trains longer, is tested on more and is looked at more often pays for each of them once, not for their product. So a
-forecast far from what was measured says by its interval how far.
+broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other numbers little.
+Sizes that the records never vary count together, as the one that changed most: a cell that trains longer, is tested on
+more and is looked at more often pays for each of them once, not for their product. What the others may add widens the
+interval. So a forecast far from what was measured says by its interval how far.
 """
 
 from __future__ import annotations
@@ -38,11 +37,10 @@ class _Prior:
     spread: float
 
 
-SECONDS_OF_SIZES, MEMORY_OF_SIZES = _Prior(0.7, 0.6), _Prior(0.3, 0.4)
+SECONDS_OF_SIZES, MEMORY_OF_SIZES = _Prior(1.0, 0.6), _Prior(0.3, 0.4)
 OF_NUMBERS = _Prior(0.0, 0.2)
-TOGETHER = "size of all that never varied"
-SHARE = 0.1
-"""Of the logarithms of the other sizes: 0 if the costs of sizes add up, 1 if they multiply."""
+OF_OTHERS = _Prior(0.0, 0.3)
+TOGETHER, OTHERS = "size that never varied and changed most", "other sizes that never varied"
 
 
 def longest_first(cells: Sequence[Cell], store: Store) -> list[Cell]:
@@ -116,9 +114,8 @@ class CostModel:
         rest = {name: value for name, value in features.items() if name not in self._constant}
         if not self._constant:
             return rest
-        up, down = (sorted(sign * change for change in changes if sign * change > 0) for sign in (1, -1))
-        grown, shrunk = ((sum(part[:-1]) * SHARE + part[-1] if part else 0.0) for part in (up, down))
-        return {**rest, TOGETHER: grown - shrunk}
+        most = max([0.0, *changes]) + min([0.0, *changes])
+        return {**rest, TOGETHER: most, OTHERS: sum(changes) - most}
 
     def _matrix(self, features: Sequence[Mapping[str, float]]) -> numpy.ndarray:
         return numpy.array([[found.get(name, 0.0) for name in self._names] for found in features], dtype=float).reshape(
@@ -184,4 +181,6 @@ def _never_varied(features: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _prior(name: str, sizes: _Prior) -> _Prior:
     if name.startswith("size "):
         return sizes
+    if name == OTHERS:
+        return OF_OTHERS
     return OF_NUMBERS if name.startswith("number ") else _Prior(0.0, WORD_SPREAD)
