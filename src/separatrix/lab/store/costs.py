@@ -142,7 +142,9 @@ class CostModel:
 
     def draws(self, cells: Sequence[Cell], generator: numpy.random.Generator) -> numpy.ndarray:
         """Possible costs of every cell (draws, cells): what is not known of the powers is shared by all of them."""
-        powers = generator.multivariate_normal(self._mean, self._covariance, size=DRAWS, method="eigh")
+        nothing = numpy.zeros_like(self._mean)
+        half = generator.multivariate_normal(nothing, self._covariance, size=DRAWS // 2, method="eigh")
+        powers = self._mean + numpy.concatenate([half, -half])  # in pairs, so that the middle does not hang on chance
         logs = powers @ self._design(cells).T
         return numpy.exp(numpy.clip(logs + self._scatter * generator.standard_normal(logs.shape), -50, 50))
 
