@@ -78,20 +78,30 @@ def fill(folder: Path, n_records: int) -> None:
         os.fsync = waiting
 
 
+SMALL = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+sys.exit(code)
+"""
+"""A process is charged with the memory of the one that started it, so that one has to be small."""
+
+
 def command_cost(*words: str) -> dict[str, float]:
     begun = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "separatrix", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, "-S", "-c", SMALL, sys.executable, "-m", "separatrix", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    assert process.stderr is not None
-    error = process.stderr.read().decode()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, error
+    out, error = process.communicate()
+    assert process.returncode == 0, error.decode()
+    busy, peak = (float(word) for word in out.split())
     return {
         "wall s": time.perf_counter() - begun,
-        "processor s": used.ru_utime + used.ru_stime,
-        "peak MB": used.ru_maxrss / 1024,
+        "processor s": busy,
+        "peak MB": peak / 1024,
     }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from command_line import environment
+from separatrix.lab.engines.computation import ONE_THREAD
 
 
 def free_port() -> int:
@@ -44,8 +45,16 @@ class Cluster:
             for word in (f"--tls-{option}", str(self._tls / {"ca-file": "cert.pem"}.get(option, f"{option}.pem")))
         ] if self._tls else []  # fmt: skip
         return subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:], *secured],
-            env=environment(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1"),
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_" + words[0],
+                *words[1:],
+                *secured,
+                "--preload",
+                "dask_preload",
+            ],
+            env=environment(**ONE_THREAD, TESTS_PID=str(os.getpid())),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from separatrix.core import MissingData
 from separatrix.lab import Record, Store, plan_run
+from separatrix.lab.planning import Estimate
+from separatrix.lab.store.costs import SECONDS_OF_SIZES, CostModel
 from short_experiments import SHORT, run_inline
 
 
@@ -57,3 +60,24 @@ def test_without_any_measurement_a_plan_says_what_to_run(store: Store) -> None:
 def test_inline_runs_are_measured_too(store: Store) -> None:
     run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
     assert plan_run(SHORT, SHORT.params("laptop"), "laptop", store).n_measured == 4
+
+
+def test_sizes_that_never_varied_do_not_multiply(store: Store) -> None:
+    """A cell of 2 steps took 0.1 s; one with a thousand times the steps and a hundred times everything else takes less
+    than the product of all of them, which is a billion."""
+    small = {"n_steps": 2, "n_test": 10, "n_curve": 10, "n_shapes": 10}
+    model = CostModel([small] * 3, [0.1] * 3, SECONDS_OF_SIZES)
+    (large,) = SHORT.cells(SHORT.params("smoke", n_cells=1))
+    grown = dataclasses.replace(large, args={"n_steps": 2000, "n_test": 1000, "n_curve": 1000, "n_shapes": 1000})
+    (typical,) = model.typical([grown])
+    assert 1.0 < typical < 1000.0
+    (same,) = model.typical([dataclasses.replace(large, args=small)])
+    assert same == pytest.approx(0.1, rel=1e-6)
+
+
+def test_a_plan_from_cells_that_are_too_unlike_says_so(store: Store) -> None:
+    note(store, "smoke", 2.0)
+    near = plan_run(SHORT, SHORT.params("paper"), "paper", store)
+    assert not near.is_guess
+    far = dataclasses.replace(near, seconds=Estimate(1.0, 50.0, 2000.0))
+    assert far.is_guess

@@ -21,6 +21,8 @@ from .store.costs import SECONDS_OF_SIZES, CostModel
 from .store.records import Store
 
 LEVELS = (0.05, 0.5, 0.95)
+GUESS = 1000.0
+"""An interval whose ends are further apart than this factor tells nothing that one could act on."""
 PUBLISHED_SPREAD = 1.0
 """A published file tells the sum of all cells' times, not each: a cell may be some times shorter or longer."""
 
@@ -62,6 +64,11 @@ class RunPlan(Result):
         if self.seconds is None:
             return None
         return Estimate(*(value / 3600 for value in (self.seconds.low, self.seconds.typical, self.seconds.high)))
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether the cells that were measured are too unlike those to come to tell what these cost."""
+        return self.seconds is not None and self.seconds.high > GUESS * self.seconds.low
 
     def wall_seconds(self, workers: int) -> float:
         """Time until the last cell ends on so many workers."""

@@ -210,3 +210,18 @@ def test_nobody_else_waits_for_the_disk_and_a_short_cell_waits_once(
     table.enqueue(ME, CELLS[:1])
     assert table.finish(taken(table), Record(CELLS[0], {"x": 1.0}, {"seconds": seconds}))
     assert locked == [False] * waits
+
+
+def test_a_client_killed_again_and_again_fails_no_job(store: Store) -> None:
+    """A Dask client holds the leases of all cells in flight, most of which no worker has begun."""
+    for _ in range(6):
+        client = subprocess.Popen(["sleep", "60"])
+        table, doomed = JobTable(store), process_name(client.pid)
+        table.enqueue(doomed, CELLS[:1])
+        assert table.take(doomed, doomed) is not None
+        client.kill()
+        client.wait()
+    session = process_name(os.getpid())
+    table.enqueue(session, CELLS[:1])
+    assert table.collect(session) == []
+    assert table.states() == {"queued": 1}

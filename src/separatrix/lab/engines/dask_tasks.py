@@ -23,6 +23,7 @@ from ..experiment.cell import Cell
 from ..experiment.definition import load
 from ..experiment.scratch import remove_scratch
 from .computation import compute_record
+from .parent_process import end_with_parent
 
 LOG_VARIABLE = "SEPARATRIX_WORKER_LOG"
 GRACE_SECONDS = 5.0
@@ -96,7 +97,11 @@ def _keep_to_one_thread() -> None:
 
 
 def dask_setup(worker: Any) -> None:
-    """Of a worker of our own cluster, when it starts: output goes to a log, interrupts are the client's to handle."""
+    """Of a worker of our own cluster, when it starts: output goes to a log, interrupts are the client's to handle.
+
+    It ends with the client, whose thread for this worker lives as long as the worker (``distributed.process``).
+    """
+    end_with_parent()
     log = os.environ.get(LOG_VARIABLE)
     if log:
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -78,10 +78,18 @@ class JobTable:
             )
         for (worker,) in self._database.query("SELECT DISTINCT worker FROM jobs WHERE state = 'leased'"):
             if is_gone(worker):
-                self.release(worker, "its process has ended")
+                self._free(worker)
         for (other,) in self._database.query("SELECT DISTINCT session FROM wants"):
             if is_gone(other):
                 self.leave(other)
+
+    def _free(self, worker: str) -> None:
+        """Queue again what a worker held that ended with its run; a new run counts attempts from the beginning."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE jobs SET state = 'queued', worker = NULL, attempts = 0 WHERE state = 'leased' AND worker = ?",
+                (worker,),
+            )
 
     def take(self, session: str, worker: str) -> Lease | None:
         """Lease the next queued job the session waits for, or ``None`` if there is none now."""

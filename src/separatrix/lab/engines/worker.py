@@ -29,6 +29,7 @@ from ..store.database import no_space
 from ..store.records import Store
 from .computation import compute_record, explain_failure
 from .jobs import JobTable, Lease
+from .parent_process import end_with_parent
 
 MARK_READY = "worker ready"
 """First line of the log of a worker that came so far."""
@@ -48,6 +49,8 @@ class WorkerSettings(TypedDict):
     session: str
     worker: str
     log: str
+    bound: bool
+    """Whether the thread that started it lives as long as its engine does."""
     lease_seconds: float
     data: dict[str, str]
 
@@ -171,6 +174,8 @@ def main() -> int:
     """Read settings, work, and leave with an exit code."""
     control = _own_descriptors()
     settings: WorkerSettings = json.loads(control.readline())
+    if settings["bound"]:
+        end_with_parent()
     try:
         worker = Worker(settings)
         print(MARK_READY)

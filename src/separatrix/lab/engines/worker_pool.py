@@ -6,6 +6,7 @@ limits.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from typing import final
@@ -150,6 +151,7 @@ class WorkerPool:
             "session": self._session,
             "worker": "",
             "log": "",
+            "bound": threading.current_thread() is threading.main_thread(),
             "lease_seconds": self._lease_seconds,
             "data": self._data,
         }

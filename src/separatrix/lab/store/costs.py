@@ -3,7 +3,9 @@
 The logarithm of a cell's seconds (or bytes) is taken as linear in the logarithms of its numeric arguments, with an
 offset for every word among them, and fitted by Bayesian least squares. Where the records do not vary an argument, a
 broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other numbers little.
-So a forecast far from what was measured says by its interval how far.
+Sizes that the records never vary count together, as the one that changed most: a cell that trains longer, is tested on
+more and is looked at more often pays for each of them once, not for their product. What the others may add widens the
+interval. So a forecast far from what was measured says by its interval how far.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class _Prior:
 
 SECONDS_OF_SIZES, MEMORY_OF_SIZES = _Prior(1.0, 0.6), _Prior(0.3, 0.4)
 OF_NUMBERS = _Prior(0.0, 0.2)
+OF_OTHERS = _Prior(0.0, 0.3)
+TOGETHER, OTHERS = "size that never varied and changed most", "other sizes that never varied"
 
 
 def longest_first(cells: Sequence[Cell], store: Store) -> list[Cell]:
@@ -76,6 +80,8 @@ class CostModel:
     ) -> None:
         self.n_measured = len(rows)
         features = [_features(row) for row in rows]
+        self._constant = _never_varied(features)
+        features = [self._joined(found) for found in features]
         self._names = sorted({name for found in features for name in found})
         self._priors = [_prior(name, sizes) for name in self._names]
         values = self._matrix(features)
@@ -102,6 +108,15 @@ class CostModel:
         )
         return cls([json.loads(args) for args, _ in found], [cost for _, cost in found], sizes) if found else None
 
+    def _joined(self, features: Mapping[str, float]) -> dict[str, float]:
+        """The features, with one in place of the sizes that no record varies: how far they are from what it was."""
+        changes = [features[name] - usual for name, usual in self._constant.items() if name in features]
+        rest = {name: value for name, value in features.items() if name not in self._constant}
+        if not self._constant:
+            return rest
+        most = max([0.0, *changes]) + min([0.0, *changes])
+        return {**rest, TOGETHER: most, OTHERS: sum(changes) - most}
+
     def _matrix(self, features: Sequence[Mapping[str, float]]) -> numpy.ndarray:
         return numpy.array([[found.get(name, 0.0) for name in self._names] for found in features], dtype=float).reshape(
             len(features), len(self._names)
@@ -127,13 +142,15 @@ class CostModel:
 
     def draws(self, cells: Sequence[Cell], generator: numpy.random.Generator) -> numpy.ndarray:
         """Possible costs of every cell (draws, cells): what is not known of the powers is shared by all of them."""
-        powers = generator.multivariate_normal(self._mean, self._covariance, size=DRAWS, method="eigh")
+        nothing = numpy.zeros_like(self._mean)
+        half = generator.multivariate_normal(nothing, self._covariance, size=DRAWS // 2, method="eigh")
+        powers = self._mean + numpy.concatenate([half, -half])  # in pairs, so that the middle does not hang on chance
         logs = powers @ self._design(cells).T
         return numpy.exp(numpy.clip(logs + self._scatter * generator.standard_normal(logs.shape), -50, 50))
 
     def _design(self, cells: Sequence[Cell]) -> numpy.ndarray:
         known = set(self._names)
-        features = [_features({**cell.args, "seed": cell.seed}) for cell in cells]
+        features = [self._joined(_features({**cell.args, "seed": cell.seed})) for cell in cells]
         values = self._matrix([{name: x for name, x in found.items() if name in known} for found in features])
         return numpy.column_stack([numpy.ones(len(cells)), values - self._centre])
 
@@ -155,7 +172,17 @@ def _features(args: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
+def _never_varied(features: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Sizes that are the same in all records that have them, if there are two or more; one alone stays by itself."""
+    sizes = {name for found in features for name in found if name.startswith("size ")}
+    values = {name: {found[name] for found in features if name in found} for name in sorted(sizes)}
+    same = {name: next(iter(seen)) for name, seen in values.items() if len(seen) == 1}
+    return same if len(same) > 1 else {}
+
+
 def _prior(name: str, sizes: _Prior) -> _Prior:
     if name.startswith("size "):
         return sizes
+    if name == OTHERS:
+        return OF_OTHERS
     return OF_NUMBERS if name.startswith("number ") else _Prior(0.0, WORD_SPREAD)
