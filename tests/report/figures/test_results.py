@@ -114,6 +114,7 @@ def test_a_drawing_that_fails_does_not_hide_the_numbers(monkeypatch: pytest.Monk
     monkeypatch.setitem(plots._DRAWINGS, "Trajectory", broken)
     shown = trajectory()._repr_html_()
     assert "<svg" not in shown
+    assert "The picture could not be drawn: ValueError: no data" in shown
     assert "residual" in shown
 
 

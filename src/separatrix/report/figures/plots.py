@@ -7,6 +7,7 @@ name of a result's class; the class itself is never imported here.
 from __future__ import annotations
 
 import functools
+import html
 import importlib
 import itertools
 import pkgutil
@@ -68,7 +69,7 @@ def plot(result: Any, ax: Axes | None = None) -> Axes:
 def small_svg(result: Any) -> str:
     """A result as a small ``<svg>`` element, as a notebook shows it; empty if there is no drawing for it.
 
-    A drawing that fails must not hide the numbers beside it, so it gives nothing.
+    A drawing that fails must not hide the numbers beside it: a line says what went wrong in its place.
     """
     if not any(ancestor.__name__ in drawable() for ancestor in type(result).__mro__):
         return ""
@@ -77,8 +78,8 @@ def small_svg(result: Any) -> str:
             figure, ax = single_axes(width=4.2, height=2.8)
             _drawing_for(type(result))(result, ax)
         return to_svg(figure, f"small{next(_numbers)}")
-    except Exception:
-        return ""
+    except Exception as error:
+        return f"<p>The picture could not be drawn: {html.escape(f'{type(error).__name__}: {error}')}</p>"
 
 
 _numbers = itertools.count()
