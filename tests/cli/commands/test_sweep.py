@@ -22,7 +22,9 @@ def test_a_sweep_is_a_table_and_a_heat_map_and_continues(cli: Cli, tmp_path: Pat
 
 
 def test_a_budget_stops_a_sweep_and_the_same_command_goes_on(cli: Cli, tmp_path: Path) -> None:
-    words = ("sweep", OWN, "--grid", "n_cells=1,2,3", "-j", 1, "--store", tmp_path, "--json")
+    # cells that wait: those without a pause may all be done before the run hears that its time is over
+    grid = ("--grid", "n_cells=1,2,3", "--grid", "pause=0.3")
+    words = ("sweep", OWN, *grid, "-j", 1, "--store", tmp_path, "--json")
     answer = cli(*words, "--budget", "0.000001s")
     assert answer.code == 0
     assert len(json.loads(answer.out)["rows"]) < 3
