@@ -158,6 +158,11 @@ class AbstractAttentive(AbstractSequenceCore):
         return self.hidden_size * (2 if self._options.combine == "concat" else 1)
 
     @property
+    def carries_memory(self) -> bool:
+        """Whether the state that a call returns holds the memory."""
+        return self._options.carry_memory
+
+    @property
     def output_size(self) -> int:
         """Features of the output."""
         return self.hidden_size if self._options.readout == "h" else self.state_size
