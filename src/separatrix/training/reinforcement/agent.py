@@ -83,7 +83,7 @@ class GridEncoder(nn.Module):
             first, nn.ReLU(), nn.MaxPool2d(2), second, nn.ReLU(), third, nn.ReLU(), nn.Flatten()
         )  # fmt: skip
         self.words = skip_init(nn.Embedding, n_words + 1, 32) if n_words else None
-        self.reader = skip_init(nn.GRU, 32, 128, batch_first=True) if n_words else None
+        self.reader = _empty_reader() if n_words else None
         with torch.no_grad():
             width = self.image(torch.zeros(1, shape[2], *shape[:2])).shape[1]
         self.output_size = width + (128 if n_words else 0)
@@ -119,6 +119,11 @@ def _head(size: int, n_head: int, n_outputs: int, generator: torch.Generator) ->
     head = nn.Sequential(skip_init(nn.Linear, size, n_head), nn.Tanh(), skip_init(nn.Linear, n_head, n_outputs))
     _draw(head, generator)
     return head
+
+
+def _empty_reader() -> nn.GRU:
+    """A gated network whose weights are yet to be drawn; torch's own first ones would come from its global generator."""
+    return nn.GRU(32, 128, batch_first=True, device="meta").to_empty(device="cpu")
 
 
 def _draw(module: nn.Module, generator: torch.Generator) -> None:
