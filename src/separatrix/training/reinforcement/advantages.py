@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -10,7 +12,7 @@ from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.scalars import is_number
 
 
-def require_share(value: float, name: str) -> None:
+def require_share(value: Any, name: str) -> None:
     """A number from 0 to 1."""
     if not is_number(value) or not 0 <= value <= 1:
         raise InvalidInput(f"{name} must be a number in [0, 1]; got {value!r}.")

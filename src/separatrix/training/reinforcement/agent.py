@@ -122,7 +122,7 @@ def _head(size: int, n_head: int, n_outputs: int, generator: torch.Generator) ->
 
 
 def _empty_reader() -> nn.GRU:
-    """A gated network whose weights are yet to be drawn; torch's own first ones would come from its global generator."""
+    """A gated network whose weights are yet to be drawn; torch's would come from its global generator."""
     return nn.GRU(32, 128, batch_first=True, device="meta").to_empty(device="cpu")
 
 
