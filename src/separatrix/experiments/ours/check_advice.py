@@ -154,7 +154,7 @@ def judge_told(summary: Summary) -> Judgement:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """Gains with their intervals, one line per pair."""
-    from separatrix.report.figures.advice import draw_gains
+    from separatrix.report.figures.results.advice import draw_gains
 
     return {"gains": draw_gains(summary.table(TABLE))}
 
