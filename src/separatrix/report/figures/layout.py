@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import io
 import math
 from collections.abc import Iterator, Sequence, Sized
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose
 
 _Values: TypeAlias = Sequence[Any] | numpy.ndarray
@@ -26,6 +28,7 @@ NARROW_WIDTH = 4.2
 _narrow: contextvars.ContextVar[bool] = contextvars.ContextVar("narrow", default=False)
 _INCHES_A_LETTER = 0.066
 _INCHES_A_HANDLE = 0.55
+_NOTEBOOK_DPI = 144
 
 
 class HouseFigure(Figure):
@@ -34,6 +37,27 @@ class HouseFigure(Figure):
     caption: str = ""
     n_columns: int = 1
     """How many panels stand side by side when there is room."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """What a notebook shows; without it a figure that pyplot does not know would be a line of text."""
+        return _picture(self)
+
+
+class HouseAxes(Axes):
+    """Axes that a notebook shows as their figure, so that the last line of a cell may be ``separatrix.plot(result)``."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        figure = self.get_figure(root=True)
+        if figure is None:
+            raise InvalidInput("these axes were removed from their figure; there is nothing to show.")
+        return _picture(figure)
+
+
+def _picture(figure: Figure) -> tuple[bytes, dict[str, int]]:
+    """A picture in pixels for screens of either density, and how wide it is to be shown."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=_NOTEBOOK_DPI)
+    return stream.getvalue(), {"width": round(96 * figure.get_figwidth())}
 
 
 def captioned(figure: Figure, caption: str) -> Figure:
