@@ -8,7 +8,7 @@
 # # Where do tokens end?
 #
 # Repeat one self-attention layer for ever and its tokens flow over a sphere. Do they all agree, do they split into
-# groups, do they go round for ever? Here we watch forty tokens, ask for a proof of where they ended, count *all* stable
+# groups, do they go round for ever? Here we watch ten tokens from many starts, ask for a proof of where they ended, count *all* stable
 # ends that the weights allow, and turn the temperature until the answer changes.
 
 # %%
@@ -27,8 +27,8 @@ quick = False  # fewer starts and temperatures, to see that everything runs
 # %% [markdown]
 # ## One flow, many starts
 #
-# Two matrices decide: the coupling $M = Q^\top K$ says who attends to whom, the value matrix $V$ where attended tokens are
-# pulled to. `integrate` follows a batch of starts, each with its own steps, until every one of them rests.
+# Two matrices decide: the coupling $M = Q^\top K$ says who attends to whom, the value matrix $V$ where attended tokens
+# are pulled to. `integrate` follows a batch of starts, each with its own steps, until every one of them rests.
 
 # %%
 coupling = torch.tensor([[2.177, -0.374, -1.305], [-2.376, 1.363, 0.712], [2.747, -0.034, 1.789]], dtype=torch.float64)

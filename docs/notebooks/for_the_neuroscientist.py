@@ -91,7 +91,7 @@ separatrix.plot(points)
 # through the input; where it meets another one and both vanish, the network must change its mind.
 
 # %%
-branch = input_branch(rnn, torch.tensor([[0.0], [0.6]]), points.states[values.argmin()], n_points=5 if quick else 41)
+branch = input_branch(rnn, torch.tensor([[0.0], [0.01]]), points.states[values.argmin()], n_points=5 if quick else 41)
 print(branch)
 
 # %%

@@ -17,6 +17,8 @@ import torch
 import separatrix
 from separatrix.core import spawn
 from separatrix.dynamics import AttentionFlow
+from separatrix.experiments import catalogue
+from separatrix.lab import ledger, shipped_publications
 from separatrix.matrices import balanced_pair
 from separatrix.matrices.ensembles import GOE
 from separatrix.sources import find_document
@@ -50,8 +52,8 @@ print(f"largest difference of a real part: {worst:.1e}")
 assert worst < 1e-6
 
 # %% [markdown]
-# Agreement to rounding in random cases is worth more than a proof that nobody ran. It does not replace one: it says that
-# this formula, as it stands in this file, is the formula of this flow.
+# Agreement to rounding in random cases does not replace a proof. It says that this formula, as it stands in this file,
+# is the formula of this flow.
 #
 # ## A mean, against sampling with an interval
 #
@@ -111,9 +113,6 @@ figure
 # the ledger say of the mean we have just sampled?
 
 # %%
-from separatrix.experiments import catalogue
-from separatrix.lab import ledger, shipped_publications
-
 experiments = catalogue()
 experiment = experiments["agarwala-theorems"]
 for entry in ledger([experiment], None, None, shipped_publications(experiments)):
@@ -123,5 +122,5 @@ for entry in ledger([experiment], None, None, shipped_publications(experiments))
         )
 
 # %% [markdown]
-# Where to go on: `separatrix claims` prints all of them, `separatrix show NAME` how one was decided, *Add a closed form*
-# how yours gets in: a function, its place in the source, and a test that reaches the number by another road.
+# Where to go on: `separatrix claims` prints all of them, `separatrix show NAME` how one was decided, and *Add a closed
+# form* how yours gets in: a function, its place in the source, and a test that reaches the number by another road.

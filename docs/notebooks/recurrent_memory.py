@@ -103,8 +103,8 @@ figure
 # %% [markdown]
 # ## Look inside
 #
-# `diagnose.recurrent` takes any recurrent network, ours or not: growth of small differences along a run, and how much of
-# a gradient arrives how far back. An untrained LSTM, for comparison, loses its gradient quickly.
+# `diagnose.recurrent` takes any recurrent network, ours or not: growth of small differences along a run, and how much
+# of a gradient arrives how far back. An untrained LSTM, for comparison, loses its gradient quickly.
 
 # %%
 with torch.random.fork_rng(devices=[]):

@@ -84,8 +84,8 @@ for n_hidden in (5, 3):
 # %% [markdown]
 # ## The same knob on a network of yours
 #
-# Balance survives in ReLU networks, unit by unit, and can be changed without changing the function. Here a small network
-# with a task that needs features.
+# Balance survives in ReLU networks, unit by unit, and can be changed without changing the function. Here a small
+# network with a task that needs features.
 
 # %%
 x = torch.randn(60, 6, generator=generator)

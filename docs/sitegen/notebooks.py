@@ -1,8 +1,8 @@
-"""Notebooks as pages: each source in docs/notebooks is run from its first cell to its last, and shown with what it gave.
+"""Notebooks as pages: each source in docs/notebooks is run from its first cell to its last, and shown with its outputs.
 
-Sources are Python files in jupytext's percent format. A page holds the text, the code, what was printed and the pictures;
-the notebook itself, outputs included, lies beside it to be downloaded. What was made from the same source and the same
-package is not made again: it is kept in ``build/notebooks``.
+Sources are Python files in jupytext's percent format. A page holds the text, the code, what was printed and the
+pictures; the notebook itself, outputs included, lies beside it to be downloaded. What was made from the same source and
+the same package is not made again: it is kept in ``build/notebooks``.
 """
 
 from __future__ import annotations

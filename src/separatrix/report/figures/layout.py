@@ -44,7 +44,7 @@ class HouseFigure(Figure):
 
 
 class HouseAxes(Axes):
-    """Axes that a notebook shows as their figure, so that the last line of a cell may be ``separatrix.plot(result)``."""
+    """Axes that a notebook shows as their figure: the last line of a cell may be ``separatrix.plot(result)``."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         figure = self.get_figure(root=True)

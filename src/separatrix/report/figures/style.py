@@ -165,7 +165,7 @@ def single_axes(**options: Any) -> tuple[Figure, Axes]:
 
 
 def save(figure: Figure | Axes, path: str | Path, dpi: int = 150) -> Path:
-    """Write a figure, or the figure of axes, as PDF, SVG or PNG, chosen by the suffix. Equal figures give equal bytes."""
+    """Write a figure, or that of axes, as PDF, SVG or PNG, chosen by the suffix. Equal figures give equal bytes."""
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"a figure's suffix must be one of {', '.join(SUFFIXES)}; got {path.suffix or 'none'!r}.")
