@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, require_integer, require_positive
 
-from ..detectors.numbers import forward_raised
+from ..detectors.forward.numbers import forward_raised
 from ..findings.diagnosis import Diagnosis
 from ..findings.finding import Finding, Place
 from ..losses import Loss, loss_function

@@ -238,7 +238,7 @@ def judge_sensitive(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Test error against the scale."""
-    from separatrix.report.figures.training import draw_error_by_scale
+    from separatrix.report.figures.learning.training import draw_error_by_scale
 
     return {"test-error": draw_error_by_scale(summary.table("Test error over seeds"), summary.errors)}
 

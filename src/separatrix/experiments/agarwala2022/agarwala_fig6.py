@@ -233,7 +233,7 @@ def _moved_losses(to: float) -> Callable[[Measured], Measured]:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Learning curves."""
-    from separatrix.report.figures.training import draw_learning_curves
+    from separatrix.report.figures.learning.training import draw_learning_curves
 
     return {"learning-curves": draw_learning_curves(summary.curves, panels="embedding_std")}
 

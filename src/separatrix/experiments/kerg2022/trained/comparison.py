@@ -286,7 +286,7 @@ def moved(title: str, task: str, models: Sequence[str], low: float, high: float,
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Curves of both tasks."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     figures = {}
     copy = [curve for curve in summary.curves if curve["task"] == "copy"]

@@ -165,7 +165,7 @@ def _moved(models: Sequence[str], low: float, high: float, prefix: str = "") -> 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Validation curves, one figure per window."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     label = f"bits per character, {summary.text}"
     return {

@@ -186,7 +186,7 @@ def _moved(title: str, low: float, high: float, variant: str | None = None) -> A
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """On the way back, and during training."""
-    from separatrix.report.figures.recurrent_training import draw_over_steps
+    from separatrix.report.figures.recurrent.training import draw_over_steps
 
     return {
         "backward": draw_over_steps(

@@ -194,7 +194,7 @@ def _moved(quantity: str, low: float, high: float, prefix: str = "") -> Any:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Both quantities against the step."""
-    from separatrix.report.figures.recurrent_training import draw_over_steps
+    from separatrix.report.figures.recurrent.training import draw_over_steps
 
     return {
         quantity: draw_over_steps([c for c in summary.curves if c["quantity"] == quantity], label, caption=caption)

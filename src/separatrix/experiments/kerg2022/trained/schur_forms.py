@@ -165,7 +165,7 @@ def moved(title: str, low: float, high: float, **keys: str) -> Any:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The forms of the first seed, and mean sizes along sub-diagonals."""
-    from separatrix.report.figures.recurrent_training import draw_over_steps, draw_schur_forms
+    from separatrix.report.figures.recurrent.training import draw_over_steps, draw_schur_forms
 
     lines = [{"model": task, "curve": values} for task, values in summary.sub_diagonals.items()]
     return {

@@ -269,7 +269,7 @@ def moved_to(quantity: str, value: float) -> Any:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The maps side by side."""
-    from separatrix.report.figures.screening import draw_attention_maps
+    from separatrix.report.figures.recurrent.screening import draw_attention_maps
 
     return {"attention": draw_attention_maps(summary.maps)}
 

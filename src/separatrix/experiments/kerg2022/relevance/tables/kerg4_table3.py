@@ -212,7 +212,7 @@ def _moved(task: str, first: str, low: float, seconds: Sequence[str] | None = No
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Validation accuracy on pixels, Fig. 6 of appendix B."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     return {"pixels": draw_model_curves(summary.curves, label="validation accuracy")} if summary.curves else {}
 

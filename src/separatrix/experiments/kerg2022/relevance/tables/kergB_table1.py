@@ -171,7 +171,7 @@ def _learned_with_gap(gap: float) -> Any:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Rewards while learning."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     return {
         pair: draw_model_curves(
