@@ -8,8 +8,8 @@
 # # Where do tokens end?
 #
 # Repeat one self-attention layer for ever and its tokens flow over a sphere. Do they all agree, do they split into
-# groups, do they go round for ever? Here we watch ten tokens from many starts, ask for a proof of where they ended, count *all* stable
-# ends that the weights allow, and turn the temperature until the answer changes.
+# groups, do they go round for ever? Here we watch ten tokens from many starts, ask for a proof of where they ended,
+# count *all* stable ends that the weights allow, and turn the temperature until the answer changes.
 
 # %%
 from collections import Counter

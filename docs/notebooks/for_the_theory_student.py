@@ -117,9 +117,8 @@ experiments = catalogue()
 experiment = experiments["agarwala-theorems"]
 for entry in ledger([experiment], None, None, shipped_publications(experiments)):
     if entry.claim.erratum == erratum.key:
-        print(
-            f"{entry.claim.id}: {entry.judgement.verdict.label}\n  {entry.claim.statement}\n  {entry.judgement.evidence}"
-        )
+        print(f"{entry.claim.id}: {entry.judgement.verdict.label}")
+        print(f"  stated:   {entry.claim.statement}\n  measured: {entry.judgement.evidence}")
 
 # %% [markdown]
 # Where to go on: `separatrix claims` prints all of them, `separatrix show NAME` how one was decided, and *Add a closed

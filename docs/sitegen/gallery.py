@@ -19,7 +19,11 @@ def write_gallery(pages: Path) -> Path:
     for view in gallery_views():
         cards.setdefault(view.document, []).append(card(view, write_thumbnail(view, pages / FOLDER)))
     n_figures = sum(map(len, cards.values()))
-    lines = ["# Gallery", "", f"{n_figures} figures, drawn from the results that come with the package. Nothing need be"]
+    lines = [
+        "# Gallery",
+        "",
+        f"{n_figures} figures, drawn from the results that come with the package. Nothing need be",
+    ]
     lines += ["run: `separatrix report --published` writes the same pictures with their tables and verdicts.", ""]
     for key, found in cards.items():
         if found:

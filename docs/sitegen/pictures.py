@@ -17,9 +17,9 @@ from separatrix.experiments import catalogue
 from separatrix.lab.campaign import RunReport
 from separatrix.lab.results.publication import read_publications
 from separatrix.lab.results.reports import published_report
-from separatrix.report.figures.experiment import draw_experiment
-from separatrix.report.figures.layout import caption_of
-from separatrix.report.figures.style import save
+from separatrix.report.figures.house.layout import caption_of
+from separatrix.report.figures.house.style import save
+from separatrix.report.figures.results.experiment import draw_experiment
 from separatrix.report.pages.gallery import GalleryView, drawn_figures, gallery_of
 from separatrix.report.pages.wording import slug
 

@@ -71,7 +71,7 @@ def test_outputs_of_a_cell_are_text_pictures_and_tables_in_their_order(tmp_path:
     assert (tmp_path / "page_1_3.png").read_bytes() == b"pixels"
 
 
-class notebook_output(dict[str, Any]):  # noqa: N801  # nbformat's nodes are dictionaries with attributes
+class notebook_output(dict[str, Any]):  # nbformat's nodes are dictionaries with attributes
     __getattr__ = dict.__getitem__
 
 

@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import io
 import math
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy
@@ -141,6 +141,18 @@ def within(means: _Values, low: _Values, high: _Values, bounds: tuple[float, flo
 def mark(values: Sized, marker: str = "o") -> str:
     """The marker of a curve: a curve of one or two points is seen only by its marks."""
     return marker if len(values) <= 2 else ""
+
+
+def one_place(axes: Axes, places: Iterable[Any]) -> bool:
+    """Whether everything was measured at one place; then the axis has a tick there, and no scale nobody measured."""
+    distinct = {float(place) for place in places}
+    if len(distinct) != 1:
+        return False
+    place = distinct.pop()
+    axes.set_xscale("linear")
+    axes.set_xlim(place - 1, place + 1)
+    axes.set_xticks([place], [f"{place:g}"], minor=False)
+    return True
 
 
 def line_over(axes: Axes, x: _Values, y: _Values) -> Any:

@@ -9,14 +9,9 @@ from matplotlib.axes import Axes
 
 from separatrix.core.errors import InvalidInput
 
-<<<<<<< HEAD:src/separatrix/report/figures/recurrent.py
-from .layout import mark
-from .plots import plots
-from .style import PALETTE, SEQUENTIAL, faint, ink
-=======
+from ..house.layout import mark
 from ..house.plots import plots
 from ..house.style import PALETTE, SEQUENTIAL, faint, ink
->>>>>>> main:src/separatrix/report/figures/recurrent/dynamics.py
 
 _MOST_VISITED = 800
 
