@@ -27,8 +27,8 @@ from .records import Store
 LEAST_SPREAD = 0.05
 """Least relative scatter of repeated measurements that a fit may claim."""
 CALLS = 0.05
-"""Seconds that a cell may spend on anything but its work: calls, first uses, allocation. The logarithm of a shorter time
-is uncertain by the ratio of the two."""
+"""Seconds that a cell may spend on anything but its work: calls, first uses, allocation. The logarithm of a shorter
+time is uncertain by the ratio of the two."""
 WORD_SPREAD = 0.7
 """Prior scatter of the logarithm of a cost between two words."""
 LEAST_KNOWN = 5.0

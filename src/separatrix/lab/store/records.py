@@ -156,8 +156,11 @@ class Store:
         """
         wanted, found, folder = set(keys), {}, f"{self.folder}/records"
         for key, digest, size, changed in self.database.each("SELECT key, digest, size, changed FROM records"):
-            if key in wanted and is_as_indexed(f"{folder}/{key[:2]}/{key}.json", size, changed):
-                found[key] = digest
+            if key in wanted:
+                with contextlib.suppress(OSError, ValueError):
+                    state = os.stat(f"{folder}/{key[:2]}/{key}.json")
+                    if (state.st_size, state.st_mtime_ns) == (size, changed):
+                        found[key] = digest
         return found
 
     def stage(self, record: Record) -> tuple[Path, bytes]:
@@ -289,15 +292,6 @@ def _cost(origin: Mapping[str, Any]) -> float | None:
     seconds = origin.get("seconds")
     busy = origin.get("processor_seconds")
     return max(busy, seconds / 10) if busy is not None and seconds is not None else seconds
-
-
-def is_as_indexed(path: str, size: int | None, changed: int | None) -> bool:
-    """Whether a file has the size and time with which it went into the index."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return False
-    return (found.st_size, found.st_mtime_ns) == (size, changed)
 
 
 def _changed(path: Path) -> int | None:

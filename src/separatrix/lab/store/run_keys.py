@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import final
 
-from .records import Store, is_as_indexed
+from .records import Store
 
 _OF_RUN = "json_each((SELECT keys FROM runs WHERE id = ?))"
 _OF_LIST = "json_each(?)"
@@ -49,7 +50,11 @@ class RunKeys:
         """
         sql = f"""SELECT value, digest, size, changed FROM {self._table} AS wanted
                   LEFT JOIN records ON records.key = wanted.value"""
-        folder = f"{self._store.folder}/records"
+        folder, look = f"{self._store.folder}/records/", os.stat
         for key, digest, size, changed in self._store.database.each(sql, (self._value,)):
-            whole = digest is not None and is_as_indexed(f"{folder}/{key[:2]}/{key}.json", size, changed)
-            yield key, digest if whole else None
+            try:
+                found = look(f"{folder}{key[:2]}/{key}.json")
+            except (OSError, ValueError):
+                yield key, None
+            else:
+                yield key, digest if found.st_mtime_ns == changed and found.st_size == size else None
