@@ -36,8 +36,8 @@ def doubling_panels(start: float, end: float, first: float) -> NDArray[numpy.flo
     """
     if not end > start:
         return numpy.array([[start, start + max(abs(start), 1.0) * 1e-3]])
-    many = int(numpy.ceil(numpy.log2(1 + end / first))) if first > 0 and end / first < 1e300 else 1
-    edges = first * (numpy.exp2(numpy.arange(many + 1)) - 1)
+    first = min(first, end)
+    edges = first * (numpy.exp2(numpy.arange(math.ceil(math.log2(1 + end / first)) + 1)) - 1)
     inside = edges[(edges > start) & (edges < end)]
     edges = numpy.concatenate([[start], inside, [end]])
     return numpy.stack([edges[:-1], edges[1:]], 1)
@@ -50,7 +50,7 @@ def first_panel(fastest: float, tol: float) -> float:
     Bernstein ellipse of radius ``rho = y + sqrt(1 + y^2)``, ``y = pi / (mu L)``, and coefficients fall like ``rho^-k``
     (Trefethen, Approximation Theory and Approximation Practice, Theorem 8.1).
     """
-    radius = max(tol, _LEAST_TOL) ** (-1 / (DEGREE - 2))
+    radius = (max(tol, _LEAST_TOL) / _RESERVE) ** (-1 / (DEGREE - 2))
     return math.pi / max(fastest * (radius - 1 / radius) / 2, 1e-300)
 
 
@@ -114,8 +114,8 @@ def chebyshev_path(
 
 def squared_distance(values: NDArray[numpy.float64], target: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """``|values - target|^2`` along the first axis, in pieces that stay in the cache."""
-    flat = values.reshape(len(values), -1)
     goal = target.ravel()
+    flat = values.reshape(len(values), goal.size)
     size = max(1, _CHUNK_NUMBERS // max(1, goal.size))
     found = numpy.empty(len(flat))
     for begin in range(0, len(flat), size):

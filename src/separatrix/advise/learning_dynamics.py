@@ -37,7 +37,7 @@ METHODS: tuple[Method, ...] = ("auto", "exact", "chebyshev", "integration")
 
 _DENSE = 300
 _MILD = 300.0
-_SPARSE = 1.5
+_SPARSE = 1.4
 """Times per node of an interpolation, some of whose panels will be halved, up to which evaluating them costs less."""
 _LIGHT = 5e4
 """Multiplications that cost less than the bookkeeping of an interpolation."""
@@ -171,7 +171,7 @@ def _loss(flow: BalancedFlow, product: Tensor, times: Tensor, method: str) -> Te
 
 def _choose(flow: BalancedFlow, times: Tensor) -> tuple[str, str]:
     horizon = float(times.max()) * flow.clock if times.numel() else 0.0
-    stiffness = 2 * float(flow.modes.rates.abs().max()) * horizon
+    stiffness = 2 * float(flow.modes.rates.detach().abs().max()) * horizon
     if times.numel() < _DENSE:
         return "exact", f"balanced weights and only {times.numel()} times: one closed-form evaluation each"
     if stiffness > _MILD:

@@ -33,7 +33,7 @@ class NetworkModes:
 
     @classmethod
     def of(cls, network: PlainNetwork) -> NetworkModes:
-        """Cost: one thin SVD, and one QR decomposition where sizes differ."""
+        """Cost: one thin SVD, and one QR decomposition where sizes differ by much."""
         w1, w2, target, balance = network
         u, s, vh = numpy.linalg.svd(target, full_matrices=False)
         along_v, along_u = vh @ w1.T, u.T @ w2
@@ -49,7 +49,7 @@ class NetworkModes:
             parts, rates, strengths = [grow, decay[::-1]], [mu, -mu[::-1]], [s, s[::-1]]
         else:
             wide = n_in > n_out
-            directions, rows = numpy.linalg.qr(w1.T - vh.T @ along_v if wide else w2 - u @ along_u)
+            directions, rows = _compressed(w1.T - vh.T @ along_v if wide else w2 - u @ along_u)
             inputs = numpy.concatenate([inputs, directions], 1) if wide else inputs
             outputs = outputs if wide else numpy.concatenate([outputs, directions], 1)
             rate = numpy.full(len(rows), -balance / 2 if wide else balance / 2)
@@ -73,3 +73,15 @@ class NetworkModes:
         elif self.outputs.shape[1] > r:
             lower = numpy.concatenate([lower, coordinates[:, r : m - r]], 1)
         return lower, upper
+
+
+def _compressed(outside: Array) -> tuple[Array, Array]:
+    """Directions and rows of the weights outside the task: all of these have one rate, so any basis does.
+
+    A decomposition pays where it leaves far fewer rows.
+    """
+    size, n_hidden = outside.shape
+    if size <= 2 * n_hidden:
+        return numpy.eye(size), outside
+    directions, rows = numpy.linalg.qr(outside)
+    return directions, rows
