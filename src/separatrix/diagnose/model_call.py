@@ -89,6 +89,22 @@ def real_tensors(output: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[st
     return [found for key, value in parts for found in real_tensors(value, (*path, key))]
 
 
+def with_tensor(output: Any, old: Tensor, new: Tensor) -> Any:
+    """The same nested output with one of its tensors, wherever it stands, exchanged for another."""
+    if output is old:
+        return new
+    if isinstance(output, tuple) and hasattr(output, "_fields"):
+        return type(output)(*(with_tensor(value, old, new) for value in output))
+    if isinstance(output, tuple | list):
+        return type(output)(with_tensor(value, old, new) for value in output)
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        fields = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
+        return dataclasses.replace(output, **{key: with_tensor(value, old, new) for key, value in fields.items()})
+    if isinstance(output, Mapping):
+        return {key: with_tensor(value, old, new) for key, value in output.items()}
+    return output
+
+
 def n_samples(inputs: Any) -> int:
     """Length of the first axis of the first tensor among the inputs."""
     args, kwargs = arguments(inputs)

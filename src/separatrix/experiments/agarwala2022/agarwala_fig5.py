@@ -71,7 +71,7 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
 
 
 @functools.lru_cache(maxsize=1)
-def _images(images: str, pool: int, n_train: int, n_test: int) -> tuple[Tensor, Tensor, Tensor, Tensor, str]:
+def load_images(images: str, pool: int, n_train: int, n_test: int) -> tuple[Tensor, Tensor, Tensor, Tensor, str]:
     """Training vectors and classes, test vectors and classes, digest of the files."""
     from separatrix import core, tasks
 
@@ -106,13 +106,21 @@ def build(family: str, weight_scale: float, width: int, args: Mapping[str, Any])
 
 def run(cell: Cell) -> Payload:
     """Train a group of seeds and test them."""
+    args = cell.args
+    train_x, train_y, test_x, test_y, digest = load_images(
+        args["images"], args["pool"], args["n_train"], args["n_test"]
+    )
+    return {**train_group(args, (train_x, train_y), (test_x, test_y)), "data": digest}
+
+
+def train_group(args: Mapping[str, Any], train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]) -> dict[str, Any]:
+    """Train the seeds of ``args["group"]`` side by side on one set of images and measure them on another."""
     import torch
     from torch.nn import functional
 
     from separatrix import tasks, training
 
-    args = cell.args
-    train_x, train_y, test_x, test_y, digest = _images(args["images"], args["pool"], args["n_train"], args["n_test"])
+    (train_x, train_y), (test_x, test_y) = train, test
     model = build(args["family"], args["weight_scale"], train_x.shape[1], args)
     orders = [
         tasks.ShuffledBatches(len(train_x), args["batch_size"], seed, "agarwala-fig5", "order")
@@ -142,8 +150,7 @@ def run(cell: Cell) -> Payload:
     names = ("test_error", "residual", "converged")
     payload: dict[str, Any] = {name: _each(trained.history.last(name), len(orders)) for name in names}
     losses = [_each(value, len(orders)) for value in trained.history.column("loss")[1]]
-    return {**payload, "loss": losses, "diverged_at": [-1 if at is None else at for at in trained.diverged_at],
-            "data": digest}  # fmt: skip
+    return {**payload, "loss": losses, "diverged_at": [-1 if at is None else at for at in trained.diverged_at]}
 
 
 def _each(value: Any, n: int) -> list[float]:

@@ -10,7 +10,7 @@ from ..reporting import beyond, fine, judged, module_of
 
 def no_equilibrium(facts: Observed) -> list[Finding]:
     """Of a weight used >= 8 times without a graph (or >= 30 times, not the length of the sequence or batch): the last
-    relative change of what enters it."""
+    relative change of what enters it, or the residual of a plain step where that is known and larger."""
     length, n = facts.subject.sample.time_length, facts.subject.sample.n
     found, settled = [], []
     for name, use in facts.forward.operations.uses.items():
@@ -20,18 +20,19 @@ def no_equilibrium(facts: Observed) -> list[Finding]:
             continue
         if _is_sequence(use.count, length, multiples=not solver) or _is_sequence(use.count, n, multiples=False):
             continue
-        settled.append(use.change)
+        change = max(use.change, use.residual) if use.residual is not None and solver else use.change
+        settled.append(change)
         # With a graph through every use the gradient is right at rest or not: the steps of an integrator move a little
         # each time and are no solver that failed. Only a change of order 1 says that nothing settles.
         limit = threshold("no_equilibrium", "fault" if solver else "graph")
-        if use.change > limit:
+        if change > limit:
             found.append(
                 judged(
                     "no_equilibrium",
                     "fault" if solver else "warning",
-                    use.change,
+                    change,
                     limit,
-                    f"{name} is applied {use.count} times and its input still changes by {use.change:.2g} of its size "
+                    f"{name} is applied {use.count} times and its input still changes by {change:.2g} of its size "
                     "in the last step: the map does not settle.",
                     where=Place(module_of(name), name),
                     certainty=beyond("no_equilibrium"),
