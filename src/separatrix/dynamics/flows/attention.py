@@ -166,6 +166,11 @@ class AttentionFlow(AbstractSphereFlow):
         return int(self.weights.value.shape[-3])
 
     @property
+    def is_plain(self) -> bool:
+        """Row softmax of the logits alone: no mask, no bias of any kind."""
+        return self._plain and self.weights.value_bias is None
+
+    @property
     def coupling(self) -> Float[Tensor, "*axes d d"]:
         """M = Q'K, with a head axis if there are several heads."""
         return self.weights.coupling.squeeze(-3) if self._single else self.weights.coupling

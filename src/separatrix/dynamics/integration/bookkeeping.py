@@ -126,7 +126,7 @@ class Bookkeeping:
             self.states[index[due], frame[due]] = pool.keep(due).spread_out(x)
             self.next_frame[index[due]] += 1
 
-    def result(self, shape: tuple[int, ...]) -> Trajectory:
+    def result(self, shape: tuple[int, ...], backend: str = "torch") -> Trajectory:
         """Everything in the shape of the caller's batch."""
         n, d = self.final.shape[-2:]
         frames = 0 if self.frames is None else len(self.frames)
@@ -143,4 +143,5 @@ class Bookkeeping:
             times=self.frames,
             states=None if self.states is None else self.states.reshape(*shape, frames, n, d),
             cycles=self.cycles,
+            backend=backend,
         )

@@ -21,6 +21,7 @@ from separatrix.core import (
 from ..flows.base import AbstractFlow, AbstractSphereFlow, common_axes, require_flow, require_rate
 from ..flows.fit import check_motion
 from ..flows.sphere import check_tokens
+from .compiled.choice import for_compiled, runs_compiled
 from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
@@ -131,9 +132,10 @@ def integrate(
     if len(flat):
         first = double.select(shape or (1,), torch.zeros(1, dtype=torch.long, device=flat.device))
         check_motion(first, flat[:1], derivative=plan.finisher is not None)
-    run = Run(double, shape, flat, plan, limit, frames)
+    compiled = runs_compiled(double, plan, flat, frames)
+    run = Run(double, shape, flat, for_compiled(plan) if compiled else plan, limit, frames, compiled=compiled)
     run.run()
-    return run.books.result(shape)
+    return run.books.result(shape, "numba" if compiled else "torch")
 
 
 def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: int = 600) -> Trajectory:

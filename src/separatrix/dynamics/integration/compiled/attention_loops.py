@@ -65,6 +65,10 @@ Rules = namedtuple(
 """What decides, as floats: see the constants of the same meaning in the files that the first lines name."""
 
 
+MERGE_VECTORS = 7
+"""Vectors that merging works with."""
+
+
 # Vectors as values.
 
 
@@ -171,8 +175,9 @@ def _root(_, a):
     """Square roots."""
 
     def code(context, builder, sig, args):
-        function = builder.module.declare_intrinsic("llvm.sqrt", [args[0].type])
-        return builder.call(function, args)
+        vector = args[0].type
+        name = f"llvm.sqrt.v{vector.count}f{a.dtype.bitwidth}"
+        return builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name), args)
 
     return a(a), code
 
