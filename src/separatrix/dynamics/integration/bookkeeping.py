@@ -46,6 +46,12 @@ class Bookkeeping:
         self.rejected[index] += (~accepted).long()
         self.evaluations[index] += evaluations
 
+    def count_carried(self, index: Tensor, attempted: Tensor, rejected: Tensor, evaluations: int) -> None:
+        """Steps of trajectories that have attempted so many by now."""
+        self.evaluations[index] += (attempted - self.steps[index]) * evaluations
+        self.steps[index] = attempted
+        self.rejected[index] += rejected
+
     def note(self, pool: Pool, accepted: Tensor) -> None:
         """Keep where an accepted step led, if a log is kept."""
         if self.log is not None:

@@ -15,8 +15,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from .bookkeeping import Bookkeeping
+from .compiled.cargo import Cargo, Carried
 from .compiled.carrying import Carrier
 from .ends import Ends
 from .finishing import Arrivals
@@ -46,7 +48,10 @@ class Run:
         compiled: bool = False,
     ) -> None:
         self.plan, self.limit, self.motion = plan, limit, Motion(flow, batch_shape, x0)
-        self.carrier = Carrier(self.motion, plan, limit) if compiled else None
+        self.carrier = None
+        if compiled:
+            assert isinstance(self.motion.flow, AttentionFlow)
+            self.carrier = Carrier(self.motion.flow, self.motion.shape, plan)
         self.books = Bookkeeping(x0, frames)
         self.ends = Ends(self.motion, plan, self.books, limit)
         self.waiting: dict[tuple[int, bool, torch.dtype, bool, bool], list[Pool]] = defaultdict(list)
@@ -108,7 +113,11 @@ class Run:
 
     def _carry(self, carrier: Carrier, pool: Pool) -> list[Pool]:
         """All steps of trajectories until they need attention; returns what goes on."""
-        carried = carrier.carry(pool, self.books, self.watch_from)
+        watched = self.plan.returns is not None
+        cargo = Cargo.of_pool(carrier.loops, pool, self.limit, self.books, self.watch_from, watched=watched)
+        carrier.carry(cargo)
+        self.books.count_carried(pool.index, *cargo.steps(), self.plan.method.evaluations)
+        carried = Carried(carrier.loops, cargo.parts(pool))
         for part in carried.over:
             arrived = self.ends.left(part)
             if len(arrived.index):

@@ -18,9 +18,11 @@ from separatrix.core import (
     require_positive,
 )
 
+from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractFlow, AbstractSphereFlow, common_axes, require_flow, require_rate
 from ..flows.fit import check_motion
 from ..flows.sphere import check_tokens
+from .compiled.alone import follow_alone
 from .compiled.choice import for_compiled, runs_compiled
 from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
@@ -133,6 +135,11 @@ def integrate(
         first = double.select(shape or (1,), torch.zeros(1, dtype=torch.long, device=flat.device))
         check_motion(first, flat[:1], derivative=plan.finisher is not None)
     compiled = runs_compiled(double, plan, flat, frames)
+    if compiled and plan.finisher is None:
+        assert isinstance(double, AttentionFlow)
+        found = follow_alone(double, shape, flat, plan, limit)
+        if found is not None:
+            return found
     run = Run(double, shape, flat, for_compiled(plan) if compiled else plan, limit, frames, compiled=compiled)
     run.run()
     return run.books.result(shape, "numba" if compiled else "torch")

@@ -50,9 +50,9 @@ somebody must look why steps are small; it crosses the section of its anchor in 
 
 TIME, SIZE, ERROR, THRESHOLD, UNIT, LIMIT, SPEED, HEIGHT, EXTENT, SINCE, N_NUMBERS = range(11)
 """Columns of ``numbers``: as the fields of ``Pool`` and ``Anchor``; a step of size zero is chosen by the loop."""
-ROWS, PLACES, STEPS, REJECTED, UNTIL, WATCH, ANCHORED, CODE, N_COUNTS = range(9)
-"""Columns of ``counts``: rows; places of a pool of torch with so many rows; attempted and rejected steps; when an
-anchor is renewed; steps from which returns are watched; whether there is an anchor; the code at the end."""
+ROWS, STEPS, REJECTED, UNTIL, WATCH, ANCHORED, CODE, N_COUNTS = range(8)
+"""Columns of ``counts``: rows; attempted and rejected steps; when an anchor is renewed; steps from which returns are
+watched; whether there is an anchor; the code at the end."""
 
 _ARRAYS = "x next slopes keys rows logits mean pull scale logs live filled scaled zeros coupling value anchor heading"
 Places = namedtuple("Places", ["block", "depth", "length", *_ARRAYS.split()])
@@ -60,7 +60,7 @@ Places = namedtuple("Places", ["block", "depth", "length", *_ARRAYS.split()])
 Rules = namedtuple(
     "Rules",
     "order rtol atol farthest grow first safety shrink smallest rearm_above rearm_to distance floor small turn old "
-    "looks implicit watches max_steps round",
+    "looks implicit watches max_steps round merge_after",
 )
 """What decides, as floats: see the constants of the same meaning in the files that the first lines name."""
 
@@ -564,16 +564,6 @@ def _ended(rules, numbers, counts, b):
 
 @_part
 @no_type_check
-def _row_count(m):
-    """Places of a pool of torch with m rows: a power of two from 2 to 256, or m (``merging.ROW_COUNTS``)."""
-    places = 2
-    while places < m and places < 256:
-        places *= 2
-    return places if places >= m else m
-
-
-@_part
-@no_type_check
 def _root_of(roots, i):
     while roots[i] != i:
         i = roots[i]
@@ -675,13 +665,25 @@ def _spread_of(d, n, f, roots, weights, mean, matrix):
 
 @_plain
 @no_type_check
-def _times(d, left, right, transposed, out):
-    """``left right``, or ``left right'``."""
+def _times(d, left, right, out):
+    """``left right``."""
+    for i in range(d):
+        for j in range(d):
+            out[i, j] = 0.0
+        for k in range(d):
+            for j in range(d):
+                out[i, j] += left[i, k] * right[k, j]
+
+
+@_plain
+@no_type_check
+def _times_transposed(d, left, right, out):
+    """``left right'``."""
     for i in range(d):
         for j in range(d):
             total = 0.0
             for k in range(d):
-                total += left[i, k] * (right[j, k] if transposed else right[k, j])
+                total += left[i, k] * right[j, k]
             out[i, j] = total
 
 
@@ -707,26 +709,30 @@ def _is_positive(d, matrix):
 
 @_plain
 @no_type_check
-def contracts(exact, which, d, n, f, totals, roots, a, vectors, squares):
+def contracts(exact, bounds, which, d, n, f, totals, roots, a, vectors, squares):
     r"""Whether all differences inside cluster a decay: its transversal block has a negative symmetric part.
 
     With C the covariance of its attention and :math:`\gamma = w^\top V m`, the block is
-    :math:`P (\beta V C M^\top - \gamma) P` (``stability.transversal_blocks``, where it is found by a derivative). Along
-    the token itself a number is put that decides nothing.
+    :math:`P (\beta V C M^\top - \gamma) P` (``stability.transversal_blocks``, where it is found by a derivative). Its
+    first part is at most :math:`|V| |\beta M| (1 - |m|^2)`, which often settles it. Along the token itself a number is
+    put that decides nothing.
     """
     weights, mean = vectors[0], vectors[1]
     _attended(exact, which, d, n, f, totals, roots, a, weights, mean, vectors[3])
-    gamma, axis = 0.0, vectors[2]
+    gamma, lack, axis = 0.0, 1.0, vectors[2]
     for k in range(d):
         axis[k] = f[a * d + k]
+        lack -= mean[k] * mean[k]
         inner = 0.0
         for l in range(d):
             inner += exact[which, 1, k, l] * mean[l]
         gamma += axis[k] * inner
+    if gamma > 1.001 * bounds[which] * max(lack, 1e-14):
+        return True
     block, other = squares[0], squares[1]
     _spread_of(d, n, f, roots, weights, mean, block)
-    _times(d, exact[which, 1], block, False, other)
-    _times(d, other, exact[which, 0], True, block)
+    _times(d, exact[which, 1], block, other)
+    _times_transposed(d, other, exact[which, 0], block)
     return _is_positive(d, _negated(d, block, gamma, axis, vectors[3], other))
 
 
@@ -754,11 +760,11 @@ def _negated(d, block, gamma, axis, inner, out):
 
 @_part
 @no_type_check
-def _keep_contracting(exact, which, d, n, f, totals, roots, vectors, squares):
+def _keep_contracting(exact, bounds, which, d, n, f, totals, roots, vectors, squares):
     """Dissolve the clusters that do not contract; returns how many rows there are then."""
     for a in range(n):
         if roots[a] == a and _has_others(roots, a, n):
-            vectors[4, a] = 1.0 if contracts(exact, which, d, n, f, totals, roots, a, vectors, squares) else 0.0
+            vectors[4, a] = 1.0 if contracts(exact, bounds, which, d, n, f, totals, roots, a, vectors, squares) else 0.0
         else:
             vectors[4, a] = 1.0
     count = 0
@@ -813,16 +819,20 @@ def _put_rows(w, at, d, n, tokens, sizes, b):
 
 @_part
 @no_type_check
-def _merge(w, at, rules, d, n, ld, tokens, sizes, labels, exact, which, numbers, counts, b, f, vectors, squares, ints):
-    """Carry on tokens that stay together as one row (``Merging.merge``); returns the number of rows."""
-    if not rules.distance > 0.0 or not numbers[b, THRESHOLD] > 0.0:
+def _merge(w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares,
+           ints):
+    """Carry on tokens that stay together as one row, where that halves the rows; returns how many there are.
+
+    As ``Merging.merge`` does, only looked at more often and without place holders.
+    """
+    if n < 3 or not rules.distance > 0.0 or not numbers[b, THRESHOLD] > 0.0:
         return n
-    roots, place, half = ints[0], ints[1], counts[b, PLACES] // 2
-    if _row_count(_cluster(w, at, d, n, ld, rules.distance, sizes, b, roots)) > half:
+    roots, place = ints[0], ints[1]
+    if 2 * _cluster(w, at, d, n, ld, rules.distance, sizes, b, roots) > n:
         return n
     _means(w, at, d, n, ld, sizes, b, roots, f, vectors[6])
-    m = _keep_contracting(exact, which, d, n, f, vectors[6], roots, vectors, squares)
-    if _row_count(m) > half:
+    m = _keep_contracting(exact, bounds, which, d, n, f, vectors[6], roots, vectors, squares)
+    if 2 * m > n:
         return n
     _means(w, at, d, n, ld, sizes, b, roots, f, vectors[6])
     m = 0
@@ -835,7 +845,7 @@ def _merge(w, at, rules, d, n, ld, tokens, sizes, labels, exact, which, numbers,
             m += 1
     for i in range(labels.shape[1]):
         labels[b, i] = place[roots[labels[b, i]]]
-    counts[b, PLACES], counts[b, ANCHORED] = _row_count(m), 0
+    counts[b, ANCHORED] = 0
     return m
 
 
@@ -851,7 +861,7 @@ def _sort(w, rules, d, n, numbers, counts, b):
     small = small and rules.looks > 0
     if w.itemsize == 4 and (small or speed / unit < rules.floor):
         return SLOW
-    if w.itemsize == 8 and small and counts[b, PLACES] * d <= rules.implicit:
+    if w.itemsize == 8 and small and n * d <= rules.implicit:
         return SMALL
     return 0
 
@@ -868,22 +878,26 @@ def _begin(w, at, rules, d, n, ld, numbers, counts, b):
 
 @_part
 @no_type_check
-def _follow(w, at, rules, table, d, tokens, sizes, labels, exact, which, numbers, counts, b, f, vectors, squares, ints):
+def _follow(w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares,
+            ints):
     """Rounds of steps until a trajectory needs attention; returns the length of its rows in ``w``."""
     n = counts[b, ROWS]
     ld = row_length(VECTOR_BYTES // w.itemsize, n)
     while True:
-        for _ in range(int(rules.round)):
+        for step in range(1, int(rules.round) + 1):
             counts[b, CODE] = _step(w, at, rules, table, d, n, ld, numbers, counts, b)
             if counts[b, CODE] != 0:
                 return ld
-        m = _merge(
-            w, at, rules, d, n, ld, tokens, sizes, labels, exact, which, numbers, counts, b, f, vectors, squares, ints
-        )
-        if m < n:
-            n = counts[b, ROWS] = m
-            ld = _put_rows(w, at, d, n, tokens, sizes, b)
-            _begin(w, at, rules, d, n, ld, numbers, counts, b)
+            if step % int(rules.merge_after) != 0:
+                continue
+            m = _merge(
+                w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors,
+                squares, ints,
+            )  # fmt: skip
+            if m < n:
+                n = counts[b, ROWS] = m
+                ld = _put_rows(w, at, d, n, tokens, sizes, b)
+                _begin(w, at, rules, d, n, ld, numbers, counts, b)
         counts[b, CODE] = _sort(w, rules, d, n, numbers, counts, b)
         if counts[b, CODE] != 0:
             return ld
@@ -915,8 +929,8 @@ def _exchange(w, start, d, n, ld, rows, b, out):
 
 @_loop
 @no_type_check
-def carry(first, last, w, at, rules, table, tokens, velocities, anchors, headings, sizes, labels, exact, which, numbers,
-          counts, f, vectors, squares, ints):
+def carry(first, last, w, at, rules, table, tokens, velocities, anchors, headings, sizes, labels, exact, bounds,
+          which, numbers, counts, f, vectors, squares, ints):
     """Follow the trajectories first to last - 1 until each needs attention; everything is changed in place.
 
     Args:
@@ -926,7 +940,8 @@ def carry(first, last, w, at, rules, table, tokens, velocities, anchors, heading
         tokens, velocities: rows (trajectories, rows, d) and, at the end, their velocities.
         anchors, headings: the same of the anchors, if there are any.
         sizes, labels: how many tokens each row stands for, and the row of each of the caller's tokens.
-        exact, which: beta M and V of every instance in float64, and the instance of each trajectory.
+        exact, bounds, which: beta M and V of every instance in float64, the product of their spectral norms, and the
+            instance of each trajectory.
         numbers, counts: see the names of their columns.
         f, vectors, squares, ints: working memory of merging.
     """
@@ -946,8 +961,9 @@ def carry(first, last, w, at, rules, table, tokens, velocities, anchors, heading
             _exchange(w, at.heading, d, n, ld, headings, b, False)
         _begin(w, at, rules, d, n, ld, numbers, counts, b)
         ld = _follow(
-            w, at, rules, table, d, tokens, sizes, labels, exact, loaded, numbers, counts, b, f, vectors, squares, ints
-        )
+            w, at, rules, table, d, tokens, sizes, labels, exact, bounds, loaded, numbers, counts, b, f, vectors,
+            squares, ints,
+        )  # fmt: skip
         n = counts[b, ROWS]
         _exchange(w, at.x, d, n, ld, tokens, b, True)
         _exchange(w, at.slopes, d, n, ld, velocities, b, True)

@@ -86,6 +86,7 @@ def example(dtype: torch.dtype) -> tuple[object, ...]:
     tokens, sizes, labels = numpy.zeros((1, 1, 2), kind), numpy.ones((1, 1), kind), numpy.zeros((1, 1), numpy.int64)
     tables = (
         numpy.zeros((1, 2, 2, 2)),
+        numpy.zeros(1),
         numpy.zeros(1, numpy.int64),
         numpy.zeros((1, kernels.N_NUMBERS)),
         numpy.zeros((1, kernels.N_COUNTS), numpy.int64),

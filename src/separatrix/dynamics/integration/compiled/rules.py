@@ -12,6 +12,9 @@ from ..plan import Plan
 from ..stepping import LARGEST_IMPLICIT, RELAX_STEPS, ROUND, SINGLE_PRECISION_FLOOR, SMALL_STEP, SMALL_TURN
 from ..stopping import REARM, REARMED
 
+MERGE_AFTER = 4
+"""Steps between two looks whether tokens have come together; a look costs about a fiftieth of a step."""
+
 
 def rules_of(kernels: ModuleType, plan: Plan, dtype: torch.dtype) -> Any:
     """What decides in the loop, as it does in the pools of torch."""
@@ -39,4 +42,5 @@ def rules_of(kernels: ModuleType, plan: Plan, dtype: torch.dtype) -> Any:
         watches=float(plan.returns is not None),
         max_steps=float(plan.max_steps),
         round=float(ROUND),
+        merge_after=float(MERGE_AFTER),
     )
