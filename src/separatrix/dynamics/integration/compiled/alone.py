@@ -59,17 +59,19 @@ def _precision(unit: numpy.ndarray, plan: Plan) -> type | None:
     """That of the plan, where it can hold the squares of speeds; None if it can for some only."""
     if plan.transient == torch.float64:
         return numpy.float64
+    if 1 / LARGEST_SINGLE < unit.min() and unit.max() < LARGEST_SINGLE:
+        return numpy.float32
     fit = (unit > 1 / LARGEST_SINGLE) & (unit < LARGEST_SINGLE)
-    return numpy.float32 if fit.all() else None if fit.any() else numpy.float64
+    return None if fit.any() else numpy.float64
 
 
 def _result(ends: list[Cargo], shape: tuple[int, ...], plan: Plan) -> Trajectory:
     k, first = ends[0].kernels, ends[0]
     numbers, counts = first.numbers, first.counts
-    tokens = numpy.take_along_axis(first.tokens, first.labels[..., None], axis=1).astype(numpy.float64)
+    tokens = first.tokens_of_all()
     for later in ends[1:]:
         numbers[later.index], counts[later.index] = later.numbers, later.counts
-        tokens[later.index] = numpy.take_along_axis(later.tokens, later.labels[..., None], axis=1)
+        tokens[later.index] = later.tokens_of_all()
     codes = counts[:, k.CODE]
     outcome = numpy.full(len(codes), int(Outcome.OUT_OF_STEPS))
     outcome[codes == k.RESTING] = int(Outcome.CONVERGED)
@@ -77,19 +79,20 @@ def _result(ends: list[Cargo], shape: tuple[int, ...], plan: Plan) -> Trajectory
     if lost.any():
         outcome[lost], tokens[lost], numbers[lost, k.SPEED] = int(Outcome.NON_FINITE), numpy.nan, numpy.nan
 
-    def shaped(values: numpy.ndarray) -> Tensor:
-        return torch.from_numpy(numpy.ascontiguousarray(values)).reshape(*shape, *values.shape[1:])
-
-    steps, none = shaped(counts[:, k.STEPS]), numpy.zeros_like(codes)
+    none = numpy.zeros_like(codes)
+    steps = counts[:, k.STEPS]
+    whole = numpy.stack([outcome, steps, counts[:, k.REJECTED], plan.method.evaluations * steps, none, none])
+    outcomes, attempted, rejected, evaluations, saddles, returns = torch.from_numpy(whole).reshape(-1, *shape).unbind()
+    residual, time = torch.from_numpy(numbers[:, [k.SPEED, k.TIME]].T.copy()).reshape(-1, *shape).unbind()
     return Trajectory(
-        final=shaped(tokens),
-        outcome=shaped(outcome),
-        residual=shaped(numbers[:, k.SPEED]),
-        time=shaped(numbers[:, k.TIME]),
-        steps=steps,
-        rejected_steps=shaped(counts[:, k.REJECTED]),
-        evaluations=steps * plan.method.evaluations,
-        saddles=shaped(none),
-        returns=shaped(none),
+        final=torch.from_numpy(tokens).reshape(*shape, *tokens.shape[1:]),
+        outcome=outcomes,
+        residual=residual,
+        time=time,
+        steps=attempted,
+        rejected_steps=rejected,
+        evaluations=evaluations,
+        saddles=saddles,
+        returns=returns,
         backend="numba",
     )

@@ -21,6 +21,7 @@ Everything that is compiled stands in this file: the cache on disk watches the f
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections import namedtuple
 from typing import Any, no_type_check
@@ -972,6 +973,7 @@ def carry(first, last, w, at, rules, table, tokens, velocities, anchors, heading
             _exchange(w, at.heading, d, n, ld, headings, b, True)
 
 
+@functools.lru_cache(maxsize=64)
 def places(n: int, d: int, n_stages: int, itemsize: int) -> tuple[Any, int]:
     """Where the arrays of a trajectory of n tokens lie, and how long the working memory is."""
     lanes = VECTOR_BYTES // itemsize

@@ -79,6 +79,12 @@ class Cargo:
         """In the order in which the loop takes them."""
         return self.tokens, self.velocities, self.anchors, self.headings, self.sizes, self.labels
 
+    def tokens_of_all(self) -> numpy.ndarray:
+        """The caller's tokens in float64, whatever rows they have become."""
+        if (self.counts[:, self.kernels.ROWS] == self.labels.shape[1]).all():
+            return self.tokens.astype(numpy.float64)
+        return numpy.take_along_axis(self.tokens, self.labels[..., None], axis=1).astype(numpy.float64)
+
     def steps(self) -> tuple[Tensor, Tensor]:
         """Attempted steps of each trajectory until now, and how many of this journey were rejected."""
         counts = torch.from_numpy(self.counts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import math
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -83,6 +85,7 @@ class Carrier:
                 list(threads.map(run, range(n_threads)))
 
 
+@functools.cache
 def loops() -> ModuleType:
     """The compiled functions; the first call imports numba."""
     return importlib.import_module(f"{__package__}.attention_loops")
@@ -108,7 +111,9 @@ def _weights(flow: AttentionFlow) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 def _which(instances: tuple[int, ...], shape: tuple[int, ...]) -> numpy.ndarray:
     """The instance of each element of a batch."""
-    count = int(numpy.prod(instances))
+    if not instances:
+        return numpy.zeros(math.prod(shape), numpy.int64)
+    count = math.prod(instances)
     numbers = numpy.arange(count).reshape(instances)
     return numpy.ascontiguousarray(numpy.broadcast_to(numbers, shape).reshape(-1))
 

@@ -40,12 +40,14 @@ STEP_SECONDS, ENTRY_SECONDS, TYPICAL_STEPS = 3e-5, 6e-10, 60
 
 def fits(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | None) -> bool:
     """Whether the compiled loop knows how to follow these trajectories."""
-    if not isinstance(flow, AttentionFlow) or frames is not None or x.device.type != "cpu" or not len(x):
+    if type(flow) is not AttentionFlow or frames is not None or x.device.type != "cpu" or not len(x):
+        return False
+    if x.requires_grad or any(tensor.requires_grad for tensor in flow.weights.tensors().values()):
         return False
     plain = flow.is_plain and flow.n_heads == 1 and flow.weights.value.device.type == "cpu"
     method = plan.method
-    known = isinstance(method, RungeKutta) and len(method.tableau.errors) == 1
-    return plain and known and isinstance(plan.control, DisplacementControl) and isinstance(plan.stop, Rest)
+    known = type(method) is RungeKutta and len(method.tableau.errors) == 1
+    return plain and known and type(plan.control) is DisplacementControl and type(plan.stop) is Rest
 
 
 def runs_compiled(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | None) -> bool:
