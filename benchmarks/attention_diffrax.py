@@ -4,7 +4,7 @@ JAX need not share an environment with the package: this file needs jax, diffrax
 request per line of its input, as JSON, and answers each with one line:
 
     {"do": "prepare", "name": ..., "problem": FILE.npz, "dtype": "float32", "rtol": 1e-4, "together": true}
-    {"do": "run", "name": ..., "repeats": 3, "ends": FILE.npy}
+    {"do": "run", "name": ..., "repeats": 3, "ends": FILE.npz}
 
 A problem has starts, coupling, value and the speed at which a trajectory stops. Methods are compiled ahead (compile
 time is answered to `prepare`), use one thread of the CPU, and stop each trajectory by an event once its fastest token
@@ -47,7 +47,7 @@ def at_rest(t: Any, x: jax.Array, weights: Weights, **_: Any) -> jax.Array:
 
 
 def follow(rtol: float) -> Callable[..., tuple[jax.Array, ...]]:
-    """One trajectory by Dopri5: end state, number of steps (rejected ones too), and whether the event stopped it."""
+    """One trajectory by Dopri5: end state and time, number of steps (rejected ones too), whether the event stopped it."""
 
     def run(x: jax.Array, coupling: jax.Array, value: jax.Array, stop: jax.Array) -> tuple[jax.Array, ...]:
         solution = diffrax.diffeqsolve(
@@ -64,7 +64,7 @@ def follow(rtol: float) -> Callable[..., tuple[jax.Array, ...]]:
             throw=False,
         )
         stopped = solution.result == diffrax.RESULTS.event_occurred
-        return solution.ys[-1], solution.stats["num_steps"], stopped
+        return solution.ys[-1], solution.ts[-1], solution.stats["num_steps"], stopped
 
     return run
 
@@ -92,8 +92,8 @@ def timed(run: Callable[[], Any], repeats: int, target: str) -> dict[str, Any]:
     for _ in range(repeats):
         found = run()
     seconds = (time.process_time() - begun) / repeats
-    ends, steps, stopped = found if isinstance(found, tuple) else map(numpy.stack, zip(*found, strict=True))
-    numpy.save(target, numpy.asarray(ends, numpy.float64))
+    ends, times, steps, stopped = found if isinstance(found, tuple) else map(numpy.stack, zip(*found, strict=True))
+    numpy.savez(target, ends=numpy.asarray(ends, numpy.float64), times=numpy.asarray(times, numpy.float64))
     return {"seconds": seconds, "steps": float(numpy.mean(steps)), "stopped": int(numpy.sum(stopped))}
 
 
