@@ -38,8 +38,11 @@ VECTOR_BYTES = 64 if _features.get("avx512f") else 32 if _features.get("avx") el
 TILE_ROWS, TILE_VECTORS = 4, 3
 """Twelve sums, three vectors of columns and one number: sixteen registers."""
 
+MODERATE = 60.0
+"""Logits, in base 2, up to which powers need no largest one taken away: even a sum of 2^60 of them is a number."""
+
 # Fused multiply-add; NaN and infinity keep their meaning. The order of sums is free only where no vector is written out:
-# rounding to whole numbers in ``_exp2`` would be simplified away.
+# rounding to whole numbers in ``_power`` would be simplified away.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 _part = numba.njit(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
 _plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
@@ -55,7 +58,7 @@ ROWS, STEPS, REJECTED, UNTIL, WATCH, ANCHORED, CODE, N_COUNTS = range(8)
 """Columns of ``counts``: rows; attempted and rejected steps; when an anchor is renewed; steps from which returns are
 watched; whether there is an anchor; the code at the end."""
 
-_ARRAYS = "x next slopes keys rows logits mean pull scale logs live filled scaled zeros coupling value anchor heading"
+_ARRAYS = "x next slopes keys logits mean pull scale logs live filled scaled zeros coupling value anchor heading"
 Places = namedtuple("Places", ["block", "depth", "length", *_ARRAYS.split()])
 """Where each array starts in ``w``; the length of a state in it, and the dimension filled up to whole tiles."""
 Rules = namedtuple(
@@ -210,49 +213,59 @@ EXPONENTIAL = {
 """Polynomials that are nearest to 2^r for |r| <= 1/2 relative to it, by Remez exchange: 7.5e-8 and 3.1e-18."""
 
 
-@intrinsic
 @no_type_check
-def _exp2(_, a):
-    """2^x for x <= 0; what is below the smallest normal number becomes that, and NaN stays NaN.
+def _power(builder, x):
+    """2^x of a vector, for x up to 127; what is below the smallest normal number becomes that, and NaN stays NaN.
 
     Adding 1.5 2^(mantissa bits) rounds to a whole number and leaves it in the lowest bits, from where it is shifted
     into the exponent.
     """
-    bits, mantissa, lowest = (32, 23, -126.0) if a.dtype.bitwidth == 32 else (64, 52, -1022.0)
+    vector = x.type
+    bits, mantissa, lowest = (32, 23, -126.0) if isinstance(vector.element, ir.FloatType) else (64, 52, -1022.0)
+    whole = ir.VectorType(ir.IntType(bits), vector.count)
+
+    def all_of(number, kind=vector):
+        return ir.Constant(kind, [ir.Constant(kind.element, number)] * kind.count)
+
+    x = builder.select(builder.fcmp_ordered("<", x, all_of(lowest)), all_of(lowest), x)
+    rounding = all_of(1.5 * 2.0**mantissa)
+    shifted = builder.fadd(x, rounding)
+    rest = builder.fsub(x, builder.fsub(shifted, rounding))
+    value = all_of(EXPONENTIAL[bits][-1])
+    for coefficient in EXPONENTIAL[bits][-2::-1]:
+        product = builder.fmul(value, rest, flags=["contract"])
+        value = builder.fadd(product, all_of(coefficient), flags=["contract"])
+    exponent = builder.shl(builder.bitcast(shifted, whole), all_of(mantissa, whole))
+    return builder.bitcast(builder.add(builder.bitcast(value, whole), exponent), vector)
+
+
+@intrinsic
+@no_type_check
+def exp2(_, a):
+    """Powers of two (``_power``)."""
 
     def code(context, builder, sig, args):
-        vector = args[0].type
-        whole = ir.VectorType(ir.IntType(bits), vector.count)
-
-        def all_of(number, kind=vector):
-            return ir.Constant(kind, [ir.Constant(kind.element, number)] * kind.count)
-
-        x = builder.select(builder.fcmp_ordered("<", args[0], all_of(lowest)), all_of(lowest), args[0])
-        rounding = all_of(1.5 * 2.0**mantissa)
-        shifted = builder.fadd(x, rounding)
-        rest = builder.fsub(x, builder.fsub(shifted, rounding))
-        value = all_of(EXPONENTIAL[bits][-1])
-        for coefficient in EXPONENTIAL[bits][-2::-1]:
-            product = builder.fmul(value, rest, flags=["contract"])
-            value = builder.fadd(product, all_of(coefficient), flags=["contract"])
-        exponent = builder.shl(builder.bitcast(shifted, whole), all_of(mantissa, whole))
-        return builder.bitcast(builder.add(builder.bitcast(value, whole), exponent), vector)
+        return _power(builder, args[0])
 
     return a(a), code
 
 
 @no_type_check
-def _tile_of(n_vectors):
-    """An intrinsic: ``w[out + r by_out + c] = w[start + r] + sum_l w[left + l by_left + r] w[right + l by_right + c]``
-    for four rows r, so many vectors of columns c, and ``depth`` terms l."""
+def _tile_of(n_vectors, powers):
+    """An intrinsic: ``w[out + r by_out + c] = w[start + r] + sum_l w[left + l by_term + r by_row] w[right + l by_right +
+    c]`` for four rows r, so many vectors of columns c, and ``depth`` terms l.
+
+    With ``powers`` two to the power of that, and the sums over r are added to ``w[sums + c]``.
+    """
 
     @intrinsic
-    def tile(_, w, out, by_out, start, left, by_left, right, by_right, depth):
+    def tile(_, w, out, by_out, start, left, right, by_right, depth, sums):
         lanes, align = VECTOR_BYTES * 8 // w.dtype.bitwidth, w.dtype.bitwidth // 8
 
         def code(context, builder, sig, args):
             data = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0]).data
-            out_, by_out_, start_, left_, by_left_, right_, by_right_, depth_ = args[1:]
+            out_, by_out_, start_, left_, right_, by_right_, depth_, sums_ = args[1:]
+            first_left, by_term, by_row = cgutils.unpack_tuple(builder, left_)
             vector, index = context.get_value_type(Lanes(w.dtype)), ir.IntType(64)
             cells = [(r, v) for r in range(TILE_ROWS) for v in range(n_vectors)]
 
@@ -262,42 +275,58 @@ def _tile_of(n_vectors):
             def vector_at(base, number):
                 return builder.bitcast(at(base, index(number * lanes)), vector.as_pointer())
 
-            first = [_everywhere(builder, vector, builder.load(at(data, builder.add(start_, index(r)))))
-                     for r in range(TILE_ROWS)]
-            lefts, rights = at(data, left_), at(data, right_)
+            def load(base, number):
+                value = builder.load(vector_at(base, number))
+                value.align = align
+                return value
+
+            def spread(pointer):
+                return _everywhere(builder, vector, builder.load(pointer))
+
+            start_rows = [spread(at(data, builder.add(start_, index(r)))) for r in range(TILE_ROWS)]
+            lefts = [at(data, builder.add(first_left, builder.mul(index(r), by_row))) for r in range(TILE_ROWS)]
+            rights = at(data, right_)
             entry, loop, after = builder.block, builder.append_basic_block("sum"), builder.append_basic_block("store")
             builder.branch(loop)
             builder.position_at_end(loop)
-            term, here_left, here_right = builder.phi(index), builder.phi(lefts.type), builder.phi(rights.type)
+            term, here_left, here_right = builder.phi(index), builder.phi(index), builder.phi(rights.type)
             running = [builder.phi(vector) for _ in cells]
-            columns = [builder.load(vector_at(here_right, v)) for v in range(n_vectors)]
-            for column in columns:
-                column.align = align
-            factors = [_everywhere(builder, vector, builder.load(at(here_left, index(r)))) for r in range(TILE_ROWS)]
+            columns = [load(here_right, v) for v in range(n_vectors)]
+            factors = [spread(at(row, here_left)) for row in lefts]
             total = [
                 builder.fadd(builder.fmul(factors[r], columns[v], flags=["contract"]), so_far, flags=["contract"])
                 for (r, v), so_far in zip(cells, running, strict=True)
             ]
             following = builder.add(term, index(1))
-            begin = [index(0), lefts, rights, *(first[r] for r, _ in cells)]
-            again = [following, at(here_left, by_left_), at(here_right, by_right_), *total]
+            begin = [index(0), index(0), rights, *(start_rows[r] for r, _ in cells)]
+            again = [following, builder.add(here_left, by_term), at(here_right, by_right_), *total]
             for phi, before, then in zip([term, here_left, here_right, *running], begin, again, strict=True):
                 phi.add_incoming(before, entry)
                 phi.add_incoming(then, loop)
             builder.cbranch(builder.icmp_signed("<", following, depth_), loop, after)
             builder.position_at_end(after)
+            if powers:
+                total = [_power(builder, value) for value in total]
+                for v in range(n_vectors):
+                    place, so_far = vector_at(at(data, sums_), v), load(at(data, sums_), v)
+                    for r in range(TILE_ROWS):
+                        so_far = builder.fadd(so_far, total[r * n_vectors + v])
+                    builder.store(so_far, place).align = align
             for r in range(TILE_ROWS):
                 row = at(data, builder.add(out_, builder.mul(index(r), by_out_)))
                 for v in range(n_vectors):
                     builder.store(total[r * n_vectors + v], vector_at(row, v)).align = align
             return context.get_dummy_value()
 
-        return types.void(w, *[types.intp] * 8), code
+        place = types.UniTuple(types.intp, 3)
+        index = types.intp
+        return types.void(w, index, index, index, place, index, index, index, index), code
 
     return tile
 
 
-_tile_1, _tile_2, _tile_3 = (_tile_of(n_vectors) for n_vectors in (1, 2, 3))
+_tile_1, _tile_2, _tile_3 = (_tile_of(n_vectors, False) for n_vectors in (1, 2, 3))
+_powers_1, _powers_2, _powers_3 = (_tile_of(n_vectors, True) for n_vectors in (1, 2, 3))
 
 
 # The velocity.
@@ -305,22 +334,40 @@ _tile_1, _tile_2, _tile_3 = (_tile_of(n_vectors) for n_vectors in (1, 2, 3))
 
 @_part
 @no_type_check
-def _product(w, n_vectors, n_rows, out, by_out, start, next_start, left, by_left, right, by_right, depth):
+def _product(w, n_vectors, n_rows, out, by_out, start, next_start, left, right, by_right, depth):
     """Tiles of some vectors of columns, for all rows; those from ``n_rows`` to the end of a tile are computed too."""
+    by_row = left[2]
     for r in range(0, n_rows, 4):
-        row, first = out + r * by_out, start + r * next_start
+        row, first, here = out + r * by_out, start + r * next_start, (left[0] + r * by_row, left[1], by_row)
         if n_vectors == 3:
-            _tile_3(w, row, by_out, first, left + r, by_left, right, by_right, depth)
+            _tile_3(w, row, by_out, first, here, right, by_right, depth, 0)
         elif n_vectors == 2:
-            _tile_2(w, row, by_out, first, left + r, by_left, right, by_right, depth)
+            _tile_2(w, row, by_out, first, here, right, by_right, depth, 0)
         else:
-            _tile_1(w, row, by_out, first, left + r, by_left, right, by_right, depth)
+            _tile_1(w, row, by_out, first, here, right, by_right, depth, 0)
 
 
 @_part
 @no_type_check
-def _soften(w, at, n_vectors, by, n, column):
-    """Logits of a block to powers of two below their largest; one over their sums, zero where no token lives."""
+def _powers(w, at, n_vectors, by, n, ld, state, d):
+    """Two to the logits of a block, and their sums; the logits must not be so large that a power is no number."""
+    lanes = VECTOR_BYTES // w.itemsize
+    for v in range(n_vectors):
+        _store(w, at.scale + v * lanes, _spread(w.dtype.type(0)))
+    for j in range(0, n, 4):
+        row, start, left = at.logits + j * by, at.logs + j, (at.keys + j, ld, 1)
+        if n_vectors == 3:
+            _powers_3(w, row, by, start, left, state, ld, d, at.scale)
+        elif n_vectors == 2:
+            _powers_2(w, row, by, start, left, state, ld, d, at.scale)
+        else:
+            _powers_1(w, row, by, start, left, state, ld, d, at.scale)
+
+
+@_part
+@no_type_check
+def _soften(w, at, n_vectors, by, n):
+    """Logits of a block to powers of two below their largest, and the sums of these."""
     lanes = VECTOR_BYTES // w.itemsize
     for first in range(at.logits, at.logits + n_vectors * lanes, lanes):
         top = _load(w, first)
@@ -328,11 +375,28 @@ def _soften(w, at, n_vectors, by, n, column):
             top = _larger(_load(w, first + j * by), top)
         total = _spread(w.dtype.type(0))
         for j in range(n):
-            power = _exp2(_load(w, first + j * by) - top)
+            power = exp2(_load(w, first + j * by) - top)
             _store(w, first + j * by, power)
             total = total + power
-        here = first - at.logits
-        _store(w, at.scale + here, _load(w, at.live + column + here) / total)
+        _store(w, at.scale + first - at.logits, total)
+
+
+@_part
+@no_type_check
+def _are_moderate(w, at, d, n, ld):
+    """Whether no logit can be so large that the powers of two of a row, or their sum, are no numbers."""
+    most = _load(w, at.logs)
+    for column in range(0, n, VECTOR_BYTES // w.itemsize):
+        square = _spread(w.dtype.type(0))
+        for k in range(d):
+            entry = _load(w, at.keys + k * ld + column)
+            square = square + entry * entry
+        most = _larger(_root(square) + _larger(_load(w, at.logs + column), _spread(w.dtype.type(0))), most)
+    _store(w, at.scale, most)
+    for i in range(VECTOR_BYTES // w.itemsize):
+        if not w[at.scale + i] < MODERATE:
+            return False
+    return True
 
 
 @_part
@@ -342,7 +406,7 @@ def _tangent(w, at, n_vectors, by, state, slope, ld, column, d):
     lanes = VECTOR_BYTES // w.itemsize
     for v in range(n_vectors):
         here = column + v * lanes
-        scale, along = _load(w, at.scale + v * lanes), _spread(w.dtype.type(0))
+        scale, along = _load(w, at.live + here) / _load(w, at.scale + v * lanes), _spread(w.dtype.type(0))
         for k in range(d):
             along = along + _load(w, state + k * ld + here) * _load(w, at.pull + k * by + v * lanes)
         along = along * scale
@@ -353,23 +417,36 @@ def _tangent(w, at, n_vectors, by, state, slope, ld, column, d):
 
 @_part
 @no_type_check
+def _vectors_of(left_over, lanes):
+    """Vectors of the next block, so that blocks are alike: a narrow one at the end would keep registers idle."""
+    vectors = (left_over + lanes - 1) // lanes
+    blocks = (vectors + TILE_VECTORS - 1) // TILE_VECTORS
+    return (vectors + blocks - 1) // blocks
+
+
+@_part
+@no_type_check
 def velocity(w, at, d, n, ld, state, slope):
     """Of the n tokens at ``state``, to ``slope``; both have rows of length ``ld``."""
     lanes = VECTOR_BYTES // w.itemsize
-    by = TILE_VECTORS * lanes
-    for column in range(0, n, by):
-        n_vectors = min(TILE_VECTORS, (n - column + lanes - 1) // lanes)
-        _product(w, n_vectors, d, at.keys + column, ld, at.zeros, 0, at.coupling, at.depth, state + column, ld, d)
-    for k in range(d):
-        for j in range(n):
-            w[at.rows + j * at.depth + k] = w[state + k * ld + j]
-    for column in range(0, n, by):
-        n_vectors = min(TILE_VECTORS, (n - column + lanes - 1) // lanes)
-        _product(w, n_vectors, n, at.logits, by, at.logs, 1, at.keys, ld, state + column, ld, d)
-        _soften(w, at, n_vectors, by, n, column)
-        _product(w, n_vectors, d, at.mean, by, at.zeros, 0, at.rows, at.depth, at.logits, by, n)
-        _product(w, n_vectors, d, at.pull, by, at.zeros, 0, at.value, at.depth, at.mean, by, d)
+    by, column = TILE_VECTORS * lanes, 0
+    coupling, value, tokens = (at.coupling, at.depth, 1), (at.value, at.depth, 1), (state, 1, ld)
+    while column < n:
+        n_vectors = _vectors_of(n - column, lanes)
+        _product(w, n_vectors, d, at.keys + column, ld, at.zeros, 0, coupling, state + column, ld, d)
+        column += n_vectors * lanes
+    moderate, column = _are_moderate(w, at, d, n, ld), 0
+    while column < n:
+        n_vectors = _vectors_of(n - column, lanes)
+        if moderate:
+            _powers(w, at, n_vectors, by, n, ld, state + column, d)
+        else:
+            _product(w, n_vectors, n, at.logits, by, at.logs, 1, (at.keys, ld, 1), state + column, ld, d)
+            _soften(w, at, n_vectors, by, n)
+        _product(w, n_vectors, d, at.mean, by, at.zeros, 0, tokens, at.logits, by, n)
+        _product(w, n_vectors, d, at.pull, by, at.zeros, 0, value, at.mean, by, d)
         _tangent(w, at, n_vectors, by, state, slope, ld, column, d)
+        column += n_vectors * lanes
 
 
 # A step.
@@ -981,7 +1058,7 @@ def places(n: int, d: int, n_stages: int, itemsize: int) -> tuple[Any, int]:
     longest = -(-n // max(lanes, TILE_ROWS)) * max(lanes, TILE_ROWS) + max(lanes, TILE_ROWS)
     block, wide = depth * longest, TILE_VECTORS * lanes
     sizes = {
-        "x": block, "next": block, "slopes": n_stages * block, "keys": block, "rows": (n + TILE_ROWS) * depth,
+        "x": block, "next": block, "slopes": n_stages * block, "keys": block,
         "logits": (n + TILE_ROWS) * wide + longest, "mean": depth * wide, "pull": depth * wide, "scale": wide,
         "logs": longest, "live": longest, "filled": longest, "scaled": max(lanes, n_stages + 1), "zeros": lanes,
         "coupling": depth * depth, "value": depth * depth, "anchor": block, "heading": block,
