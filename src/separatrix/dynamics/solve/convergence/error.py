@@ -9,6 +9,7 @@ too little, where the state came to rest, or where rounding is coarse, the map i
 from __future__ import annotations
 
 import collections
+import dataclasses
 from collections.abc import Callable
 from typing import final
 
@@ -19,7 +20,7 @@ from torch import Tensor
 from separatrix.core.arithmetic.transforms import any_true
 
 from ..methods.base import States
-from .stretch import Stretch, largest_stretch, pattern, probe, unit_vector
+from .stretch import Stretch, inverse_of, largest_stretch, pattern, probe, unit_vector, unseen_stretch
 
 _WINDOW = 5
 """Steps that are looked at together."""
@@ -34,6 +35,10 @@ _MANY = 8
 """Probes of coarse maps, and of states that grew much, for which slow directions are to be expected."""
 _ONE_SIDED = 0.75
 """Stretch below which the steps went to and fro along what J reverses: what it keeps may be hidden behind that."""
+_STRAINED = 2.0
+"""Response |dr| / |dz| of a step beyond which the map is probed: |I - J| of a normal map that contracts is smaller."""
+_COMPLETE = 32
+"""Dimensions up to which a map is probed along every direction, if those seen betray slow ones among the others."""
 _PROBE = 30
 """Least length of a probing step relative to the state, in units of rounding. It must also exceed the tolerance: where
 rounding hides what a probe did, the estimate is the length of the probe."""
@@ -58,6 +63,10 @@ class ErrorEstimate:
         self._probed_at = z
         self.slowest = self._stretch
         """What the last errors were estimated with."""
+        self._unseen = z.new_zeros(z.shape[0])
+        """How much (I - J)^-1 must stretch in directions that the last probe did not see."""
+        self._response = z.new_zeros(z.shape[0])
+        """The largest response that it saw."""
         self._reach = z.new_zeros(z.shape[0])
         """How far from there a sample may be until a probe is out of date."""
 
@@ -96,14 +105,14 @@ class ErrorEstimate:
                 which tell something.
         """
         noise = rounding * unit
-        stretch, evidence = self._seen(noise, unit)
+        stretch, evidence, response = self._seen(noise, unit)
         assert self._last is not None
         away = torch.linalg.vector_norm(self._last[0] - self._probed_at, dim=-1)
         probed = away < torch.where(rested, _HERE, 1.0) * self._reach
         doubtful = wanted & ~probed
         if rounding < COARSE:
             few = _required(self._last, rounding)
-            doubtful &= (evidence < few) | grown | (stretch.size < _ONE_SIDED) | rested
+            doubtful &= (evidence < few) | grown | (stretch.size < _ONE_SIDED) | rested | (response > _STRAINED)
         if any_true(doubtful):
             self._probe(doubtful, grown, noise, unit, rounding, image)
         probed = probed | doubtful
@@ -115,15 +124,48 @@ class ErrorEstimate:
         self._noted = torch.where(wanted, self._n_steps, self._noted)
         self.slowest = self._probed.where(probed & (self._probed.size > self._stretch.size), self._stretch)
         known = wanted & (self.slowest.size > 0)  # no step, no probe: nothing is known
-        return torch.where(known, (size + rounding * scale) * self.slowest.size, torch.inf)
+        far = (size + rounding * scale) * self.slowest.size
+        if rounding >= COARSE:  # terms that cancel are rounded before they do: the error of a map grows with them
+            far = far * torch.where(probed, self._response, response).div(_STRAINED).clamp_min(1.0)
+        betrayed = known & (far <= self._tol * unit) & (size * self._unseen > self._tol * unit)
+        return torch.where(known, self._resolved(far, betrayed, scale, noise, unit, rounding, image), torch.inf)
 
-    def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor]:
-        """The stretch over the steps of the window, and how many of them tell something."""
+    def _resolved(
+        self,
+        far: Tensor,
+        betrayed: Tensor,
+        scale: Tensor,
+        noise: Tensor,
+        unit: Tensor,
+        rounding: float,
+        image: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        """The estimates, from (I - J)^-1 itself where those who would claim convergence are betrayed by what was seen.
+
+        A claim of theirs rests on a stretch that others, which no probe has seen, must exceed (``unseen_stretch``). The
+        error is then |(I - J)^-1 (f(z) - z)|, and what rounding adds to it at worst.
+        """
+        assert self._last is not None
+        z, f = self._last
+        if z.shape[-1] > _COMPLETE or not any_true(betrayed):
+            return far
+        length, direction = self._steps(unit, rounding)
+        counts = torch.where(betrayed, z.shape[-1], 0)
+        moves, changes = probe(z, f, counts, z.shape[-1], length, direction, image, noise=noise)
+        inverse, norm = inverse_of(moves, changes, noise)
+        slow, _ = largest_stretch(moves, changes, noise, unit)
+        self.slowest = dataclasses.replace(slow, size=norm).where(betrayed & (norm > self.slowest.size), self.slowest)
+        step = torch.bmm(inverse, (f - z).unsqueeze(-1)).squeeze(-1)
+        solved = torch.linalg.vector_norm(step, dim=-1) + rounding * scale * self.slowest.size
+        return torch.where(betrayed, torch.maximum(solved, far), far)
+
+    def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor, Tensor]:
+        """The stretch over the steps of the window, how many of them tell something, and the largest response."""
         assert self._last is not None
         if not self._moves:
-            return Stretch.unknown(self._last[0]), torch.zeros_like(unit, dtype=torch.int64)
+            return Stretch.unknown(self._last[0]), torch.zeros_like(unit, dtype=torch.int64), torch.zeros_like(unit)
         moves, changes = (torch.stack(tuple(parts), dim=1) for parts in (self._moves, self._changes))
-        return largest_stretch(moves, changes, noise, unit)
+        return *largest_stretch(moves, changes, noise, unit), _largest_response(moves, changes, noise)
 
     def _probe(
         self,
@@ -137,18 +179,33 @@ class ErrorEstimate:
         """Look at the map beside the present state."""
         assert self._last is not None
         z, f = self._last
-        length = unit * max(rounding**0.5, _PROBE * rounding, min(10 * self._tol, 1e-2))
-        direction = pattern(z) + unit_vector(f - z)
-        if self._moves:
-            direction = direction + unit_vector(self._moves[-1])
+        length, direction = self._steps(unit, rounding)
         few, many = _required(self._last, rounding), min(_MANY, 2 * z.shape[-1])
         counts = torch.where(wanted, torch.where(grown, many, few), 0)
         most = max(few, many) if any_true(wanted & grown) else few
         moves, changes = probe(z, f, counts, most, length, direction, image)
         stretch, _ = largest_stretch(moves, changes, noise, unit)
+        unseen = unseen_stretch(moves, changes, noise, unit)
+        self._unseen = torch.where(wanted, unseen, self._unseen)
+        self._response = torch.where(wanted, _largest_response(moves, changes, noise), self._response)
         self._probed_at = torch.where(wanted.unsqueeze(-1), z, self._probed_at)
         self._reach = torch.where(wanted, length, self._reach)
         self._probed = stretch.where(wanted, self._probed)
+
+    def _steps(self, unit: Tensor, rounding: float) -> tuple[Tensor, States]:
+        """Length of probing steps, and the direction of the first."""
+        assert self._last is not None
+        z, f = self._last
+        length = unit * max(rounding**0.5, _PROBE * rounding, min(10 * self._tol, 1e-2))
+        direction = pattern(z) + unit_vector(f - z)
+        return length, direction + unit_vector(self._moves[-1]) if self._moves else direction
+
+
+def _largest_response(moves: Tensor, changes: Tensor, noise: Tensor) -> Tensor:
+    """Largest |dr| / |dz| of pairs (batch, k, d) whose change stands out from rounding."""
+    moved, changed = (torch.linalg.vector_norm(parts, dim=-1) for parts in (moves, changes))
+    visible = changed > 10 * noise.unsqueeze(-1)
+    return torch.where(visible, changed / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).amax(-1)
 
 
 def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
