@@ -46,7 +46,9 @@ MODERATE = 60.0
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 _part = numba.njit(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
 _plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
-_loop = numba.njit(cache=True, fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
+# What is called from outside, by the tests if by nobody else, is kept on disk.
+_kept_part = numba.njit(cache=True, fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
+_kept_plain = numba.njit(cache=True, fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
 
 RESTING, OVER, BROKEN, SLOW, SMALL, CROSSING = range(1, 7)
 """Why a trajectory came back: it may have arrived; time or steps are over; it is lost; float32 is too coarse from here;
@@ -424,7 +426,7 @@ def _vectors_of(left_over, lanes):
     return (vectors + blocks - 1) // blocks
 
 
-@_part
+@_kept_part
 @no_type_check
 def velocity(w, at, d, n, ld, state, slope):
     """Of the n tokens at ``state``, to ``slope``; both have rows of length ``ld``."""
@@ -466,7 +468,7 @@ def _largest(w, scratch, worst, total):
     return largest + 0.0 * everything
 
 
-@_part
+@_kept_part
 @no_type_check
 def _speed(w, at, d, n, ld, slope):
     """Of the fastest token."""
@@ -524,7 +526,7 @@ def _error(w, at, d, n, ld, n_slopes):
     return numpy.sqrt(_largest(w, at.scale, worst, total))
 
 
-@_part
+@_kept_part
 @no_type_check
 def attempt(w, at, table, d, n, ld, h):
     """All stages of a step from ``x``, whose velocity is the first slope; the last lies at ``next``.
@@ -648,7 +650,7 @@ def _root_of(roots, i):
     return i
 
 
-@_part
+@_kept_part
 @no_type_check
 def _cluster(w, at, d, n, ld, distance, sizes, b, roots):
     """Single linkage: for each row the smallest index of its cluster; returns how many there are.
@@ -678,7 +680,7 @@ def _cluster(w, at, d, n, ld, distance, sizes, b, roots):
     return count
 
 
-@_plain
+@_kept_plain
 @no_type_check
 def _means(w, at, d, n, ld, sizes, b, roots, f, totals):
     """Mean directions of clusters in float64, (row of the root, d) in ``f``, and their sizes."""
@@ -785,7 +787,7 @@ def _is_positive(d, matrix):
     return True
 
 
-@_plain
+@_kept_plain
 @no_type_check
 def contracts(exact, bounds, which, d, n, f, totals, roots, a, vectors, squares):
     r"""Whether all differences inside cluster a decay: its transversal block has a negative symmetric part.
@@ -876,7 +878,7 @@ def row_length(lanes, n):
     return length + unit if length * (VECTOR_BYTES // lanes) % 1024 == 0 else length
 
 
-@_part
+@_kept_part
 @no_type_check
 def _put_rows(w, at, d, n, tokens, sizes, b):
     """Rows with their sizes as the state; returns the length of the rows of ``w``."""
@@ -983,7 +985,7 @@ def _follow(w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which,
             _anchored(w, at, d, ld, numbers, counts, b)
 
 
-@_part
+@_kept_part
 @no_type_check
 def _put_weights(w, at, d, exact, which, factor):
     """Both matrices with rows and columns exchanged; the coupling for logarithms in base 2."""
@@ -1005,7 +1007,7 @@ def _exchange(w, start, d, n, ld, rows, b, out):
                 w[start + k * ld + j] = rows[b, j, k]
 
 
-@_loop
+@_kept_part
 @no_type_check
 def carry(first, last, w, at, rules, table, tokens, velocities, anchors, headings, sizes, labels, exact, bounds,
           which, numbers, counts, f, vectors, squares, ints):
