@@ -117,8 +117,8 @@ class CostModel:
     @classmethod
     def _learned(cls, store: Store, experiment: str, column: str, sizes: _Prior, fixed: float) -> CostModel | None:
         found = store.database.query(
-            f"""SELECT args, {column} FROM records WHERE experiment = ? AND args IS NOT NULL AND {column} > 0
-                ORDER BY key LIMIT {MOST_RECORDS}""",
+            f"""SELECT args, {column} FROM records WHERE experiment = ? AND json_valid(args)
+                AND typeof({column}) = 'real' AND {column} > 0 ORDER BY key LIMIT {MOST_RECORDS}""",
             (experiment,),
         )
         if not found:

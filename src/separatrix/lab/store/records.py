@@ -71,6 +71,8 @@ class Store:
         except OSError as error:
             raise _problem(self.folder, error) from error
         index = self.folder / "index.sqlite"
+        if index.exists() and not index.is_file():
+            raise StoreError(f"{index} is no file that can be an index; remove it, and it is made anew.")
         self.database = Database(index, read_only) if index.exists() or not read_only else Database(IN_MEMORY)
         if not self.database.covers_files and (not read_only or not index.exists()):
             from .rebuilding import cover_files
