@@ -18,8 +18,9 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
+from ..maps.stacks import Selection
 from ..methods.base import States
-from .stretch import Stretch, largest_stretch, pattern, probe, unit_vector
+from .stretch import Stretch, largest_stretch, pattern, probe, seen_stretch, unit_vector
 
 _WINDOW = 5
 """Steps that are looked at together."""
@@ -47,9 +48,8 @@ class ErrorEstimate:
 
     def __init__(self, z: States, tol: float) -> None:
         self._tol = tol
-        self._last: tuple[Tensor, Tensor] | None = None
-        self._moves: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
-        self._changes: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
+        self._steps: collections.deque[tuple[Tensor, Tensor]] = collections.deque(maxlen=_WINDOW + 1)
+        """The last states and their images."""
         self._n_steps = 0
         self._stretch = Stretch.unknown(z)
         self._noted = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
@@ -60,14 +60,11 @@ class ErrorEstimate:
         """What the last errors were estimated with."""
         self._reach = z.new_zeros(z.shape[0])
         """How far from there a sample may be until a probe is out of date."""
+        self._has_probed = False
 
     def learn(self, z: States, f: States) -> None:
-        """Take in one step."""
-        if self._last is not None:
-            move = z - self._last[0]
-            self._moves.append(move)
-            self._changes.append((f - self._last[1]) - move)
-        self._last = (z, f)
+        """Take in one step: it is looked at when somebody asks."""
+        self._steps.append((z, f))
         self._n_steps += 1
 
     def errors(
@@ -95,35 +92,50 @@ class ErrorEstimate:
             image: the map. It is evaluated a few times beside states that came to rest without having moved by steps
                 which tell something.
         """
+        rows = Selection(wanted)  # few at most steps: samples arrive one after the other, and rest
         noise = rounding * unit
-        stretch, evidence = self._seen(noise, unit)
-        assert self._last is not None
-        away = torch.linalg.vector_norm(self._last[0] - self._probed_at, dim=-1)
-        probed = away < torch.where(rested, _HERE, 1.0) * self._reach
-        doubtful = wanted & ~probed
+        stretch, evidence = self._seen(rows, rows.take(noise), rows.take(unit))
+        rested, grown_here = rows.take(rested), rows.take(grown)
+        probed = self._still_probed(rows, rested)
+        doubtful = ~probed
         if rounding < COARSE:
-            few = _required(self._last, rounding)
-            doubtful &= (evidence < few) | grown | (stretch.size < _ONE_SIDED) | rested
-        if any_true(doubtful):
-            self._probe(doubtful, grown, noise, unit, rounding, image)
-        probed = probed | doubtful
+            few = _required(self._steps[-1][0], rounding)
+            doubtful &= (evidence < few) | grown_here | (stretch.size < _ONE_SIDED) | rested
+        # inside vmap all rows are taken, also those that nobody asked about
+        everybody = rows.put(doubtful, torch.zeros_like(wanted)) & wanted
+        if any_true(everybody):
+            self._probe(everybody, grown, noise, unit, rounding, image)
+            probed = probed | rows.take(everybody)
         # a probe has looked at this very place: what older steps told is out of date
-        fading = torch.where(probed, _MEMORY_OF_THE_PROBED, _MEMORY) ** (self._n_steps - self._noted)
-        faded = self._stretch.times(torch.where(rested, 0.0, fading))
+        noted = rows.take(self._noted)
+        fading = torch.where(probed, _MEMORY_OF_THE_PROBED, _MEMORY) ** (self._n_steps - noted)
+        before = self._stretch.taken(rows)
+        faded = before.times(torch.where(rested, 0.0, fading))
         newest = stretch.where(stretch.size >= faded.size, faded)
-        self._stretch = newest.where(wanted, self._stretch)
+        self._stretch = self._stretch.put(rows, newest)
         self._noted = torch.where(wanted, self._n_steps, self._noted)
-        self.slowest = self._probed.where(probed & (self._probed.size > self._stretch.size), self._stretch)
-        known = wanted & (self.slowest.size > 0)  # no step, no probe: nothing is known
-        return torch.where(known, (size + rounding * scale) * self.slowest.size, torch.inf)
+        slowest = newest
+        if self._has_probed:
+            told = self._probed.taken(rows)
+            slowest = told.where(probed & (told.size > newest.size), newest)
+        self.slowest = self.slowest.put(rows, slowest) if self._has_probed else self._stretch
+        known = slowest.size > 0  # no step, no probe: nothing is known
+        estimate = (rows.take(size) + rounding * rows.take(scale)) * slowest.size
+        estimate = torch.where(known, estimate, torch.inf)
+        return rows.put(estimate, torch.full_like(size, torch.inf))
 
-    def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor]:
+    def _still_probed(self, rows: Selection, rested: Tensor) -> Tensor:
+        """Whether a probe has looked at about this place."""
+        if not self._has_probed:
+            return torch.zeros_like(rested)
+        away = torch.linalg.vector_norm(rows.take(self._steps[-1][0]) - rows.take(self._probed_at), dim=-1)
+        return away < torch.where(rested, _HERE, 1.0) * rows.take(self._reach)
+
+    def _seen(self, rows: Selection, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor]:
         """The stretch over the steps of the window, and how many of them tell something."""
-        assert self._last is not None
-        if not self._moves:
-            return Stretch.unknown(self._last[0]), torch.zeros_like(unit, dtype=torch.int64)
-        moves, changes = (torch.stack(tuple(parts), dim=1) for parts in (self._moves, self._changes))
-        return largest_stretch(moves, changes, noise, unit)
+        if len(self._steps) < 2:
+            return Stretch.unknown(rows.take(self._steps[-1][0])), torch.zeros_like(unit, dtype=torch.int64)
+        return seen_stretch(self._steps, rows, noise, unit)
 
     def _probe(
         self,
@@ -135,13 +147,12 @@ class ErrorEstimate:
         image: Callable[[Tensor], Tensor],
     ) -> None:
         """Look at the map beside the present state."""
-        assert self._last is not None
-        z, f = self._last
+        z, f = self._steps[-1]
         length = unit * max(rounding**0.5, _PROBE * rounding, min(10 * self._tol, 1e-2))
         direction = pattern(z) + unit_vector(f - z)
-        if self._moves:
-            direction = direction + unit_vector(self._moves[-1])
-        few, many = _required(self._last, rounding), min(_MANY, 2 * z.shape[-1])
+        if len(self._steps) > 1:
+            direction = direction + unit_vector(z - self._steps[-2][0])
+        few, many = _required(z, rounding), min(_MANY, 2 * z.shape[-1])
         counts = torch.where(wanted, torch.where(grown, many, few), 0)
         most = max(few, many) if any_true(wanted & grown) else few
         moves, changes = probe(z, f, counts, most, length, direction, image)
@@ -149,10 +160,10 @@ class ErrorEstimate:
         self._probed_at = torch.where(wanted.unsqueeze(-1), z, self._probed_at)
         self._reach = torch.where(wanted, length, self._reach)
         self._probed = stretch.where(wanted, self._probed)
+        self._has_probed = True
 
 
-def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
+def _required(z: States, rounding: float) -> int:
     """How many steps must tell something."""
-    assert state is not None
-    dim = state[0].shape[-1]
+    dim = z.shape[-1]
     return min(_EVIDENCE, dim) if rounding < COARSE else min(_MANY, 2 * dim)
