@@ -49,6 +49,19 @@ def test_words_have_their_own_cost() -> None:
     assert large == pytest.approx(50.0, rel=0.3)
 
 
+def test_short_cells_do_not_tell_how_time_grows() -> None:
+    """Times of 8 and 11 ms at sizes 5 and 10 are mostly calls: at 20 it was 0.45 s, not 15 ms."""
+    rows = [{"size": size, "seed": k} for size in (5, 10) for k in range(3)]
+    costs = [{5: 0.0084, 10: 0.0114}[row["size"]] for row in rows]
+    generator = numpy.random.default_rng(0)
+    trusting = CostModel(rows, costs, SECONDS_OF_SIZES).draws([cell(size=20)], generator)
+    doubting = CostModel(rows, costs, SECONDS_OF_SIZES, fixed=0.05).draws([cell(size=20)], generator)
+    assert numpy.quantile(trusting, 0.95) < 0.45
+    assert numpy.quantile(doubting, 0.05) < 0.0114 < 0.45 < numpy.quantile(doubting, 0.95)
+    long = CostModel(rows, [1000 * cost for cost in costs], SECONDS_OF_SIZES, fixed=0.05)
+    assert long.typical([cell(size=20)])[0] == pytest.approx(15.4, rel=0.2)
+
+
 def test_the_longest_cells_come_first(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         for n in (1, 2, 4, 8):

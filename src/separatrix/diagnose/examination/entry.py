@@ -7,6 +7,7 @@ import platform
 import resource
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, require_integer, require_positive
 
-from ..detectors.numbers import forward_raised
+from ..detectors.forward.numbers import forward_raised
 from ..findings.diagnosis import Diagnosis
 from ..findings.finding import Finding, Place
 from ..losses import Loss, loss_function
@@ -111,6 +112,8 @@ def _readable(model: Any) -> nn.Module:
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         if nn.parameter.is_lazy(value):
             raise InvalidInput(f"model has lazy modules ({name} has no shape yet): run one forward first.")
+        if value.is_inference():
+            raise InvalidInput(f"model was made under torch.inference_mode ({name}): no gradient can be taken of it.")
         if value.is_meta:
             raise InvalidInput(f"model has weights on the meta device ({name}): load real numbers first.")
     return model
@@ -176,7 +179,7 @@ def _run(detectors: tuple[Detector, ...], facts: Observed) -> list[Finding]:
         except ForwardRaised as raised:
             facts.skip(detector.__name__, f"the forward raises in evaluation mode: {raised}"[:160])
             continue
-        except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError) as error:
+        except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError, MemoryError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
             facts.skip(detector.__name__, f"could not be measured ({reason})")
             continue
@@ -220,8 +223,11 @@ def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
 
 
 def _loss_problem(loss: Any, value: Any) -> str | None:
+    """What is wrong with the loss of a value; a loss that takes something else may warn before it refuses."""
     try:
-        return _scalar_problem(loss(value))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _scalar_problem(loss(value))
     except Exception as error:  # the user's own function
         return f"raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
 

@@ -5,21 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ..detectors import (
-    attention,
-    batch,
-    families,
-    iterated,
-    loss,
-    numbers,
-    recurrence,
-    sharpness,
-    signal,
-    structure,
-    stuck,
-    time,
-    units,
-)
+from ..detectors.forward import batch, numbers, signal, structure, units
+from ..detectors.layers import attention, families, iterated, recurrence, time
+from ..detectors.training import loss, sharpness, stuck
 from ..findings.finding import Finding
 from ..recording.observed import Observed
 

@@ -232,7 +232,7 @@ def judge_decay(summary: Summary) -> Judgement:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """Residuals of the laws, and drift against the rate."""
-    from separatrix.report.figures.regime import draw_conservation
+    from separatrix.report.figures.learning.regime import draw_conservation
 
     return {"conservation": draw_conservation(summary.table("laws"), summary.table("drift"))}
 

@@ -185,7 +185,7 @@ def judge_accuracy(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Movement of features and kernel against the ratio of the layers."""
-    from separatrix.report.figures.regime import draw_equal_loss
+    from separatrix.report.figures.learning.regime import draw_equal_loss
 
     return {"regime": draw_equal_loss(summary.table("regime at equal loss"), summary.target_loss)}
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import math
 import os
 import sqlite3
@@ -130,11 +129,6 @@ class Store:
         """Keys of all records in the index."""
         return {key for (key,) in self.database.query("SELECT key FROM records")}
 
-    def has_all(self, keys: Sequence[str]) -> bool:
-        """Whether every key has a record in the index."""
-        sql = "SELECT count(*) FROM json_each(?) WHERE value IN (SELECT key FROM records)"
-        return int(self.database.query(sql, (json.dumps(list(keys)),))[0][0]) == len(keys)
-
     def read(self, key: str) -> Record | None:
         """The verified record of a key, or ``None`` if there is none or it had to be set aside (with a warning)."""
         row = self.database.query("SELECT sha256, changed FROM records WHERE key = ?", (key,))
@@ -162,13 +156,11 @@ class Store:
         """
         wanted, found, folder = set(keys), {}, f"{self.folder}/records"
         for key, digest, size, changed in self.database.each("SELECT key, digest, size, changed FROM records"):
-            if key in wanted and size is not None:
-                try:
+            if key in wanted:
+                with contextlib.suppress(OSError, ValueError):
                     state = os.stat(f"{folder}/{key[:2]}/{key}.json")
-                except (OSError, ValueError):
-                    continue
-                if (state.st_size, state.st_mtime_ns) == (size, changed):
-                    found[key] = digest
+                    if (state.st_size, state.st_mtime_ns) == (size, changed):
+                        found[key] = digest
         return found
 
     def stage(self, record: Record) -> tuple[Path, bytes]:

@@ -53,8 +53,8 @@ def is_cached(dtype: Hashable) -> bool:
     wanted = {
         kernels.mix: (numbers[3], numbers[3], 1, 0, 1.0, numbers[2]),
         kernels.stretch: (
-            (numbers[2],) * 6, (numbers[2],) * 6, 1, counts, numbers[1], numbers[1], (1.0, 1.0, 1.0), 1.0, numbers[1],
-            counts, numbers[2], numbers[2],
+            (numbers[2],) * 6, (numbers[2],) * 6, 1, counts, numbers[1], numbers[1], (1.0,) * 4, 1.0, numbers[1],
+            counts, numbers[1], numbers[2], numbers[2],
         ),
     }  # fmt: skip
     typeof = importlib.import_module("numba").typeof

@@ -117,14 +117,14 @@ def mix(residuals, images, n_filled, newest, ridge, out):
 
 @_loop
 @no_type_check
-def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, directions, responses):
+def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, largest, directions, responses):
     """For each sample of ``rows``, from its last states and images, tuples of arrays (batch, d): ``largest_stretch``.
 
-    The first ``n_pairs + 1`` members of the tuples are looked at. ``constants``: what counts as visible, local, and the
-    share of curvature. Written: the largest stretch, how many pairs tell something, and the directions with what they
-    did.
+    The first ``n_pairs + 1`` members of the tuples are looked at. ``constants``: what counts as visible, standing out,
+    local, and the share of curvature. Written: the largest stretch, how many pairs tell something, the largest
+    response, and the directions with what they did.
     """
-    visible, local, curvature = constants
+    visible, standing_out, local, curvature = constants
     dim = z[0].shape[1]
     moves, changes = numpy.empty((n_pairs, dim), z[0].dtype), numpy.empty((n_pairs, dim), z[0].dtype)
     moved, changed, scale = numpy.empty(n_pairs), numpy.empty(n_pairs), numpy.empty(n_pairs)
@@ -133,7 +133,7 @@ def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, 
     upper, quotient = numpy.empty_like(lower), numpy.empty_like(lower)
     root, weights = numpy.empty(n_pairs), numpy.empty(n_pairs)
     for s in range(len(rows)):
-        evidence[s] = 0
+        evidence[s], largest[s] = 0, 0
         longest = 0.0
         for i in range(n_pairs):
             before, after = z[i][rows[s]], z[i + 1][rows[s]]
@@ -144,6 +144,8 @@ def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, 
                 changes[i, j] = (image_after[j] - image_before[j]) - move
             moved[i] = numpy.sqrt(_inner(moves[i], moves[i]))
             changed[i] = numpy.sqrt(_inner(changes[i], changes[i]))
+            if changed[i] > standing_out * noise[s]:
+                largest[s] = max(largest[s], changed[i] / max(moved[i], tiny))
             usable[i] = numpy.isfinite(moved[i]) and numpy.isfinite(changed[i]) and moved[i] > 0
             scale[i] = 1 / max(moved[i], tiny) if usable[i] else 0.0
             if usable[i]:
