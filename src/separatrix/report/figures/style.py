@@ -24,6 +24,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from separatrix.core.disk import written_whole
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import resolve
 
@@ -166,8 +167,9 @@ def save(figure: Figure, path: str | Path, dpi: int = 150) -> Path:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"a figure's suffix must be one of {', '.join(SUFFIXES)}; got {path.suffix or 'none'!r}.")
-    with _house_settings():
-        figure.savefig(path, dpi=dpi, metadata=_without_date(path.suffix.lower()))
+    kind = path.suffix.lower()
+    with _house_settings(), written_whole(path) as stream:
+        figure.savefig(stream, format=kind.removeprefix("."), dpi=dpi, metadata=_without_date(kind))
     return path
 
 
