@@ -75,7 +75,7 @@ def largest_cell(cells: Sequence[Cell]) -> Cell:
 
 def _size(cell: Cell) -> float:
     counts = [len(value) if isinstance(value, list) else value for value in cell.args.values()]
-    return sum(math.log(count) for count in counts if isinstance(count, int) and count > 1)
+    return math.fsum(math.log(count) for count in counts if isinstance(count, int) and count > 1)
 
 
 def first_step(cell: Cell, limits: Limits = USUAL) -> FirstStep:
@@ -92,7 +92,7 @@ def first_step(cell: Cell, limits: Limits = USUAL) -> FirstStep:
     assert allowed.seconds is not None
     asked = json.dumps({"cell": cell.to_json(), "seconds": allowed.seconds, "memory": allowed.memory})
     with tempfile.TemporaryDirectory(prefix="separatrix-step-") as folder:
-        answer, begun = Path(folder) / "answer", time.monotonic()
+        answer, begun, expired = Path(folder) / "answer", time.monotonic(), False
         process = subprocess.Popen(
             [sys.executable, "-m", "separatrix.lab.engines.first_step", str(answer)],
             stdin=subprocess.PIPE,
@@ -105,19 +105,19 @@ def first_step(cell: Cell, limits: Limits = USUAL) -> FirstStep:
         try:
             process.communicate(asked.encode(), timeout=PATIENCE * allowed.seconds)
         except subprocess.TimeoutExpired:
-            pass
+            expired = True
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # with whatever the cell has started
             code = process.wait()
         if answer.exists():
             return FirstStep(**json.loads(answer.read_text()))
-    return _without_an_answer(code, time.monotonic() - begun, allowed)
+    return _without_an_answer(code, expired, time.monotonic() - begun, allowed)
 
 
-def _without_an_answer(code: int, seconds: float, limits: Limits) -> FirstStep:
-    """A process that was ended by the system: out of its time while it computed outside Python, or crashed."""
-    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+def _without_an_answer(code: int, expired: bool, seconds: float, limits: Limits) -> FirstStep:
+    """A process that was ended: out of its time while it computed outside Python or slept, or by a crash."""
+    if expired or code == -getattr(signal, "SIGXCPU", 0):
         return FirstStep("at work", limits.seconds or seconds, None)
     reason = f"its process ended by {signal.Signals(-code).name}" if code < 0 else f"its process ended with code {code}"
     return FirstStep("fault", seconds, None, f"{reason} and said nothing")
