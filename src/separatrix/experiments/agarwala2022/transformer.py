@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from separatrix.lab import Cell, Judgement, Params, Payload, in_turn, interval_row, judge, with_column
+from separatrix.lab import Cell, Judgement, Params, Payload, interval_row, judge, with_interval_at
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -214,12 +214,7 @@ def resampled_interval(statistic: Callable[..., float], *samples: Sequence[float
 
 def shifted_gaps(table: str, quantity: str, to: float) -> Callable[[Any], Any]:
     """A counterfeit in which every difference from GOE is ``to``, with intervals as wide as those measured."""
-
-    def moved(end: str) -> Callable[[Mapping[str, Any]], float]:
-        return lambda row: to + row[f"{quantity}_{end}"] - row[quantity]
-
-    ends = (with_column(table, f"{quantity}_{end}", moved(end)) for end in ("low", "high"))
-    return in_turn(*ends, with_column(table, quantity, to))
+    return with_interval_at(table, quantity, to, prefix=f"{quantity}_")
 
 
 def perplexities(results: Sequence[tuple[Cell, Payload]], *keys: str) -> dict[tuple[Any, ...], dict[int, Any]]:
