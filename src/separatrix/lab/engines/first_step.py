@@ -141,8 +141,6 @@ def _begin(cell: Cell, seconds: float, memory: float | None, folder: Path) -> Fi
             compute_record(cell, {}, folder)
     except _Over as over:
         outcome = over.outcome
-    except SeparatrixError as error:
-        outcome, sentence = "refused", f"{type(error).__name__}: {error}"
     except Exception as error:
         outcome, sentence, asked = _failed(error)
     held = peak.bytes()
@@ -150,18 +148,22 @@ def _begin(cell: Cell, seconds: float, memory: float | None, folder: Path) -> Fi
     return FirstStep(outcome, time.process_time() - before, used, sentence)  # type: ignore[arg-type]
 
 
-def _failed(error: Exception) -> tuple[str, str, float]:
+def _failed(error: BaseException) -> tuple[str, str, float]:
     """Outcome and sentence of an error, with the bytes that were asked for and not given."""
     words = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-    torch_says = re.search(r"tried to allocate (\d+) bytes", words)
-    numpy_says = re.search(r"Unable to allocate ([\d.]+) ([KMGTPE]?)iB", words)
+    first = error
+    while first.__cause__ is not None:  # a sentence of ours may stand for an error of torch
+        first = first.__cause__
+    torch_says = re.search(r"tried to allocate (\d+) bytes", str(first))
+    numpy_says = re.search(r"Unable to allocate ([\d.]+) ([KMGTPE]?)iB", str(first))
     asked = 0.0
     if torch_says:
         asked = float(torch_says[1])
     elif numpy_says:
         asked = float(numpy_says[1]) * 1024.0 ** " KMGTPE".index(numpy_says[2] or " ")
-    too_large = isinstance(error, MemoryError) or torch_says or "std::bad_alloc" in words
-    return ("too large" if too_large else "fault"), words, asked
+    if isinstance(first, MemoryError) or torch_says or "std::bad_alloc" in str(first):
+        return "too large", words, asked
+    return ("refused" if isinstance(error, SeparatrixError) else "fault"), words, 0.0
 
 
 @contextlib.contextmanager
