@@ -60,7 +60,7 @@ OWN_ERRORS = {  # what the model or function that was handed over says of its ow
 def tensors(usual: torch.Tensor) -> dict[str, Any]:
     """A tensor in every form that code may have forgotten."""
     plain = usual.double() if not usual.is_floating_point() else usual
-    found = {
+    found: dict[str, Any] = {
         "NaN": torch.full_like(plain, math.nan),
         "infinite": torch.full_like(plain, math.inf),
         "empty": torch.zeros((0,) * max(1, plain.ndim), dtype=plain.dtype),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from separatrix.cli.lookup import find_experiment
@@ -17,7 +19,12 @@ def begun(kind: str, amount: float, limits: Limits) -> FirstStep:
 
 
 def test_the_largest_cell_has_the_largest_product_of_sizes() -> None:
-    sizes = [{"n": 100, "word": "x"}, {"n": 20, "m": 30}, {"n": 20, "list": [1] * 40, "share": 1e9}, {"n": -5}]
+    sizes: list[dict[str, Any]] = [
+        {"n": 100, "word": "x"},
+        {"n": 20, "m": 30},
+        {"n": 20, "list": [1] * 40, "share": 1e9},
+        {"n": -5},
+    ]
     cells = [Cell("e", 1, args, 0, "m:e") for args in sizes]
     assert largest_cell(cells) is cells[2]
     with pytest.raises(InvalidInput, match="at least one cell"):
