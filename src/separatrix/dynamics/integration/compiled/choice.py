@@ -30,7 +30,8 @@ IMPORT_AFTER, COMPILE_AFTER = 0.5, 15.0
 """Estimated seconds of torch that are worth an import of numba, and a compilation."""
 
 STEP_SECONDS, ENTRY_SECONDS, TYPICAL_STEPS = 3e-5, 6e-10, 60
-"""Rough cost by torch of a step of a trajectory in a pool, of one entry of n (n + d) d in it, and how many there are."""
+"""Rough cost by torch of a step of a trajectory in a pool, of one entry of n (n + d) d in it, and how many there
+are."""
 
 
 def fits(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | None) -> bool:
