@@ -256,8 +256,8 @@ def exp2(_, a):
 
 @no_type_check
 def _tile_of(n_vectors, powers):
-    """An intrinsic: ``out[r, c] = start[r] + sum_l left[l, r] right[l, c]``, for four rows r, so many vectors of columns
-    c, and ``depth`` terms l; all in ``w``, ``left`` given by its start, from term to term, and from row to row.
+    """An intrinsic: ``out[r, c] = start[r] + sum_l left[l, r] right[l, c]``, for four rows r, so many vectors of
+    columns c, and ``depth`` terms l; all in ``w``, ``left`` given by its start, from term to term, and from row to row.
 
     With ``powers`` two to the power of that, and the sums over r are added to ``w[sums + c]``.
     """
