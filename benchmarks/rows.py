@@ -47,9 +47,10 @@ class Row:
         return None if self.goal is None or self.ratio is None else self.ratio <= self.goal
 
 
-def missing(job: str, peer: str, goal: float | None = None, *, readme: bool = False) -> Row:
-    """The row of a peer that is not installed."""
-    return Row(job=job, peer=peer, ratio=None, goal=goal, rounds=0, note=f"{peer} is not installed", readme=readme)
+def missing(job: str, peer: str, goal: float | None = None, *, readme: bool = False, what: str | None = None) -> Row:
+    """The row of a peer, or of something else (``what``), that is not installed."""
+    note = f"{what or peer} is not installed"
+    return Row(job=job, peer=peer, ratio=None, goal=goal, rounds=0, note=note, readme=readme)
 
 
 def cpu_seconds(task: Callable[[], object]) -> float:
@@ -151,17 +152,23 @@ def _short(value: float | None) -> str:
 HEAD = f"{'job':<58} {'peer':<22} {'ratio':>6} {'spread':>13} {'goal':>5} {'':<6} note"
 
 
+def written(rows: Callable[[bool], list[Row]], quick: bool, target: Path | None) -> list[Row]:
+    """Run a script's function and write what it found, if somewhere."""
+    begun = time.process_time()
+    found = rows(quick)
+    if target is not None:
+        content = {
+            "environment": environment(), "cpu_seconds": time.process_time() - begun, "rows": as_json(found),
+        }  # fmt: skip
+        target.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return found
+
+
 def main(rows: Callable[[bool], list[Row]], script: str, doc: str | None) -> None:
     """The command line of a script: run, print the table, write ``results/NAME.json`` (not with ``--quick``)."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few cases and rounds; nothing is written")
     parser.add_argument("--output", type=Path, default=RESULTS / f"{Path(script).stem}.json")
     options = parser.parse_args()
-    begun = time.process_time()
-    found = rows(options.quick)
+    found = written(rows, options.quick, None if options.quick else options.output)
     print(HEAD, *map(line, found), sep="\n")
-    if not options.quick:
-        content = {
-            "environment": environment(), "cpu_seconds": time.process_time() - begun, "rows": as_json(found),
-        }  # fmt: skip
-        options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
+from separatrix.core.random import default_generator
 
 NORM_TOLERANCE = 1e-6
 """Tokens further than this from unit length are refused rather than silently renormalised."""
@@ -61,10 +62,11 @@ def random_tokens(
     n_tokens: int,
     dim: int,
     *batch: int,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Float[Tensor, "*batch n d"]:
     """Tokens uniform on the sphere, as normalised Gaussian vectors, with leading axes ``batch``."""
+    generator = default_generator(generator)
     require_integer(n_tokens, "n_tokens", at_least=1)
     require_integer(dim, "dim", at_least=2)
     shape = (*batch, n_tokens, dim)
