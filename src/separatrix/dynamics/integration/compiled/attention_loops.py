@@ -60,8 +60,11 @@ ROWS, STEPS, REJECTED, UNTIL, WATCH, ANCHORED, CODE, N_COUNTS = range(8)
 """Columns of ``counts``: rows; attempted and rejected steps; when an anchor is renewed; steps from which returns are
 watched; whether there is an anchor; the code at the end."""
 
-_ARRAYS = "x next slopes keys logits mean pull scale logs live filled scaled zeros coupling value anchor heading"
-Places = namedtuple("Places", ["block", "depth", "length", *_ARRAYS.split()])
+Places = namedtuple(
+    "Places",
+    "block depth length x next slopes keys logits mean pull scale logs live filled scaled zeros coupling value anchor "
+    "heading",
+)
 """Where each array starts in ``w``; the length of a state in it, and the dimension filled up to whole tiles."""
 Rules = namedtuple(
     "Rules",
