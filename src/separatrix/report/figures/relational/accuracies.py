@@ -43,7 +43,11 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
         for bound in ("least", "greatest"):
             axes.plot(x, [100 * row[bound] for _, row in chosen], ".", color=ink(), markersize=2.5)
     names = [task_name(task) if asked == "unseen shapes" else f"{task_name(task)}\n{asked}" for task, asked in groups]
-    axes.set_xticks(range(len(groups)), names, rotation=20, ha="right")
+    crowded = len(groups) > 3 and figure.get_figwidth() < 1.2 * len(groups)
+    turned: dict[str, Any] = (
+        {"rotation": 90, "va": "center", "rotation_mode": "anchor"} if crowded else {"rotation": 20}
+    )
+    axes.set_xticks(range(len(groups)), names, ha="right", **turned)
     axes.set_ylabel("right answers about unseen pictures, %")
     axes.set_ylim(0, 105)
     legend_outside(figure)
@@ -77,7 +81,7 @@ def draw_holdouts(rows: Sequence[Mapping[str, Any]]) -> Figure:
         axes.set_title(task_name(task))
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel("shapes held out")
-    grid[0, 0].set_ylabel("right answers, %")
+    _label_first_column(grid, "right answers, %")
     legend_outside(figure)
     return captioned(
         figure,
@@ -117,14 +121,21 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
             axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
         axes.set_title(task_name(task))
         axes.set_xlabel("training step")
-    for first in grid[:, 0]:
-        first.set_ylabel("right answers about\nunseen pictures, %")
+    _label_first_column(grid, "right answers about\nunseen pictures, %")
     legend_outside(figure)
     return captioned(
         figure,
         """Right answers about unseen pictures during training, a line per seed, a panel per task. Look for seeds
         that fall again after they were right.""",
     )
+
+
+def _label_first_column(grid: numpy.ndarray, label: str) -> None:
+    """On a narrow page every panel is in it."""
+    for axes in grid.flat:
+        place = axes.get_subplotspec()
+        if place is not None and place.is_first_col():
+            axes.set_ylabel(label)
 
 
 def task_name(task: str) -> str:
