@@ -20,6 +20,7 @@ from separatrix.lab import (
     interval_row,
     judge,
     with_column,
+    with_interval,
 )
 from separatrix.sources.kerg2022.screening import ScreeningRow, screening_row
 
@@ -212,14 +213,8 @@ def judge_pixels_rnn(summary: Measured) -> Judgement:
 
 
 def _moved(task: str, first: str, low: float, seconds: Sequence[str] | None = None) -> Any:
-    def where(row: Mapping[str, Any]) -> bool:
-        return row["task"] == task and row["first"] == first and (seconds is None or row["second"] in seconds)
-
-    return in_turn(
-        with_column(GAPS, "gap", low + 0.005, where),
-        with_column(GAPS, "low", low, where),
-        with_column(GAPS, "high", low + 0.01, where),
-    )
+    where = {"task": task, "first": first} | ({} if seconds is None else {"second": tuple(seconds)})
+    return with_interval(GAPS, low, low + 0.01, where, middle="gap")
 
 
 def _trained(models: Sequence[str]) -> Any:
