@@ -47,9 +47,8 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
             axes.plot(x, [100 * row[bound] for _, row in chosen], ".", color=ink(), markersize=2.5)
     names = [task_name(task) if asked == "unseen shapes" else f"{task_name(task)}\n{asked}" for task, asked in groups]
     if max(len(line) for name in names for line in name.split("\n")) * len(names) > _LETTERS_SIDE_BY_SIDE:
-        axes.set_xticks(range(len(groups)), [name.replace("\n", ", ") for name in names], rotation=35, ha="right")
-        for tick in axes.get_xticklabels():
-            tick.set_rotation_mode("anchor")
+        upright: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(groups)), names, **upright)  # slanted ones cover each other
     else:
         axes.set_xticks(range(len(groups)), names)
     axes.set_xlim(-max(0.5, 1.2 - 0.3 * len(groups)), len(groups) - 1 + max(0.5, 1.2 - 0.3 * len(groups)))
