@@ -17,7 +17,9 @@ class Readiness:
         compile_after: work after which it is worth compiling.
     """
 
-    def __init__(self, is_cached: Callable[[Hashable], bool], import_after: float, compile_after: float) -> None:
+    def __init__(
+        self, is_cached: Callable[[Hashable], bool], import_after: float | int, compile_after: float | int
+    ) -> None:
         self.is_cached, self.import_after, self.compile_after = is_cached, import_after, compile_after
         self.work = 0.0
         self.ready: dict[Hashable, bool] = {}
