@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,38 @@ def test_a_counterfeit_is_refuted_and_good_news_could_have_been_told(name: str) 
     real = experiment.summary.from_dict(published.summary)
     found = {claim.id: weakness(claim, real, claim.id in published.claims) for claim in experiment.claims}
     assert not {key: said for key, said in found.items() if said}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, experiment in catalogue().items() if experiment.claims])
+def test_a_rehearsal_confirms_only_what_it_could_have_refuted(name: str) -> None:
+    """At the smallest scale a rule may have too little to go by; then it must not say confirmed."""
+    experiment = catalogue()[name]
+    cells = experiment.cells(experiment.scales["smoke"])
+    summary = experiment.summarise([(cell, json.loads(json.dumps(experiment.run(cell)))) for cell in cells])
+    flattering = []
+    for claim in experiment.claims:
+        if claim.scale != "smoke" or claim.judge(summary).verdict not in POSITIVE:
+            continue
+        if lacks_rows(claim, summary) or claim.judge(claim.counterfeit(summary)).verdict is not Verdict.REFUTED:
+            flattering.append(claim.id)
+    assert flattering == []
+
+
+def test_a_power_law_is_not_told_from_one_distance() -> None:
+    experiment = catalogue()["agarwala-fig1"]
+    rows = [
+        {"family": "gaussian", "seed": 0, "delta": delta, "measured": delta**-4.0, "theory": delta**-4.0}
+        for delta in (0.999, 0.6, 0.3, 0.2)
+    ]
+    claim = next(claim for claim in experiment.claims if claim.id == "agarwala2022-fig1-gaussian")
+    made = experiment.summary(tables={"length variance": rows}, width=5000)
+    judged = claim.judge(made)
+    assert judged.verdict is Verdict.CONFIRMED
+    assert "down to delta = 0.2 " in judged.evidence  # what was measured, not the threshold
+    for width, left in ((100, 1), (600, 2)):
+        told = claim.judge(experiment.summary(tables={"length variance": rows}, width=width))
+        assert told.verdict is Verdict.NOT_RUN, left
 
 
 def test_every_experiment_with_claims_is_published() -> None:
