@@ -46,8 +46,11 @@ def half_mean_square(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
 def cross_entropy(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
     """Cross entropy of class scores, averaged over samples and positions.
 
-    Scores lie on the last axis; on axis 1, as torch has it for images, where only that fits the target.
+    Scores lie on the last axis; on axis 1, as torch has it for images, where only that fits the target. Targets are
+    class numbers, or probabilities in the shape of the scores.
     """
+    if target.is_floating_point() and target.shape == prediction.shape:
+        return torch.nn.functional.cross_entropy(prediction.flatten(0, -2), target.flatten(0, -2))
     if prediction.ndim > 2 and target.shape != prediction.shape[:-1] and target.shape == prediction[:, 0].shape:
         return torch.nn.functional.cross_entropy(prediction, target)
     return torch.nn.functional.cross_entropy(prediction.flatten(0, -2), target.flatten())

@@ -119,3 +119,37 @@ def test_a_backward_that_forgets_a_weight_is_named() -> None:
     assert found is not None
     assert found.severity == "fault"
     assert found.where.op == "weight"
+
+
+class TwoOutputs(nn.Module):
+    """A body whose features are returned too, and a head that may see them through ``.data``."""
+
+    def __init__(self, cut: bool) -> None:
+        super().__init__()
+        self.body, self.head, self.cut = nn.Linear(6, 12), nn.Linear(12, 3), cut
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        features = torch.relu(self.body(x))
+        return {"scores": self.head(features.data if self.cut else features), "features": features}
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_parameters_that_reach_an_output_but_not_the_loss_are_cut_off(cut: bool) -> None:
+    y = torch.randint(0, 3, (16,))
+    loss = lambda output, target: nn.functional.cross_entropy(output["scores"], target)  # noqa: E731
+    found = separatrix.check(TwoOutputs(cut), torch.randn(16, 6), loss=loss, target=y).find("detached")
+    assert (found is not None) is cut
+    assert found is None or (found.severity == "fault" and "test_structure.py" in found.where)
+
+
+def test_a_head_that_the_loss_leaves_out_is_a_note() -> None:
+    loss = lambda output: output["features"].square().mean()  # noqa: E731
+    found = separatrix.check(TwoOutputs(False), torch.randn(16, 6), loss=loss)
+    assert found.verdict == "ok"
+    assert "head" in found.find("unused_parameters").where  # type: ignore[union-attr]
+
+
+def test_a_loss_without_a_graph_is_a_fault() -> None:
+    loss = lambda f, y: nn.functional.cross_entropy(f.detach(), y)  # noqa: E731
+    found = separatrix.check(nn.Linear(6, 3), torch.randn(16, 6), loss=loss, target=torch.zeros(16, dtype=torch.long))
+    assert found.find("detached").where == "loss"  # type: ignore[union-attr]

@@ -9,6 +9,7 @@ from torch.utils import _pytree as tree
 from ...findings.finding import EXACT, Finding, Place
 from ...findings.thresholds import threshold
 from ...model_call import evaluation_mode
+from ...recording.mixing import first_mixing
 from ...recording.observed import Observed
 from ...recording.subject import open_kernels
 from ..reporting import beyond, fine, judged
@@ -56,7 +57,7 @@ def _by_gradient(facts: Observed, rows: Tensor, middle: int) -> float | None:
         gradient = facts.evaluated_gradient(rows[middle : middle + 1], place)
         if gradient is None:
             continue
-        sizes = gradient.detach().flatten(1).double().abs().amax(1)
+        sizes = gradient.detach().flatten(1).abs().double().amax(1)
         largest = float(sizes.max())
         if largest > 0:
             others = torch.cat([sizes[:middle], sizes[middle + 1 :]])
@@ -80,21 +81,27 @@ def _by_exchange(facts: Observed, rows: Tensor, middle: int) -> float | None:
         other = facts.subject.predicted(facts.subject.call(args, kwargs))
     if other.numel() != rows.numel():
         return None
-    before, after = rows[middle].detach().double(), other.reshape(rows.shape)[middle].double()
-    size = float(before.abs().max())
-    change = float((before - after).abs().max())
+    before, after = rows[middle].detach(), other.reshape(rows.shape)[middle]
+    size = float(before.abs().double().max())
+    change = float((before - after).abs().double().max())
     return change / size if size > 0 and change > 1e-5 * size else 0.0
 
 
 def _suspect(facts: Observed) -> tuple[Place, str]:
-    """A recurrent layer that ran along the samples, if there is one."""
+    """A recurrent layer that ran along the samples, or the first operation that shows it."""
     n = facts.subject.sample.n
     for name, x in facts.evaluated.functions.recurrent:
         module = facts.subject.model.get_submodule(name)
         if isinstance(module, nn.RNNBase) and not module.batch_first and x.shape[0] == n:
             kind = type(module).__name__
             return Place(name, kind), f"; {name or kind} has batch_first=False and ran along the {n} samples."
-    return Place(), "."
+    try:
+        event = first_mixing(facts.subject, (n // 2 + 1) % n)
+    except Exception:  # the place is an extra; the finding stands without it
+        event = None
+    if event is None:
+        return Place(), "."
+    return Place(event.module, event.op, event.source), f"; first seen at {event.op}."
 
 
 def _tracked(model: nn.Module, address: int) -> tuple[str, int]:

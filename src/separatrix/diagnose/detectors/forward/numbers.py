@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,9 @@ from ...recording.observed import Observed
 from ...recording.passes import ForwardRaised
 from ...recording.reductions import all_finite, rms
 from ..reporting import beyond, fine, judged, listed, module_of
+
+_LARGE = 1e4
+"""Numbers that only growth explains: squares of them leave half precision, and a few more layers single."""
 
 
 def nonfinite_weights(facts: Observed) -> list[Finding]:
@@ -72,10 +77,14 @@ def nonfinite_output(facts: Observed) -> list[Finding]:
         place, said = Place(op="loss"), "it arises in the loss function"
     else:
         place, said = Place(event.module, event.op, event.source), f"it begins at {event.op}"
+    grown = event is not None and _LARGE < event.largest < math.inf
     return [
         Finding(
             "nonfinite_output", "fault", place, _count(forward.predicted) if bad else 1.0,
-            f"{what} is not finite; {said}, whose inputs are finite.",
+            f"{what} is not finite; {said}, whose inputs are finite"
+            + (f" and reach {event.largest:.1g}: they grew before." if grown and event is not None else "."),
+            "Find what grows before it: weights above their critical scale, a recurrence with factors above 1, a "
+            "missing normalisation." if grown else
             "Keep the argument of that operation inside its domain (clamp, eps, where) before it, not after.",
             certainty=EXACT,
         )

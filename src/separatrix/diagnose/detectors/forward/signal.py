@@ -98,6 +98,9 @@ def _unconnected(facts: Observed) -> list[Finding]:
     known = [gradient for gradient in found if gradient is not None]
     if not found or not facts.forward.predicted.requires_grad or facts.forward.functions.uses:
         return []
+    if not known and not facts.subject.trainable:
+        facts.skip("input_lost", "operations without a gradient (quantised?)", "the model before quantisation")
+        return []
     if any(bool((gradient != 0).any()) for gradient in known):
         return []
     return [

@@ -42,16 +42,52 @@ def _forgotten(facts: Observed) -> list[Finding]:
     empty = [name for name in facts.reached if name in facts.gradients and facts.gradients[name] is None]
     if not empty:
         return []
+    if facts.loss is not None and not facts.subject.scalar(facts.forward.output).requires_grad:
+        return [_loss_without_graph(facts)]
     inside = Graph([facts.subject.scalar(facts.forward.output)], facts.forward.graph.names)
     held = {inside.names.get(id(node.variable)) for node in inside.nodes if hasattr(node, "variable")}
     lost = [name for name in facts.subject.trainable if name in empty and name in held]
     if not lost:
-        return []
+        return _cut_before_loss(facts, [name for name in facts.subject.trainable if name in empty])
     return [
         Finding(
             "detached", "fault", Place(module_of(lost[0]), lost[0]), float(len(lost)),
             f"{listed(lost)} are in the graph of the output and get no gradient: a backward on the way returns None.",
             "Return a gradient for every input that needs one from the backward of your autograd.Function.",
+            unit="parameters", certainty=EXACT,
+        )
+    ]  # fmt: skip
+
+
+def _loss_without_graph(facts: Observed) -> Finding:
+    return Finding(
+        "detached", "fault", Place("loss"), float(len(facts.subject.trainable)),
+        "the loss has no graph although the prediction has one: nothing can be learned from it.",
+        "Remove detach(), .data, .item(), numpy(), argmax or no_grad() inside the loss.", unit="parameters",
+        certainty=EXACT,
+    )  # fmt: skip
+
+
+def _cut_before_loss(facts: Observed, lost: list[str]) -> list[Finding]:
+    """Parameters that some output depends on and the loss does not: a fault after a detachment, else a note."""
+    if not lost or facts.loss is None:
+        return []
+    events, used = facts.forward.functions.detached, facts.subject.whole or facts.subject.own_loss
+    said = f"{listed(lost)} reach an output, and the loss does not depend on them"
+    if events and used:
+        module, source = events[-1]
+        return [
+            Finding(
+                "detached", "fault", Place(module, "detach", source), float(len(lost)),
+                f"{said}: what it takes was cut off on the way.",
+                "Remove detach(), .data, .item(), numpy() or no_grad() between them and the loss.",
+                unit="parameters", certainty=EXACT,
+            )
+        ]  # fmt: skip
+    return [
+        Finding(
+            "unused_parameters", "note", Place(module_of(lost[0]), lost[0]), float(len(lost)),
+            f"{said}: it trains other parts.", "Add their output to the loss, or ignore this if it is meant.",
             unit="parameters", certainty=EXACT,
         )
     ]  # fmt: skip

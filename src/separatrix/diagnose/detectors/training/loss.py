@@ -2,115 +2,75 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from separatrix.core import stream_seed
-
 from ...findings.finding import Finding, Place
 from ...findings.thresholds import threshold
+from ...model_call import real_tensors
 from ...recording.observed import Observed
 from ...recording.protection import moved
 from ...recording.subject import as_left
-from ..reporting import beyond, fine, judged
-
-
-@dataclasses.dataclass(frozen=True)
-class LossKind:
-    """What a loss turned out to be when it was probed."""
-
-    name: Literal["softmax", "nll", "bce_logits", "other"]
-    classes: int
-    axis: int
-    scale: float
-    """What the mean loss is multiplied with (the number of samples for a sum)."""
-
-
-def loss_kind(facts: Observed) -> LossKind | None:
-    """Probe the loss on made-up predictions: values at 0, under shifts, and slopes far out. Cost: a few losses."""
-    if facts.subject.loss is None:
-        return None
-    if facts.subject.whole:
-        if not any(item.id == "output_loss_mismatch" for item in facts.skipped):
-            facts.skip("output_loss_mismatch", "the loss takes the whole output", "a loss of the prediction alone")
-        return None
-    if not hasattr(facts, "_loss_kind"):
-        try:
-            kind = _probed(facts)
-        except Exception as error:  # somebody's function may refuse made-up numbers
-            facts.skip("output_loss_mismatch", f"the loss refuses made-up predictions ({type(error).__name__})")
-            kind = None
-        facts._loss_kind = kind  # type: ignore[attr-defined]
-        if kind is not None and kind.name != "other":
-            facts.measures["loss_classes"] = float(kind.classes if kind.name != "bce_logits" else 2)
-    return facts._loss_kind  # type: ignore[attr-defined]
-
-
-def _probed(facts: Observed) -> LossKind:
-    shape, loss = facts.forward.predicted.detach(), facts.subject.loss
-    assert loss is not None
-    generator = torch.Generator().manual_seed(stream_seed(facts.subject.seed, "check", "loss"))
-    z = torch.randn(shape.shape, generator=generator, dtype=torch.float64).to(shape)
-
-    def value(x: Tensor) -> float:
-        with torch.no_grad():
-            return float(loss(x))
-
-    at_zero, here, shifted = value(torch.zeros_like(z)), value(z), value(z + 3.0)
-    for axis in dict.fromkeys((shape.ndim - 1, 1) if shape.ndim > 1 else ()):
-        classes = int(shape.shape[axis])
-        for scale in _scales(facts, classes) if classes > 1 else ():
-            tolerance = 2e-3 * scale
-            if abs(at_zero - scale * math.log(classes)) < tolerance and abs(shifted - here) < tolerance:
-                return LossKind("softmax", classes, axis, scale)
-            if abs(at_zero) < tolerance and abs(shifted - here + 3.0 * scale) < tolerance:
-                return LossKind("nll", classes, axis, scale)
-    up = (value(torch.full_like(z, 80.0)) - value(torch.full_like(z, 40.0))) / 40
-    down = (value(torch.full_like(z, -80.0)) - value(torch.full_like(z, -40.0))) / 40
-    for scale in _scales(facts, 2):
-        if abs(at_zero - scale * math.log(2)) < 2e-3 * scale and abs(up + down - scale) < 2e-3 * scale:
-            return LossKind("bce_logits", 2, shape.ndim - 1, scale)
-    return LossKind("other", 0, 0, 1.0)
-
-
-def _scales(facts: Observed, classes: int) -> list[float]:
-    """1 for a mean; the number of samples, positions or numbers for a sum."""
-    shape = facts.forward.predicted.shape
-    numbers = facts.forward.predicted.numel()
-    return [float(scale) for scale in dict.fromkeys((1, shape[0], numbers // max(classes, 1), numbers))]
+from ..reporting import beyond, fine, judged, module_of
+from .loss_kinds import loss_kind
+from .sharpness import curvature, estimated_seconds
 
 
 def output_loss_mismatch(facts: Observed) -> list[Finding]:
-    """Probabilities into a loss with its own softmax or sigmoid, or anything but log-probabilities into NLL."""
+    """Probabilities into a loss with its own softmax or sigmoid, or anything but log-probabilities into NLL.
+
+    Scores that happen to lie between 0 and 1 are none: they must stay there when the last layer is made 1000 times
+    larger. Cost: a few losses, and a forward where there is a suspicion.
+    """
     kind = loss_kind(facts)
-    if facts.subject.loss is None:
+    if kind is None or kind.name == "other":
         return []
-    f = facts.forward.predicted.detach().double()
-    if kind is None or kind.name == "other" or f.ndim < 1 or not bool(torch.isfinite(f).all()):
+    f = kind.of.detach().double()
+    if f.ndim < 1 or not bool(torch.isfinite(f).all()):
         return []
     open_interval = bool(((f > 0) & (f < 1)).all()) and f.numel() >= 32
     sums_to_one = f.ndim > 1 and open_or_closed(f) and bool(((f.sum(kind.axis) - 1).abs() < 1e-3).all())
+    floor = math.log(math.e + kind.classes - 1) - 1
     if kind.name == "softmax" and sums_to_one and kind.classes > 1:
-        floor = math.log(math.e + kind.classes - 1) - 1
         said = f"the model ends in a softmax and the loss has its own; it cannot fall below {floor:.3g}."
         return [_mismatch(facts, floor, said, "Remove the last softmax: the loss takes raw scores.")]
-    if kind.name == "softmax" and open_interval and f.shape[kind.axis] > 1:
-        floor = math.log(math.e + kind.classes - 1) - 1
+    if kind.name == "softmax" and open_interval and f.shape[kind.axis] > 1 and _stays_inside(facts, kind.path):
         said = f"scores between 0 and 1 enter a loss with its own softmax; it cannot fall below {floor:.3g}."
         return [_mismatch(facts, floor, said, "Remove the last sigmoid: the loss takes raw scores.")]
     if kind.name == "nll" and not bool((f.logsumexp(kind.axis).abs() < 1e-2).all()):
         what = "probabilities" if sums_to_one else "raw scores"
         said = f"{what} enter a negative log-likelihood, which takes log-probabilities: it has no lower bound."
         return [_mismatch(facts, float(f.logsumexp(kind.axis).abs().mean()), said, "End with log_softmax.")]
-    if kind.name == "bce_logits" and open_interval and not _soft_range(f):
+    if kind.name == "bce_logits" and open_interval and not _soft_range(f) and _stays_inside(facts, kind.path):
         floor = math.log(1 + math.exp(-1))
         said = f"values between 0 and 1 enter a loss with its own sigmoid; it cannot fall below {floor:.3g} for ones."
         return [_mismatch(facts, floor, said, "Remove the last sigmoid: the loss takes raw scores.")]
     return [fine("output_loss_mismatch", 0.0, f"output fits the loss ({kind.name})")]
+
+
+_LOUDER = 1000.0
+
+
+def _stays_inside(facts: Observed, path: tuple[str, ...] | None) -> bool:
+    """Whether a prediction stays in [0, 1] when the last layer and its bias are made 1000 times larger."""
+    _ = facts.input_gradients
+    head = facts.forward.head
+    if head is None:
+        return True
+    owners = {module_of(root) for root in head.roots}
+    louder = {
+        value: value.detach() * _LOUDER
+        for name, value in facts.subject.parameters.items()
+        if name in head.roots or (module_of(name) in owners and value.ndim == 1)
+    }
+    with moved(louder), as_left(facts.subject.model), torch.no_grad():
+        output, _ = facts.subject.forward()
+    named = dict(real_tensors(output)) if path is not None else {}
+    value = named[path] if path in named else facts.subject.predicted(output)  # type: ignore[index]
+    return open_or_closed(value.detach().double())
 
 
 def open_or_closed(f: Tensor) -> bool:
@@ -215,12 +175,23 @@ def learning_rate(facts: Observed) -> list[Finding]:
     said = f"one {type(optimizer).__name__} step at rate {rate:.3g}: loss {start:.4g} -> {after:.4g}"
     if after <= limit:
         return [fine("learning_rate", after - start, said)]
+    advice, code = _smaller_rate(facts, rate)
     strong = not after <= threshold("learning_rate", "fault") * start + threshold("learning_rate", "absolute") * scale
     return [
         judged(
             "learning_rate", "fault" if strong else "warning", after, limit, said + ".", where=Place("optimizer"),
             certainty=beyond("learning_rate"),
-            advice="Lower the learning rate until one step lowers the loss, by 10 to begin with.",
-            code=f"lr={rate / 10:.3g}",
+            advice=advice, code=code,
         )
     ]  # fmt: skip
+
+
+def _smaller_rate(facts: Observed, rate: float) -> tuple[str, str]:
+    """Advice and code: below the inverse of the curvature for plain gradients, where there is time to measure it."""
+    plain = isinstance(facts.subject.optimizer, torch.optim.SGD)
+    if plain and facts.budget.allows(2 * estimated_seconds(facts)):
+        value, _ = curvature(facts)
+        if math.isfinite(value) and value > 0 and 1 / value < rate:
+            said = f"Lower the learning rate below 1 / (largest curvature) = {1 / value:.2g}; that one step lowers the "
+            return said + "loss is not enough.", f"lr={1 / value:.2g}"
+    return "Lower the learning rate by 10, and again until ten steps lower the loss.", f"lr={rate / 10:.3g}"
