@@ -7,9 +7,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from typer.testing import CliRunner
 
 import separatrix
 from command_line import OWN, Answer, run_apart
+from separatrix.cli.app import app
+from separatrix.cli.words import COMMANDS
 from separatrix.experiments import catalogue
 from separatrix.lab import Store
 from separatrix.sources import documents
@@ -206,3 +209,11 @@ def test_the_package_runs_as_a_module() -> None:
 def test_an_unknown_command_is_a_usage_error(cli: Cli) -> None:
     answer = cli("runn")
     assert (answer.code, "Did you mean 'run'" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [[name] for name in COMMANDS] + [["store", "export"], ["advise", "deq"]])
+def test_the_help_of_a_flag_names_no_type(words: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"])
+    assert shown.exit_code == 0
+    assert "--help" in shown.output
+    assert "<bool>" not in shown.output

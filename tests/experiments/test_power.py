@@ -9,7 +9,8 @@ import pytest
 from separatrix.core import InvalidInput
 from separatrix.experiments import catalogue
 from separatrix.experiments.kerg2022.relational.suite import EXTREME, UNSEEN_SHAPES, Measured as Suite
-from separatrix.lab import Claim, Experiment, Summary, Verdict, read_publication
+from separatrix.lab import Claim, Experiment, Store, Summary, Verdict, read_publication
+from short_experiments import run_inline
 
 RESULTS = Path(__file__).parents[2] / "results"
 PUBLISHED = [name for name in catalogue() if (RESULTS / f"{name}.json").exists()]
@@ -69,6 +70,39 @@ def test_a_counterfeit_is_refuted_and_good_news_could_have_been_told(name: str) 
     real = experiment.summary.from_dict(published.summary)
     found = {claim.id: weakness(claim, real, claim.id in published.claims, experiment) for claim in experiment.claims}
     assert not {key: said for key, said in found.items() if said}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, experiment in catalogue().items() if experiment.claims])
+def test_a_rehearsal_confirms_only_what_it_could_have_refuted(name: str, tmp_path: Path) -> None:
+    """At the smallest scale a rule may have too little to go by; then it must not say confirmed."""
+    experiment = catalogue()[name]
+    with Store(tmp_path / "store") as store:
+        (report,) = run_inline(store, (experiment, experiment.params("smoke"), "smoke"))
+    summary, flattering = report.summary, []
+    assert summary is not None
+    for claim in experiment.claims:
+        if claim.scale != "smoke" or claim.judge(summary).verdict not in POSITIVE:
+            continue
+        if lacks_rows(claim, summary) or claim.judge(claim.counterfeit(summary)).verdict is not Verdict.REFUTED:
+            flattering.append(claim.id)
+    assert flattering == []
+
+
+def test_a_power_law_is_not_told_from_one_distance() -> None:
+    experiment = catalogue()["agarwala-fig1"]
+    rows = [
+        {"family": "gaussian", "seed": 0, "delta": delta, "measured": delta**-4.0, "theory": delta**-4.0}
+        for delta in (0.999, 0.6, 0.3, 0.2)
+    ]
+    claim = next(claim for claim in experiment.claims if claim.id == "agarwala2022-fig1-gaussian")
+    made = experiment.summary(tables={"length variance": rows}, width=5000)
+    judged = claim.judge(made)
+    assert judged.verdict is Verdict.CONFIRMED
+    assert "down to delta = 0.2 " in judged.evidence  # what was measured, not the threshold
+    for width, left in ((100, 1), (600, 2)):
+        told = claim.judge(experiment.summary(tables={"length variance": rows}, width=width))
+        assert told.verdict is Verdict.NOT_RUN, left
 
 
 def test_every_experiment_with_claims_is_published() -> None:

@@ -13,7 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    Verdict,
+    judge,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,6 +122,16 @@ def _fluctuation(family: str, width: int) -> float:
     return {"haar": 0.0, "goe": width ** (-2 / 3), "gaussian": 2 * width**-0.5}[family]
 
 
+LEAST_REACH = 3.0
+"""Over a smaller factor of distances, or from fewer than three of them, a power law is no finding."""
+
+
+def reach(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The factor between the largest and the smallest distance; 1 if there are fewer than three distances."""
+    distances = {row["delta"] for row in rows}
+    return max(distances) / min(distances) if len(distances) >= 3 else 1.0
+
+
 def judge_match(family: str, tolerance: float) -> Callable[[Measured], Judgement]:
     """Decide the claim on one family: measured and predicted traces agree where the edge does not fluctuate."""
 
@@ -124,8 +146,15 @@ def judge_match(family: str, tolerance: float) -> Callable[[Measured], Judgement
             )
             for r in kept
         ]
-        worst = max((abs(float(row.measured) - float(row.expected)) for row in rows), default=math.nan)
-        evidence = f"{len(rows)} scales down to delta = {safe:.3g} at width {width}: largest log ratio {worst:.3f}"
+        if reach(kept) < LEAST_REACH:
+            return Judgement(
+                Verdict.NOT_RUN,
+                f"at width {width} the edge fluctuates below delta = {safe:.3g}: the distances left do not span the "
+                f"factor {LEAST_REACH:g} over which a power could be told",
+            )
+        worst = max(abs(float(row.measured) - float(row.expected)) for row in rows)
+        nearest = min(row["delta"] for row in kept)
+        evidence = f"{len(rows)} scales down to delta = {nearest:.3g} at width {width}: largest log ratio {worst:.3f}"
         return judge(evidence, rows)
 
     return judge_family

@@ -319,7 +319,7 @@ def judge_escape(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Loss over time on both sides of the condition on the sizes."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     return {
         "regime-map": linear.curve_panels(

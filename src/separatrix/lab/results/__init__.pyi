@@ -1,3 +1,4 @@
+from .crate import write_crate as write_crate
 from .publication import (
     Publication as Publication,
     read_publication as read_publication,

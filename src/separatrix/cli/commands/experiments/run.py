@@ -100,6 +100,7 @@ def compute(
     try:
         with where.engine() as engine, Store(folder) as store, RunProgress(quiet) as progress:
             reports = run_experiments(requests, store, engine, progress, _data_digests(requests))
+            place = store.folder
     except RunInterrupted as interruption:
         command = _resume_command([request[0] for request in requests], folder, where)
         say(f"{interruption} Continue with: {command}")
@@ -113,8 +114,14 @@ def compute(
             print_run(report)
     for report in reports:
         say_failures(report)
+    if not quiet and not as_json:
+        say(f"records: {place}; pages of them: {_report_command(folder)}")
     if any(report.failures for report in reports):
         raise typer.Exit(1)
+
+
+def _report_command(folder: Path | None) -> str:
+    return shlex.join([*program(), "report", *(["--store", str(folder)] if folder is not None else [])])
 
 
 def _resume_command(experiments: Sequence[Experiment], folder: Path | None, where: EngineOptions) -> str:
