@@ -3,7 +3,8 @@
     python benchmarks/plan.py --store DIR [--names kerg3-fig1 ...] [--json FILE]
 
 The experiments below were chosen before any of them was measured, and no record of theirs was used in making the rule
-of ``lab/store/costs.py``: of the published laptop runs of 15 to 120 s, those whose names come first by their SHA-256.
+of ``lab/store/costs.py``: of the published laptop runs of 15 to 120 s, those whose names come first by their SHA-256
+(the second row of them was added, unmeasured, when half of the first could not tell; the rule stayed as it was).
 A forecast that says it cannot tell is counted by itself. What is in the store is not computed again.
 """
 
@@ -17,8 +18,12 @@ from typing import Any
 from separatrix.cli.lookup import find_experiments
 from separatrix.lab import Experiment, LocalEngine, RunPlan, Store, plan_run, run_experiments
 from separatrix.lab.engines.progress import RunProgress
+from separatrix.lab.store.records import spent
 
-HELD_OUT = ("linear-conservation", "kergA-fig2", "kerg3-fig1", "kerg5-text", "altafini-fig1", "agarwala-theorems")
+HELD_OUT = (
+    *("linear-conservation", "kergA-fig2", "kerg3-fig1", "kerg5-text", "altafini-fig1", "agarwala-theorems"),
+    *("kerg4-theorems", "kergA-fig3", "agarwala-fig3", "kergB-theorems", "kerg3-prop3-4-2", "linear-regime-map"),
+)
 
 
 def computed(experiment: Experiment, scale: str, store: Store) -> None:
@@ -34,21 +39,23 @@ def forecast(experiment: Experiment, folder: Path) -> RunPlan:
         return plan_run(experiment, experiment.params("laptop"), "laptop", store)
 
 
-def truth(experiment: Experiment, folder: Path, done: int) -> float:
-    """Seconds of the processor of the cells that were not done at the smoke scale; cells that were the first of their
-    process hold imports and count as the mean of the others."""
+def truth(experiment: Experiment, folder: Path) -> float:
+    """Seconds of the processor of the cells that were not done at the smoke scale; a cell that was the first of its
+    process holds imports and counts as the mean of the others."""
+    with Store(folder / "smoke" / experiment.name) as store:
+        before = store.keys()
     with Store(folder / "laptop" / experiment.name) as store:
         computed(experiment, "laptop", store)
-        cells = experiment.cells(experiment.params("laptop"))
-        rows = store.database.query("SELECT key, seconds FROM records")
-    known = [seconds for _, seconds in rows if seconds is not None]
-    return sum(known) / len(known) * (len(cells) - done)
+        rows = dict(store.database.query("SELECT key, seconds FROM records"))
+        rows |= {key: spent(store.read(key).provenance) for key in rows if len(rows) == 1}
+    known = [seconds for key, seconds in rows.items() if seconds is not None and key not in before]
+    return sum(known) + sum(known) / len(known) * sum(rows[key] is None for key in rows.keys() - before)
 
 
 def row(experiment: Experiment, folder: Path) -> dict[str, Any]:
     plan = forecast(experiment, folder)
     assert plan.seconds is not None
-    measured = truth(experiment, folder, plan.n_done)
+    measured = truth(experiment, folder)
     return {
         "cells": plan.n_cells - plan.n_done,
         "measured before": plan.n_measured,

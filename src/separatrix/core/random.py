@@ -58,6 +58,17 @@ def seed_global(seed: int) -> None:
             getattr(device, "manual_seed_all", getattr(device, "manual_seed", None))(seed)
 
 
+DEFAULT_SEED = 0
+"""Seed of the generator that calls of users get who give none; never the global one."""
+
+
+def default_generator(generator: torch.Generator | None) -> torch.Generator:
+    """The generator that was given, or a fresh one with ``DEFAULT_SEED``: two calls without one draw the same."""
+    import torch
+
+    return torch.Generator().manual_seed(DEFAULT_SEED) if generator is None else generator
+
+
 def spawn_numpy(seed: int, *path: str | int) -> numpy.random.Generator:
     """A numpy generator for one named purpose, for code that calls SciPy or scikit-learn."""
     import numpy

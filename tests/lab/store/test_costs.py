@@ -73,7 +73,16 @@ def test_the_longest_cells_come_first(tmp_path: Path) -> None:
         assert longest_first([], store) == []
 
 
-def test_the_first_cell_of_a_process_teaches_no_time(tmp_path: Path) -> None:
+def test_the_first_cell_of_a_process_teaches_little(tmp_path: Path) -> None:
+    """A run of one cell is known by it alone; as soon as there are others, it counts no more."""
     with Store(tmp_path) as store:
-        store.write(Record(cell(n=1), {}, {"seconds": 30.0, "warm": False}))
         assert CostModel.of_seconds(store, "e") is None
+        store.write(Record(cell(n=1), {}, {"seconds": 4.0, "warm": False}))
+        alone = CostModel.of_seconds(store, "e")
+        assert alone is not None
+        draws = alone.draws([cell(n=1)], numpy.random.default_rng(0))
+        assert numpy.quantile(draws, 0.05) < 2 < 8 < numpy.quantile(draws, 0.95)
+        store.write(Record(cell(n=1, seed=1), {}, {"seconds": 0.5, "warm": True}))
+        warm = CostModel.of_seconds(store, "e")
+        assert warm is not None
+        assert warm.typical([cell(n=1)])[0] == pytest.approx(0.5, rel=0.01)

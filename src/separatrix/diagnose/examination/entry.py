@@ -18,6 +18,7 @@ from separatrix.core import InvalidInput, require_integer, require_positive
 
 from ..detectors.forward.numbers import forward_raised
 from ..findings.diagnosis import Diagnosis
+from ..findings.evidence import evidence
 from ..findings.finding import Finding, Place
 from ..losses import Loss, loss_function
 from ..model_call import Pick, prediction
@@ -87,7 +88,7 @@ def check(
         facts, findings, ran = _examined(subject, loss, target, budget)
         profiles, described = dict(facts.profiles), _described(facts)
     return Diagnosis(
-        findings=ordered(findings),
+        findings=ordered([_with_evidence(finding, optimizer) for finding in findings]),
         skipped=tuple(facts.skipped),
         profiles=profiles,
         model=_model_facts(model, facts),
@@ -190,6 +191,15 @@ def _run(detectors: tuple[Detector, ...], facts: Observed) -> list[Finding]:
 
 def _with_cost(finding: Finding, seconds: float) -> Finding:
     return dataclasses.replace(finding, cost_seconds=seconds)
+
+
+def _with_evidence(finding: Finding, optimizer: torch.optim.Optimizer | None) -> Finding:
+    """What the advice brought in paired experiments, behind what is not certain about it."""
+    told = "" if finding.severity == "ok" or not finding.advice else evidence(
+        finding.id, type(optimizer).__name__ if optimizer is not None else "")  # fmt: skip
+    if not told:
+        return finding
+    return dataclasses.replace(finding, evidence=f"{told}; {finding.evidence}" if finding.evidence else told)
 
 
 def _out_of_memory(error: BaseException) -> bool:

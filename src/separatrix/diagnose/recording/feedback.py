@@ -8,6 +8,9 @@ follow the weight is known, and later the residual |f(x) - x| / |x| is taken the
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
+import statistics
 
 from torch import Tensor
 
@@ -15,6 +18,7 @@ from .reductions import rms
 
 _FOLLOWED = 16
 """How many results after a weight may be f(x)."""
+_KEPT, _ROUNDING = 48, 3e-6
 _TRIES = 40
 """Uses after which f(x) is no longer looked for."""
 _SAME = frozenset(["detach", "view", "alias", "_unsafe_view", "clone", "_to_copy", "t", "transpose", "expand"])
@@ -38,6 +42,8 @@ class Use:
     change: float | None = None
     residual: float | None = None
     """|f(x) - x| / |x| at the last use, where f(x) is known."""
+    changes: list[float] = dataclasses.field(default_factory=list)
+    """Relative changes from use to use, the first of them."""
     fed: bool = False
     """Whether anything but zeros ever entered."""
     place: int | None = None
@@ -47,6 +53,18 @@ class Use:
     made: set[int] = dataclasses.field(default_factory=set)
     """Storages that were made from the last product."""
 
+    @property
+    def _again(self) -> bool:
+        return self.place is not None
+
+    @property
+    def contraction(self) -> float | None:
+        """Factor by which changes shrink from use to use before rounding ends it; None with fewer than four."""
+        logs = [math.log(change) for change in itertools.takewhile(lambda c: c > _ROUNDING, self.changes)]
+        if len(logs) < 4:
+            return None
+        return math.exp(statistics.linear_regression(range(len(logs)), logs).slope)
+
     def enter(self, x: Tensor, *, graph: bool) -> None:
         """Note one use with its input."""
         self.count += 1
@@ -54,8 +72,9 @@ class Use:
         self.fed = self.fed or bool(x.any())
         if self.place is None and self.previous is not None:
             self.place = next((at for at, made in self.results if _is_next(made, x, self.previous)), None)
-        if self.count > 6 and self.previous is not None and self.previous.shape == x.shape:
+        if self.previous is not None and self.previous.shape == x.shape and (self.count > 6 or self._again):
             self.change = relative_change(self.previous, x)
+            self.changes = [*self.changes, self.change][:_KEPT]
         self.previous, self.results, self.followed = x.detach(), [], 0
         self.made = set()
 

@@ -101,7 +101,8 @@ def train_cell(cell: Cell) -> Payload:
     text = _text(args["text"], args["level"])
     model = build(args, cell.seed, text.n_symbols)
     batches = tasks.ContiguousBatches(text.train, args["batch_size"], args["context"], shift=args["context"] // 2)
-    tests = tasks.ContiguousBatches(text.test, 4 * args["batch_size"], args["context"])
+    rows = min(4 * args["batch_size"], len(text.test) // (2 * args["context"]))  # a short text has fewer
+    tests = tasks.ContiguousBatches(text.test, rows, args["context"])
 
     def loss(model: EquilibriumLanguageModel, batch: tuple[Tensor, Tensor]) -> Tensor:
         return functional.cross_entropy(model(batch[0]).flatten(0, 1), batch[1].flatten())

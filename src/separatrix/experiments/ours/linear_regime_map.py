@@ -2,7 +2,7 @@
 
 At balance zero the flow keeps that sign for ever; gradient descent does not. Each step changes the balance by the
 square of the rate, which over a training leaves a balance of the order of the rate. Beside the saddle the last mode
-grows by ``1 + lr s`` a step: descent escapes after ``(ln(1 / lr) + const) / ln(1 + lr s)`` steps, for small rates a time
+grows by ``1 + lr s`` a step: descent leaves after ``(ln(1 / lr) + const) / ln(1 + lr s)`` steps, for small rates a time
 of ``(ln(1 / lr) + const) / s``. Only a start aligned with the task keeps balance zero under descent too.
 """
 
@@ -319,7 +319,7 @@ def judge_escape(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Loss over time on both sides of the condition on the sizes."""
-    from separatrix.report.figures.learning import linear
+    from separatrix.report.figures import linear
 
     return {
         "regime-map": linear.curve_panels(

@@ -53,5 +53,5 @@ def find_condensed(store: Store, run: str, experiment: Experiment, state: str) -
     try:
         body = json.loads(rows[0][0])
         return experiment.summary.from_dict(body["summary"]), body["provenance"]
-    except (ValueError, KeyError, TypeError):  # of another time; it is made again
+    except (ValueError, KeyError, TypeError, AttributeError):  # of another time; it is made again
         return None

@@ -22,7 +22,7 @@ import numpy
 from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell
-from .records import Store
+from .records import Store, spent
 
 LEAST_SPREAD = 0.05
 """Least relative scatter of repeated measurements that a fit may claim."""
@@ -31,6 +31,9 @@ CALLS = 0.05
 time is uncertain by the ratio of the two."""
 WORD_SPREAD = 0.7
 """Prior scatter of the logarithm of a cost between two words."""
+IMPORTS = 3.0
+"""The same for a cell that was the first of its process."""
+FEW = 20
 LEAST_KNOWN = 5.0
 """Largest uncertainty of a logarithm that is taken from a short cell: a factor of 150 either way."""
 MOST_RECORDS = 2000
@@ -114,13 +117,23 @@ class CostModel:
     @classmethod
     def _learned(cls, store: Store, experiment: str, column: str, sizes: _Prior, fixed: float) -> CostModel | None:
         found = store.database.query(
-            f"""SELECT args, {column} FROM records WHERE experiment = ? AND args IS NOT NULL AND {column} > 0
-                ORDER BY key LIMIT {MOST_RECORDS}""",
+            f"""SELECT args, {column} FROM records WHERE experiment = ? AND json_valid(args)
+                AND typeof({column}) = 'real' AND {column} > 0 ORDER BY key LIMIT {MOST_RECORDS}""",
             (experiment,),
         )
         if not found:
-            return None
+            return cls._from_first_cells(store, experiment, sizes) if column == "seconds" else None
         return cls([json.loads(args) for args, _ in found], [cost for _, cost in found], sizes, fixed=fixed)
+
+    @classmethod
+    def _from_first_cells(cls, store: Store, experiment: str, sizes: _Prior) -> CostModel | None:
+        """From cells that were the first of their process, when there are no others: much of it may be imports."""
+        keys = store.database.query(
+            "SELECT key FROM records WHERE experiment = ? ORDER BY key LIMIT ?", (experiment, FEW)
+        )
+        read = [record for (key,) in keys if (record := store.read(key)) is not None]
+        known = [(record.cell.args, cost) for record in read if (cost := spent(record.provenance))]
+        return cls([args for args, _ in known], [cost for _, cost in known], sizes, fixed=IMPORTS) if known else None
 
     def _joined(self, features: Mapping[str, float]) -> dict[str, float]:
         """The features, with one in place of the sizes that no record varies: how far they are from what it was."""

@@ -71,6 +71,8 @@ class Store:
         except OSError as error:
             raise _problem(self.folder, error) from error
         index = self.folder / "index.sqlite"
+        if index.exists() and not index.is_file():
+            raise StoreError(f"{index} is no file that can be an index; remove it, and it is made anew.")
         self.database = Database(index, read_only) if index.exists() or not read_only else Database(IN_MEMORY)
         if not self.database.covers_files and (not read_only or not index.exists()):
             from .rebuilding import cover_files
@@ -282,13 +284,13 @@ def verified(content: bytes, path: Path, key: str, sha256: str | None) -> Record
 
 
 def _cost(origin: Mapping[str, Any]) -> float | None:
-    """Seconds that a cell like this one takes: of the processor; the clock on the wall tells how busy a machine was.
+    """Seconds that a cell like this one takes; not of the first cell of a process, which holds imports."""
+    return spent(origin) if origin.get("warm", True) else None
 
-    Not of the first cell of a process, which holds imports; and not less than a tenth of the time on the wall, for a
-    cell may wait.
-    """
-    if not origin.get("warm", True):
-        return None
+
+def spent(origin: Mapping[str, Any]) -> float | None:
+    """Seconds a cell took: of the processor, since the clock on the wall tells how busy a machine was, but not less
+    than a tenth of the time on the wall, for a cell may wait."""
     seconds = origin.get("seconds")
     busy = origin.get("processor_seconds")
     return max(busy, seconds / 10) if busy is not None and seconds is not None else seconds

@@ -7,6 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import final
 
+from separatrix.core.result import brief
+
+from ..experiment.cell import is_key
 from .records import Store
 
 _OF_RUN = "json_each((SELECT keys FROM runs WHERE id = ?))"
@@ -36,7 +39,11 @@ class RunKeys:
 
     def listed(self) -> list[str]:
         """All of them. Cost: some 150 bytes each."""
-        return [key for (key,) in self._store.database.query(f"SELECT value FROM {self._table}", (self._value,))]
+        found = [key for (key,) in self._store.database.query(f"SELECT value FROM {self._table}", (self._value,))]
+        for key in found:
+            if not is_key(key):
+                raise self._store.database.damaged(f"{brief(key)} is no key of a record")
+        return found
 
     def smallest(self, most: int) -> list[str]:
         """At most so many, in alphabetical order; a key is a digest, so these are as good as drawn at random."""
@@ -52,6 +59,8 @@ class RunKeys:
                   LEFT JOIN records ON records.key = wanted.value"""
         folder, look = f"{self._store.folder}/records/", os.stat
         for key, digest, size, changed in self._store.database.each(sql, (self._value,)):
+            if not is_key(key):
+                raise self._store.database.damaged(f"{brief(key)} is no key of a record")
             try:
                 found = look(f"{folder}{key[:2]}/{key}.json")
             except (OSError, ValueError):

@@ -19,7 +19,7 @@ from separatrix.core.disk import read_regular, why_not, write_text_whole
 from separatrix.core.errors import CorruptData, InvalidInput, StoreError
 from separatrix.core.names import suggest_options
 
-from ..experiment.cell import Cell, canonical_json
+from ..experiment.cell import Cell, canonical_json, is_key
 from ..experiment.definition import Experiment, Params
 from ..experiment.provenance import code_state
 from ..experiment.scales import SCALES, require_scale
@@ -150,6 +150,8 @@ def run_from_body(content: bytes, name: str) -> StoredRun:
     """
     try:
         body = json.loads(content)
+        if not all(map(is_key, body["keys"])):
+            raise ValueError("a key of a cell is none")
         return StoredRun(**{**body, "keys": tuple(body["keys"])})
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CorruptData(f"{name} does not tell of a run ({type(error).__name__}: {error}).") from None
@@ -195,11 +197,22 @@ def ranked_runs(experiment: Experiment, store: Store, scale: str | None = None) 
         require_scale(scale)
     found = []
     for name, own, text, when in store.database.query(_of_experiment("id, scale, params, time"), _version(experiment)):
-        settings = json.loads(text)
+        settings = _settings(store, own, text)
         params = _params_of(experiment, own, settings)
         if scale in (None, own) and params is not None and _is_usual(experiment, own, settings):
             found.append(((SCALES.index(own), len(settings["seeds"]), when), name, params, own))
     return [(name, params, own) for _, name, params, own in sorted(found, key=lambda run: run[0], reverse=True)]
+
+
+def _settings(store: Store, scale: str, text: str) -> dict[str, Any]:
+    """The parameters of a run as the index holds them."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise store.database.damaged(f"the parameters of a run are not JSON: {error}") from None
+    if scale not in SCALES or not isinstance(found, dict) or not isinstance(found.get("seeds"), list):
+        raise store.database.damaged("the parameters of a run are none")
+    return found
 
 
 def is_complete(store: Store, name: str) -> bool:
@@ -218,7 +231,7 @@ def unfinished_runs(experiments: Iterable[Experiment], store: Store) -> list[tup
     for experiment in experiments:
         rows = store.database.query(_of_experiment(f"scale, params, {_IS_COMPLETE}"), _version(experiment))
         for scale, text, complete in rows:
-            params = None if complete else _params_of(experiment, scale, json.loads(text))
+            params = None if complete else _params_of(experiment, scale, _settings(store, scale, text))
             if params is not None:
                 requests.append((experiment, params, scale))
     return requests

@@ -66,8 +66,8 @@ class RelevanceLayer(CacheLayerMixin):
         held = self.pending
         if held is None or held[0] is not key:
             raise InvalidInput(
-                "the model was called without the cache of this context (with none, or with a static one), or changes keys "
-                "after storing them: pass past_key_values=cache to every call inside relevance_attention, and no "
+                "the model was called without the cache of this context (with none, or with a static one), or changes "
+                "keys after storing them: pass past_key_values=cache to every call inside relevance_attention, and no "
                 "cache_implementation."
             )
         self.pending = None

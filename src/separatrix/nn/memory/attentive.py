@@ -16,12 +16,12 @@ from separatrix.core.arrays import require_finite, require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, resolve
 from separatrix.core.networks.trace import Trace
+from separatrix.core.random import default_generator
 from separatrix.core.result import Result
 from separatrix.core.scalars import in_words, is_number, require_flags
 
 from ..orthogonal.starts import STARTS, rotation_start
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond
-from ..recurrent.core import default_generator
 from ..recurrent.elman_core import BIAS_RANGE
 from ..recurrent.steps.elman import NONLINEARITIES, find_nonlinearity
 from .keeping.screening import AbstractScreening

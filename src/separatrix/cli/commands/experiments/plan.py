@@ -49,7 +49,8 @@ def _print(found: RunPlan, workers: int) -> None:
     if found.is_guess:
         low, high = shown_duration(found.seconds.low), shown_duration(found.seconds.high)
         tell(
-            f"computing: cannot tell from {found.source}, whose cells are too short or too unlike these ({low} to {high});"
+            f"computing: cannot tell from {found.source}, whose cells are too short or too unlike these "
+            f"({low} to {high});"
         )
         tell("measure some that are nearer to them in size first: separatrix run with --scale or --set")
         return

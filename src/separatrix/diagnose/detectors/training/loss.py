@@ -16,6 +16,7 @@ from ...recording.protection import moved
 from ...recording.subject import as_left
 from ..reporting import beyond, fine, judged, module_of
 from .loss_kinds import loss_kind
+from .sharpness import curvature, estimated_seconds
 
 
 def output_loss_mismatch(facts: Observed) -> list[Finding]:
@@ -174,12 +175,23 @@ def learning_rate(facts: Observed) -> list[Finding]:
     said = f"one {type(optimizer).__name__} step at rate {rate:.3g}: loss {start:.4g} -> {after:.4g}"
     if after <= limit:
         return [fine("learning_rate", after - start, said)]
+    advice, code = _smaller_rate(facts, rate)
     strong = not after <= threshold("learning_rate", "fault") * start + threshold("learning_rate", "absolute") * scale
     return [
         judged(
             "learning_rate", "fault" if strong else "warning", after, limit, said + ".", where=Place("optimizer"),
             certainty=beyond("learning_rate"),
-            advice="Lower the learning rate until one step lowers the loss, by 10 to begin with.",
-            code=f"lr={rate / 10:.3g}",
+            advice=advice, code=code,
         )
     ]  # fmt: skip
+
+
+def _smaller_rate(facts: Observed, rate: float) -> tuple[str, str]:
+    """Advice and code: below the inverse of the curvature for plain gradients, where there is time to measure it."""
+    plain = isinstance(facts.subject.optimizer, torch.optim.SGD)
+    if plain and facts.budget.allows(2 * estimated_seconds(facts)):
+        value, _ = curvature(facts)
+        if math.isfinite(value) and value > 0 and 1 / value < rate:
+            said = f"Lower the learning rate below 1 / (largest curvature) = {1 / value:.2g}; that one step lowers the "
+            return said + "loss is not enough.", f"lr={1 / value:.2g}"
+    return "Lower the learning rate by 10, and again until ten steps lower the loss.", f"lr={rate / 10:.3g}"

@@ -60,6 +60,8 @@ def _found(facts: Observed) -> LossKind | None:
             return kind
     if kind is None:
         facts.skip("output_loss_mismatch", f"the loss refuses made-up predictions ({refused})")
+    elif facts.subject.whole:
+        facts.skip("output_loss_mismatch", "the loss of the whole output is no plain cross entropy of one of its parts")
     return kind
 
 
@@ -110,7 +112,7 @@ def _own(facts: Observed) -> LossKind | None:
             continue
         for cut in (0, 1) if labels.ndim > 1 else (0,):
             x = scores[:, : scores.shape[1] - cut] if cut else scores
-            y = labels[:, cut:].clamp(min=-100)
+            y = labels[:, cut:] if cut else labels
             if bool(((y >= 0) & (y < x.shape[-1]) | (y == -100)).all()):
                 mean = nn.functional.cross_entropy(x.flatten(0, -2).double(), y.flatten())
                 if abs(float(mean) - float(loss)) < 2e-3 * max(abs(float(mean)), 1e-3):

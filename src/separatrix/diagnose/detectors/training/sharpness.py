@@ -29,14 +29,14 @@ def sharpness(facts: Observed) -> list[Finding]:
     if facts.loss is None or not facts.subject.trainable or not bool(torch.isfinite(facts.loss)):
         return []
     size = sum(value.numel() for value in facts.subject.trainable.values())
-    estimate = 2 * _STEPS * 3.5 * facts.forward_seconds
+    estimate = estimated_seconds(facts)
     if size > _LARGEST:
         facts.skip("sharpness", f"more than {_LARGEST:,} parameters")
         return []
     if not facts.budget.allows(estimate):
         facts.skip("sharpness", "no time left", f"about {estimate:.0f} more seconds")
         return []
-    value, error = _lanczos(facts, size)
+    value, error = curvature(facts)
     if not (math.isfinite(value) and value > 0):
         return []
     facts.measures["sharpness"] = value
@@ -51,6 +51,19 @@ def sharpness(facts: Observed) -> list[Finding]:
             evidence="training often survives a rate above it at the start: information, no accusation",
         )
     ]  # fmt: skip
+
+
+def estimated_seconds(facts: Observed) -> float:
+    """What the products take."""
+    return 2 * _STEPS * 3.5 * facts.forward_seconds
+
+
+def curvature(facts: Observed) -> tuple[float, float]:
+    """Largest eigenvalue of the Hessian of the loss with its residual, once for every diagnosis."""
+    if not hasattr(facts, "_curvature"):
+        size = sum(value.numel() for value in facts.subject.trainable.values())
+        facts._curvature = _lanczos(facts, size)  # type: ignore[attr-defined]
+    return facts._curvature  # type: ignore[attr-defined, no-any-return]
 
 
 def _lanczos(facts: Observed, size: int) -> tuple[float, float]:

@@ -239,6 +239,18 @@ def wild_rate(seed: int, mended: bool) -> Lesson:
     return Lesson(model, train, test, sgd(rate))
 
 
+def rate_by_curvature(seed: int, mended: bool) -> Lesson:
+    """A rate of 100; mended: one over the largest curvature that the check measures on the first samples."""
+    from separatrix.diagnose import diagnose
+
+    lesson = wild_rate(seed, False)
+    if mended:
+        x, y = (part[:48] for part in lesson.train)
+        curvature = diagnose(lesson.model, x, loss=class_loss, target=y, seed=seed).measures["sharpness"]
+        lesson.optimiser = sgd(1 / curvature)
+    return lesson
+
+
 def _lowers(model: nn.Module, data: Data, rate: float) -> bool:
     x, y = data[0][:48], data[1][:48]
     before = class_loss(model(x), y)

@@ -19,6 +19,7 @@ from separatrix.lab import (
     in_turn,
     interval_row,
     judge,
+    with_column,
     with_interval,
 )
 from separatrix.sources.kerg2022.screening import ScreeningRow, screening_row
