@@ -47,10 +47,10 @@ def test_a_row_becomes_a_line(tmp_path: Path) -> None:
 
 def test_the_table_is_put_between_its_marks(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{comparison.BEGIN}\nold\n{comparison.END}\nafter\n")
+    readme.write_text(f"before\n{comparison.BEGIN}\nan earlier table\n{comparison.END}\nafter\n")
     comparison.put_into(readme, bench_file(tmp_path, holds=True, ratio=0.3))
     text = readme.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "old" not in text
+    assert "earlier" not in text
     assert "| 0.30 | 0.041 to 1.26 | 0.40 | holds |" in text
