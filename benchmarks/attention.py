@@ -108,9 +108,7 @@ def by_scipy(given: Problem, count: int, rtol: float) -> Any:
     at_rest.terminal = True  # type: ignore[attr-defined]
     ends, times = [], []
     for start in given.starts[:count]:
-        run = solve_ivp(
-            field, (0, HORIZON), start.numpy().ravel(), "RK45", rtol=rtol, atol=rtol * 1e-3, events=at_rest
-        )
+        run = solve_ivp(field, (0, HORIZON), start.numpy().ravel(), "RK45", rtol=rtol, atol=rtol * 1e-3, events=at_rest)
         ends.append(torch.as_tensor(run.y[:, -1]).reshape(shape))
         times.append(run.t[-1])
     return torch.stack(ends), torch.tensor(times)
