@@ -11,7 +11,8 @@ from sitegen import comparison
 
 def bench_file(folder: Path, **changes: object) -> Path:
     row = {
-        "job": "a | job", "peer": "p", "ratio": 0.5, "least": 0.041, "most": 1.26, "goal": 0.4, "rounds": 3, "note": "n",
+        "job": "a | job", "peer": "p", "ratio": 0.5, "least": 0.041, "most": 1.26, "goal": 0.4, "rounds": 3,
+        "note": "n",
         "readme": True, "facts": {}, "holds": False,
     }  # fmt: skip
     hidden = {**row, "readme": False, "job": "hidden"}
