@@ -3,8 +3,9 @@
 Every method follows the same starts until the fastest token is slower than 1e-2 |V|. "One start" is five starts, each
 by a call of its own; "100 starts" is one call (vmapped in diffrax). Equal accuracy pairs the preset `fast` with a
 tolerance of 1e-4 and `default` with 1e-5; the errors that are printed are the medians, over the five starts, of the
-largest distance of a token from DOP853 at 1e-9 at the time at which the method stopped. Each precision is compared with its like
-(SciPy computes in float64 only). Compilation is done before and not counted; contestants take turns, each in one thread.
+largest distance of a token from DOP853 at 1e-9 at the time at which the method stopped. Each precision is compared
+with its like (SciPy computes in float64 only). Compilation is done before and not counted; contestants take turns, each
+in one thread.
 
 diffrax may live in an environment of its own, which the variable SEPARATRIX_JAX names by its Python; without it the
 present one is tried. See attention_diffrax.py.
@@ -231,7 +232,7 @@ def case_rows(given: Problem, count: int, rounds: int, peer: Diffrax | None) -> 
                     theirs.append(answer["seconds"] / count)
                 if turn < 2:
                     scipys.append(seconds_of(lambda: by_scipy(given, scipy_count, rtol), 1) / scipy_count)  # noqa: B023
-                    torchs.append(seconds_of(lambda: own("torch"), 1) / count)  # noqa: B023
+                    torchs.append(seconds_of(lambda: own("torch"), 1) / count)
             ends = own()
             note = f"error {errors(known, *ends):.1e}"
             few = f"{min(rounds, 2)}"

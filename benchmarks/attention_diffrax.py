@@ -47,7 +47,7 @@ def at_rest(t: Any, x: jax.Array, weights: Weights, **_: Any) -> jax.Array:
 
 
 def follow(rtol: float) -> Callable[..., tuple[jax.Array, ...]]:
-    """One trajectory by Dopri5: end state and time, number of steps (rejected ones too), whether the event stopped it."""
+    """One trajectory by Dopri5: end state and time, number of steps (rejected too), whether the event stopped it."""
 
     def run(x: jax.Array, coupling: jax.Array, value: jax.Array, stop: jax.Array) -> tuple[jax.Array, ...]:
         solution = diffrax.diffeqsolve(

@@ -25,6 +25,28 @@ def test_every_public_callable_refuses_wrong_kinds_in_one_sentence(tmp_path: Pat
     assert not answer["raw"]
 
 
+ROOMS = ("matrices", "theory", "dynamics", "diagnose", "nn", "tasks", "training", "advise", "lab", "report", "sources")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_callable_refuses_wrong_values_in_one_sentence(room: str, tmp_path: Path) -> None:
+    words = [sys.executable, str(Path(__file__).with_name("wrong_values.py")), room]
+    done = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert answer["calls"] > 100
+    assert not answer["raw"]
+
+
+def test_a_share_of_wrong_values_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    """The same on some calls of a room that is quick, so that the generator itself is tried every time."""
+    words = [sys.executable, str(Path(__file__).with_name("wrong_values.py")), "matrices", "0.1"]
+    done = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert answer["calls"] > 100
+    assert not answer["raw"]
+
+
 def test_axes_that_disagree_are_named() -> None:
     half = torch.full((3,), 0.5, dtype=torch.float64)
     with pytest.raises((ShapeError, TypeError), match="weights"):

@@ -62,3 +62,9 @@ def test_a_misspelt_keyword_of_a_constructor_names_the_nearest() -> None:
         Solver(max_step=3)
     with pytest.raises(TypeError):
         Solver(max_step=3)
+
+
+def test_a_long_name_is_cut_and_still_gets_the_near_ones() -> None:
+    with pytest.raises(InvalidInput, match=r"unknown thing 'x{50}'\.\.\. \(5000 characters\)\. Known: a\.") as caught:
+        resolve("thing", "x" * 5000, {"a": 1})
+    assert len(str(caught.value)) < 120

@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -196,3 +197,31 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_result(tmp_path: Path, mon
 
 def never(model: torch.nn.Module, batch: int) -> torch.Tensor:
     raise AssertionError("a step was made")
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "sentence"),
+    [
+        (("n_done",), 9, "n_done is none of its 8 steps"),
+        (("n_done",), None, "n_done is none of its 8 steps"),
+        (("history",), {}, "its history is no list"),
+        (("measured",), "x", "what it measured last is no number"),
+        (("members", "resting"), 3, "which of its members rest"),
+        (("optimiser", "param_groups", 0, "betas"), (0.1, 0.2), "another betas"),
+        (("optimiser", "state", 0, "exp_avg"), torch.zeros(3, 3), "has not the shape of its parameter"),
+        (("optimiser", "state", 0, "step"), torch.tensor(-1.0), "count of steps is none"),
+    ],
+)
+def test_a_forged_part_is_named_although_the_digest_is_right(
+    tmp_path: Path, part: tuple[Any, ...], value: Any, sentence: str
+) -> None:
+    path = tmp_path / "run.pt"
+    run(path, n_steps=8, interrupt_at=5)
+    content = load_checkpoint(path)
+    inside = content
+    for name in part[:-1]:
+        inside = inside[name]
+    inside[part[-1]] = value
+    save_checkpoint(path, {name: kept for name, kept in content.items() if name != "format"})
+    with pytest.raises(CorruptData, match=sentence):
+        run(path, n_steps=8)

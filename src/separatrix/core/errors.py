@@ -83,6 +83,10 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return [by_small[small] for small in difflib.get_close_matches(name.lower(), by_small, n=count, cutoff=0.6)]
 
 
+LONGEST_NAME = 100
+"""Characters of a name that an error shows whole."""
+
+
 def unknown_name(
     kind: str, name: object, known: Iterable[str], *, error: type[InvalidInput] | None = None
 ) -> InvalidInput:
@@ -97,6 +101,8 @@ def unknown_name(
     hint = f" Did you mean {_either(near)}?" if near else ""
     listing = f" Known: {', '.join(known)}." if 0 < len(known) <= 12 else ""
     shown = repr(name) if "\n" not in repr(name) else type(name).__name__
+    if isinstance(name, str) and len(name) > LONGEST_NAME:
+        shown = f"{name[: LONGEST_NAME // 2]!r}... ({len(name)} characters)"
     return (error or InvalidInput)(f"unknown {kind} {shown}.{hint}{listing}")
 
 

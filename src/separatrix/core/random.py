@@ -52,10 +52,10 @@ def seed_global(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
-    for name in ("mps", "xpu", "mtia"):
+    for name, method in (("mps", "manual_seed"), ("xpu", "manual_seed_all"), ("mtia", "manual_seed_all")):
         device = getattr(torch, name, None)
         if device is not None and device.is_available():
-            getattr(device, "manual_seed_all", getattr(device, "manual_seed", None))(seed)
+            getattr(device, method)(seed)
 
 
 DEFAULT_SEED = 0

@@ -125,6 +125,48 @@ def require_equal_settings(saved: Mapping[str, Any], wanted: Mapping[str, Any], 
             )
 
 
+_OF_EACH_ENTRY = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg", "sum")
+"""What optimisers of torch keep for every entry of a parameter."""
+
+
+def require_whole(content: Mapping[str, Any], optimiser: torch.optim.Optimizer, n_steps: int, path: str | Path) -> None:
+    """Refuse a checkpoint whose parts are not those of a run: a digest tells that it was not changed by accident alone.
+
+    Raises:
+        CorruptData: which part it is.
+    """
+    done, history = content["n_done"], content["history"]
+    if isinstance(done, bool) or not isinstance(done, int) or not 0 <= done <= n_steps:
+        raise _no_run(path, f"n_done is none of its {n_steps} steps")
+    if not isinstance(content["measured"], int | None) or not isinstance(content["watch"]["factor"], int | float):
+        raise _no_run(path, "what it measured last is no number")
+    if not isinstance(content["members"]["resting"], torch.Tensor):
+        raise _no_run(path, "it does not say which of its members rest")
+    if not (isinstance(history, list) and all(isinstance(row, dict) for row in history)):
+        raise _no_run(path, "its history is no list of measurements")
+    saved = content["optimiser"]
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    for own, group in zip(optimiser.param_groups, saved["param_groups"], strict=True):
+        for name, value in own.items():
+            if name not in ("params", "lr") and not _is_equal(group[name], value):
+                raise _no_run(path, f"its optimiser has another {name}")
+    for place, kept in saved["state"].items():
+        for name, value in kept.items():
+            shaped = isinstance(value, torch.Tensor) and value.shape == parameters[place].shape
+            if name in _OF_EACH_ENTRY and not shaped and (value is not None or name != "momentum_buffer"):
+                raise _no_run(path, f"{name} of its optimiser has not the shape of its parameter")
+            if name == "step" and not (torch.as_tensor(value).numel() == 1 and float(value) >= 0):
+                raise _no_run(path, "the optimiser's count of steps is none")
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other)
+
+
+def _no_run(path: str | Path, reason: str) -> CorruptData:
+    return CorruptData(f"{path} is not the checkpoint of a training run: {reason}.")
+
+
 def stream_states(streams: Mapping[str, torch.Generator]) -> dict[str, torch.Tensor]:
     """The states of generators by name."""
     return {name: generator.get_state() for name, generator in streams.items()}

@@ -24,6 +24,7 @@ from .checkpoint import (
     load_checkpoint,
     require_equal_settings,
     require_same_model,
+    require_whole,
     restore_streams,
     save_checkpoint,
     stream_states,
@@ -338,6 +339,7 @@ class _Run:
     def _restore(self, content: Mapping[str, Any], path: Path) -> None:
         require_equal_settings(content["settings"], self.settings.to_dict(), path)
         require_same_model(content["model"], self.model, path)
+        require_whole(content, self.optimiser, self.settings.n_steps, path)
         restore_streams(self.streams, content["streams"])
         self.model.load_state_dict(content["model"])
         self.optimiser.load_state_dict(content["optimiser"])

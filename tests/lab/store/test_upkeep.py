@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from separatrix.lab import JobTable, Store, check_store, clear
+from separatrix.lab.store import upkeep
 from short_experiments import SHORT, run_inline
 
 CELLS = SHORT.cells(SHORT.params("smoke"))
@@ -64,3 +66,22 @@ def test_records_of_other_versions_go_when_asked(store: Store) -> None:
     assert clear(store, {"short": 2}).n_records == 4
     assert store.keys() == set()
     assert check_store(store).ok
+
+
+def test_a_clock_that_jumps_does_not_clear_what_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's log and the record it is writing look a year old; the cell is leased and its engine lives."""
+    (cell,) = SHORT.cells(SHORT.params("smoke", n_cells=1))
+    with Store(tmp_path) as store:
+        jobs = JobTable(store)
+        jobs.enqueue("us", [cell])
+        jobs.take("us", "worker")
+        writing = store.path(cell.key).with_name(f".{cell.key}.77.tmp")
+        own, dead = store.logs / f"worker-{os.getpid()}-abc.log", store.logs / "worker-999999999-abc.log"
+        for path in (writing, own, dead):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("x")
+        jumped = time.time() + 400 * 86400
+        monkeypatch.setattr(upkeep.time, "time", lambda: jumped)
+        assert clear(store).paths == (f"logs/{dead.name}",)
+    assert writing.exists()
+    assert own.exists()

@@ -12,6 +12,7 @@ import pytest
 
 from separatrix.core import CorruptData, DatasetUnavailable, InvalidInput
 from separatrix.tasks import DataFile, Mirror
+from separatrix.tasks.store import lock
 from separatrix.tasks.store.download import check_archive, fetch, open_https
 
 CONTENT = b"all the world's a stage\n" * 50
@@ -170,3 +171,14 @@ def test_archive_without_the_member_is_refused(tmp_path: Path) -> None:
     file = data_file(Mirror("https://good.example/plays.zip", len(packed), "play.txt"), name="text/play.txt")
     with pytest.raises(DatasetUnavailable, match=r"no member 'play\.txt'"):
         fetch(file, tmp_path, opener=Server(good=packed))
+
+
+def test_a_folder_without_locks_is_used_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Network folders may refuse them; what is fetched appears whole or not at all either way."""
+
+    def refuse(stream: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(lock, "_acquire", refuse)
+    with pytest.warns(UserWarning, match=r"allows no locks \(No locks available\)"), lock.only_one(tmp_path / "x.lock"):
+        pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from typing import final
+from typing import Any, final
 
 
 @final
@@ -17,13 +17,13 @@ class Readiness:
         compile_after: work after which it is worth compiling.
     """
 
-    def __init__(self, is_cached: Callable[[Hashable], bool], import_after: float, compile_after: float) -> None:
+    def __init__(self, is_cached: Callable[[Any], bool], import_after: float | int, compile_after: float | int) -> None:
         self.is_cached, self.import_after, self.compile_after = is_cached, import_after, compile_after
         self.work = 0.0
         self.ready: dict[Hashable, bool] = {}
         self.lock = threading.Lock()
 
-    def after(self, work: float, kind: Hashable) -> bool:
+    def after(self, work: float | int, kind: Hashable) -> bool:
         """Count a job, and say whether it should be run by compiled code."""
         if self.ready.get(kind):
             return True

@@ -49,6 +49,8 @@ _OF_SHAPES = (
     "at least 2 dimensions",
     "square matrices",
     "not enough values to unpack",
+    "expanded size of the tensor",
+    "the broadcast shape",
 )
 """What torch and NumPy say of shapes that do not fit."""
 _LOOKED_AT = 20
@@ -71,6 +73,7 @@ def blamed(function: Callable[..., Any], args: tuple[Any, ...], options: dict[st
         too_much(given, error)
         or _disagreeing(given, kinds)
         or _unusable(given)
+        or _shared(given, error)
         or _unfitting(given, error)
         or no_path(given, error)
         or too_few(given, error)
@@ -205,6 +208,16 @@ def _unusable(given: dict[str, Any]) -> InvalidInput | None:
             return InvalidInput(f"{name} must be at most 2**62; got {in_words(value)}.")
         if isinstance(value, float) and value - value != 0:
             return InvalidInput(f"{name} must be finite; got {value}.")
+    return None
+
+
+def _shared(given: dict[str, Any], error: Exception) -> InvalidInput | None:
+    """A tensor to be filled whose entries share memory, as an expanded one's do."""
+    if "refers to a single memory location" not in str(error):
+        return None
+    for name, value in given.items():
+        if isinstance(value, Tensor) and 0 in value.stride() and value.numel() > 1:
+            return InvalidInput(f"{name} must have memory of its own; got an expanded view: pass {name}.clone().")
     return None
 
 

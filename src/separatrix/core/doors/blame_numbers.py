@@ -14,7 +14,8 @@ from torch import Tensor
 
 from ..errors import InvalidInput
 
-_OF_MEMORY = ("allocate memory", "not enough memory", "unable to allocate", "storage size calculation overflowed")
+_OF_MEMORY = ("allocate memory", "not enough memory", "unable to allocate", "storage size calculation overflowed",
+              "overflow when unpacking")  # fmt: skip
 _OF_TYPES = ("dtype", "not implemented for", "scalar type", "datatype")
 _OF_SIZES = ("result out of range", "singular", "failed to converge", "non-finite", "infinity to integer", "too large")
 _OF_NOTHING = ("negative dimension", "with size 0", "non-zero size", "division by zero", "by zero", "negative power")

@@ -20,6 +20,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, resolve
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
+from separatrix.core.scalars import in_words
 
 from ..losses import Loss, loss_for, loss_function
 from ..model_call import Pick, call_model, call_with, evaluation_mode, n_samples, prediction, take
@@ -274,4 +275,6 @@ def loss_of(
 def state_of(model: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A copy of a model's parameters and buffers, or of a state."""
     state = model.state_dict() if isinstance(model, nn.Module) else model
+    if not isinstance(state, Mapping):
+        raise InvalidInput(f"a state must be a module or a dictionary of tensors; got {in_words(state)}.")
     return {name: tensor.detach().clone() for name, tensor in state.items() if isinstance(tensor, Tensor)}

@@ -24,7 +24,7 @@ from ..flows.base import AbstractFlow, AbstractSphereFlow, common_axes, require_
 from ..flows.fit import check_motion
 from ..flows.sphere import check_tokens
 from .compiled.alone import follow_alone
-from .compiled.choice import for_compiled, runs_compiled
+from .compiled.choice import runs_compiled
 from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
@@ -142,7 +142,7 @@ def integrate(
     elif len(flat):
         first = double.select(shape or (1,), torch.zeros(1, dtype=torch.long, device=flat.device))
         check_motion(first, flat[:1], derivative=plan.finisher is not None)
-    run = Run(double, shape, flat, for_compiled(plan) if compiled else plan, limit, frames, compiled=compiled)
+    run = Run(double, shape, flat, plan, limit, frames, compiled=compiled)
     run.run()
     return run.books.result(shape, "numba" if compiled else "torch")
 

@@ -27,7 +27,7 @@ class Trajectory(Result):
     ``cycles`` holds, by position
     in the flattened batch, the certificate of every trajectory whose outcome is cycle; ``final`` then lies on the
     orbit. ``backend`` says what made the ordinary steps: ``"torch"``, or ``"numba"`` for the compiled loop (see
-    ``separatrix.core.use_backend``), with which attempts to finish begin later, at a relative speed of 1e-3.
+    ``separatrix.core.use_backend``).
     """
 
     final: Float[Tensor, "*batch n d"]

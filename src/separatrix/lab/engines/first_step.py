@@ -75,7 +75,7 @@ def largest_cell(cells: Sequence[Cell]) -> Cell:
 
 def _size(cell: Cell) -> float:
     counts = [len(value) if isinstance(value, list) else value for value in cell.args.values()]
-    return sum(math.log(count) for count in counts if isinstance(count, int) and count > 1)
+    return math.fsum(math.log(count) for count in counts if isinstance(count, int) and count > 1)
 
 
 def first_step(cell: Cell, limits: Limits = USUAL) -> FirstStep:
@@ -92,7 +92,7 @@ def first_step(cell: Cell, limits: Limits = USUAL) -> FirstStep:
     assert allowed.seconds is not None
     asked = json.dumps({"cell": cell.to_json(), "seconds": allowed.seconds, "memory": allowed.memory})
     with tempfile.TemporaryDirectory(prefix="separatrix-step-") as folder:
-        answer, begun = Path(folder) / "answer", time.monotonic()
+        answer, begun, expired = Path(folder) / "answer", time.monotonic(), False
         process = subprocess.Popen(
             [sys.executable, "-m", "separatrix.lab.engines.first_step", str(answer)],
             stdin=subprocess.PIPE,
@@ -105,19 +105,19 @@ def first_step(cell: Cell, limits: Limits = USUAL) -> FirstStep:
         try:
             process.communicate(asked.encode(), timeout=PATIENCE * allowed.seconds)
         except subprocess.TimeoutExpired:
-            pass
+            expired = True
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # with whatever the cell has started
             code = process.wait()
         if answer.exists():
             return FirstStep(**json.loads(answer.read_text()))
-    return _without_an_answer(code, time.monotonic() - begun, allowed)
+    return _without_an_answer(code, expired, time.monotonic() - begun, allowed)
 
 
-def _without_an_answer(code: int, seconds: float, limits: Limits) -> FirstStep:
-    """A process that was ended by the system: out of its time while it computed outside Python, or crashed."""
-    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+def _without_an_answer(code: int, expired: bool, seconds: float, limits: Limits) -> FirstStep:
+    """A process that was ended: out of its time while it computed outside Python or slept, or by a crash."""
+    if expired or code == -getattr(signal, "SIGXCPU", 0):
         return FirstStep("at work", limits.seconds or seconds, None)
     reason = f"its process ended by {signal.Signals(-code).name}" if code < 0 else f"its process ended with code {code}"
     return FirstStep("fault", seconds, None, f"{reason} and said nothing")
@@ -141,8 +141,6 @@ def _begin(cell: Cell, seconds: float, memory: float | None, folder: Path) -> Fi
             compute_record(cell, {}, folder)
     except _Over as over:
         outcome = over.outcome
-    except SeparatrixError as error:
-        outcome, sentence = "refused", f"{type(error).__name__}: {error}"
     except Exception as error:
         outcome, sentence, asked = _failed(error)
     held = peak.bytes()
@@ -150,18 +148,22 @@ def _begin(cell: Cell, seconds: float, memory: float | None, folder: Path) -> Fi
     return FirstStep(outcome, time.process_time() - before, used, sentence)  # type: ignore[arg-type]
 
 
-def _failed(error: Exception) -> tuple[str, str, float]:
+def _failed(error: BaseException) -> tuple[str, str, float]:
     """Outcome and sentence of an error, with the bytes that were asked for and not given."""
     words = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-    torch_says = re.search(r"tried to allocate (\d+) bytes", words)
-    numpy_says = re.search(r"Unable to allocate ([\d.]+) ([KMGTPE]?)iB", words)
+    first = error
+    while first.__cause__ is not None:  # a sentence of ours may stand for an error of torch
+        first = first.__cause__
+    torch_says = re.search(r"tried to allocate (\d+) bytes", str(first))
+    numpy_says = re.search(r"Unable to allocate ([\d.]+) ([KMGTPE]?)iB", str(first))
     asked = 0.0
     if torch_says:
         asked = float(torch_says[1])
     elif numpy_says:
         asked = float(numpy_says[1]) * 1024.0 ** " KMGTPE".index(numpy_says[2] or " ")
-    too_large = isinstance(error, MemoryError) or torch_says or "std::bad_alloc" in words
-    return ("too large" if too_large else "fault"), words, asked
+    if isinstance(first, MemoryError) or torch_says or "std::bad_alloc" in str(first):
+        return "too large", words, asked
+    return ("refused" if isinstance(error, SeparatrixError) else "fault"), words, 0.0
 
 
 @contextlib.contextmanager

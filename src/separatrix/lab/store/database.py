@@ -21,6 +21,8 @@ from separatrix.core.errors import StoreError
 
 STORE_FORMAT = 2
 BUSY_SECONDS = 10.0
+SHARED_BYTES = 1 << 17
+"""What SQLite wants beside an index for its lists of pages; without that much it speaks of an error of the disk."""
 IN_MEMORY = Path(":memory:")
 """The path of an index that is made for looking alone and left nowhere."""
 
@@ -217,7 +219,7 @@ class Database:
 
     def _problem(self, error: sqlite3.Error) -> StoreError:
         folder, reason = self.path.parent, str(error)
-        if "full" in reason:
+        if "full" in reason or ("disk I/O error" in reason and _is_full(folder)):
             return no_space(folder)
         if "not a database" in reason or "malformed" in reason:
             return self.damaged(reason)
@@ -226,6 +228,14 @@ class Database:
 
 def _connect(path: Path | str, uri: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether the disk has no room for the few pages that SQLite needs beside its file."""
+    try:
+        return shutil.disk_usage(folder).free < SHARED_BYTES
+    except OSError:
+        return False
 
 
 def no_space(folder: Path) -> StoreError:

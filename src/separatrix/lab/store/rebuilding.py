@@ -63,15 +63,26 @@ def rebuild(folder: Path) -> int:
     if not (folder / "records").is_dir():
         raise StoreError(f"there are no records in {folder} to make an index from.")
     index = folder / "index.sqlite"
+    old = index.with_name("index.sqlite.old")
     try:
-        if index.exists():
-            os.replace(index, index.with_name("index.sqlite.old"))
-        for ending in ("-wal", "-shm"):
-            index.with_name(f"index.sqlite{ending}").unlink(missing_ok=True)
+        if os.path.lexists(index):
+            os.replace(index, old)
+        _drop_journals(index)
     except OSError as error:
         raise StoreError(f"the index of {folder} cannot be replaced: {why_not(error)}.") from error
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", message="the index of .* was made from", category=StoreWarning)
-        with Store(folder) as store:
-            return len(store.keys())
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", message="the index of .* was made from", category=StoreWarning)
+            with Store(folder) as store:
+                return len(store.keys())
+    except BaseException:  # a full disk, Ctrl-C: half an index would tell of fewer records than there are
+        with contextlib.suppress(OSError):
+            _drop_journals(index)
+            os.replace(old, index)
+        raise
+
+
+def _drop_journals(index: Path) -> None:
+    for ending in ("-wal", "-shm"):
+        index.with_name(f"{index.name}{ending}").unlink(missing_ok=True)

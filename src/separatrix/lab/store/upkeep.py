@@ -94,10 +94,32 @@ def clear(store: Store, versions: Mapping[str, int] | None = None, dry_run: bool
 
 
 def _left_over(store: Store, busy: set[str]) -> Iterator[Path]:
+    """Old files that belong to no cell under way and no engine that lives: clocks jump, and servers have their own."""
     for pattern in ("records/*/.*.tmp", "records/*/*.corrupt", ".client-*", "runs/.*.partial"):
-        yield from (path for path in store.folder.glob(pattern) if _is_old(path))
+        yield from (path for path in store.folder.glob(pattern) if _key_of(path) not in busy and _is_old(path))
     yield from (path for path in store.folder.glob("scratch/*") if path.name not in busy and _is_old(path))
-    yield from (path for path in store.folder.glob("logs/*.log") if path.stem not in busy and _is_old(path))
+    for path in store.folder.glob("logs/*.log"):
+        if path.stem not in busy and not _is_of_the_living(path) and _is_old(path):
+            yield path
+
+
+def _key_of(path: Path) -> str:
+    """The key in the name of a temporary file."""
+    return path.name.removeprefix(".").partition(".")[0]
+
+
+def _is_of_the_living(path: Path) -> bool:
+    """Whether a log is that of a worker whose engine, named by its number, still runs on this machine."""
+    number = path.stem.split("-")[1] if path.stem.startswith("worker-") and path.stem.count("-") > 1 else ""
+    if not number.isdecimal() or os.name == "nt":
+        return False
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _outdated(store: Store, versions: Mapping[str, int], busy: set[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,18 @@ from pathlib import Path
 def only_one(path: Path) -> Iterator[None]:
     """Wait until no other process or thread holds ``path``, then hold it. The empty file stays."""
     with path.open("a+b") as stream:
-        _acquire(stream)
+        try:
+            _acquire(stream)
+        except (
+            OSError
+        ) as error:  # a network folder without locks; whatever is fetched still appears whole or not at all
+            warnings.warn(
+                f"{path.parent} allows no locks ({error.strerror or error}): two processes that fetch at once do the "
+                "work twice.",
+                stacklevel=3,
+            )
+            yield
+            return
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""When the compiled loop is used: where it is known, wanted, and worth it; everything else runs by torch and says so."""
+"""When the compiled loop is used: where it is known, wanted, and worth it; the rest runs by torch and says so."""
 
 from __future__ import annotations
 

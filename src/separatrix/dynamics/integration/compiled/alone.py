@@ -59,7 +59,7 @@ def _precision(unit: numpy.ndarray, plan: Plan) -> type | None:
     """That of the plan, where it can hold the squares of speeds; None if it can for some only."""
     if plan.transient == torch.float64:
         return numpy.float64
-    if 1 / LARGEST_SINGLE < unit.min() and unit.max() < LARGEST_SINGLE:
+    if unit.min() > 1 / LARGEST_SINGLE and unit.max() < LARGEST_SINGLE:
         return numpy.float32
     fit = (unit > 1 / LARGEST_SINGLE) & (unit < LARGEST_SINGLE)
     return None if fit.any() else numpy.float64

@@ -41,8 +41,8 @@ TILE_ROWS, TILE_VECTORS = 4, 3
 MODERATE = 60.0
 """Logits, in base 2, up to which powers need no largest one taken away: even a sum of 2^60 of them is a number."""
 
-# Fused multiply-add; NaN and infinity keep their meaning. The order of sums is free only where no vector is written out:
-# rounding to whole numbers in ``_power`` would be simplified away.
+# Fused multiply-add; NaN and infinity keep their meaning. The order of sums is free only where no vector is written
+# out: rounding to whole numbers in ``_power`` would be simplified away.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 _part = numba.njit(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
 _plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
@@ -60,8 +60,11 @@ ROWS, STEPS, REJECTED, UNTIL, WATCH, ANCHORED, CODE, N_COUNTS = range(8)
 """Columns of ``counts``: rows; attempted and rejected steps; when an anchor is renewed; steps from which returns are
 watched; whether there is an anchor; the code at the end."""
 
-_ARRAYS = "x next slopes keys logits mean pull scale logs live filled scaled zeros coupling value anchor heading"
-Places = namedtuple("Places", ["block", "depth", "length", *_ARRAYS.split()])
+Places = namedtuple(
+    "Places",
+    "block depth length x next slopes keys logits mean pull scale logs live filled scaled zeros coupling value anchor "
+    "heading",
+)
 """Where each array starts in ``w``; the length of a state in it, and the dimension filled up to whole tiles."""
 Rules = namedtuple(
     "Rules",
@@ -108,7 +111,7 @@ def _arithmetic(symbol: Any, instruction: str) -> None:
         return getattr(builder, instruction)(*args, flags=["contract"])
 
 
-for _symbol, _instruction in zip("add sub mul truediv".split(), "fadd fsub fmul fdiv".split(), strict=True):
+for _symbol, _instruction in zip(["add", "sub", "mul", "truediv"], ["fadd", "fsub", "fmul", "fdiv"], strict=True):
     _arithmetic(getattr(operator, _symbol), _instruction)
 
 
@@ -183,7 +186,9 @@ def _root(_, a):
     def code(context, builder, sig, args):
         vector = args[0].type
         name = f"llvm.sqrt.v{vector.count}f{a.dtype.bitwidth}"
-        return builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name), args)
+        return builder.call(
+            cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name), args
+        )
 
     return a(a), code
 
@@ -254,8 +259,8 @@ def exp2(_, a):
 
 @no_type_check
 def _tile_of(n_vectors, powers):
-    """An intrinsic: ``w[out + r by_out + c] = w[start + r] + sum_l w[left + l by_term + r by_row] w[right + l by_right +
-    c]`` for four rows r, so many vectors of columns c, and ``depth`` terms l.
+    """An intrinsic: ``out[r, c] = start[r] + sum_l left[l, r] right[l, c]``, for four rows r, so many vectors of
+    columns c, and ``depth`` terms l; all in ``w``, ``left`` given by its start, from term to term, and from row to row.
 
     With ``powers`` two to the power of that, and the sums over r are added to ``w[sums + c]``.
     """
@@ -395,7 +400,7 @@ def _are_moderate(w, at, d, n, ld):
             square = square + entry * entry
         most = _larger(_root(square) + _larger(_load(w, at.logs + column), _spread(w.dtype.type(0))), most)
     _store(w, at.scale, most)
-    for i in range(VECTOR_BYTES // w.itemsize):
+    for i in range(VECTOR_BYTES // w.itemsize):  # noqa: SIM110 (generators are not compiled)
         if not w[at.scale + i] < MODERATE:
             return False
     return True
@@ -705,11 +710,11 @@ def _means(w, at, d, n, ld, sizes, b, roots, f, totals):
 @no_type_check
 def _attended(exact, which, d, n, f, totals, roots, a, weights, mean, query):
     """Attention of cluster a: the weights of all clusters, and their mean."""
-    for l in range(d):
-        query[l] = mean[l] = 0.0
+    for j in range(d):
+        query[j] = mean[j] = 0.0
     for k in range(d):
-        for l in range(d):
-            query[l] += f[a * d + k] * exact[which, 0, k, l]
+        for j in range(d):
+            query[j] += f[a * d + k] * exact[which, 0, k, j]
     top = -numpy.inf
     for i in range(n):
         if roots[i] == i:
@@ -734,13 +739,13 @@ def _attended(exact, which, d, n, f, totals, roots, a, weights, mean, query):
 def _spread_of(d, n, f, roots, weights, mean, matrix):
     """Covariance of the attention of a cluster."""
     for k in range(d):
-        for l in range(d):
-            matrix[k, l] = -mean[k] * mean[l]
+        for j in range(d):
+            matrix[k, j] = -mean[k] * mean[j]
     for i in range(n):
         if roots[i] == i:
             for k in range(d):
-                for l in range(d):
-                    matrix[k, l] += weights[i] * f[i * d + k] * f[i * d + l]
+                for j in range(d):
+                    matrix[k, j] += weights[i] * f[i * d + k] * f[i * d + j]
 
 
 @_plain
@@ -804,8 +809,8 @@ def contracts(exact, bounds, which, d, n, f, totals, roots, a, vectors, squares)
         axis[k] = f[a * d + k]
         lack -= mean[k] * mean[k]
         inner = 0.0
-        for l in range(d):
-            inner += exact[which, 1, k, l] * mean[l]
+        for j in range(d):
+            inner += exact[which, 1, k, j] * mean[j]
         gamma += axis[k] * inner
     if gamma > 1.001 * bounds[which] * max(lack, 1e-14):
         return True
@@ -823,17 +828,17 @@ def _negated(d, block, gamma, axis, inner, out):
     size = abs(gamma)
     for k in range(d):
         inner[k] = 0.0
-        for l in range(d):
-            inner[k] += 0.5 * (block[k, l] + block[l, k]) * axis[l]
-            size += abs(block[k, l])
+        for j in range(d):
+            inner[k] += 0.5 * (block[k, j] + block[j, k]) * axis[j]
+            size += abs(block[k, j])
     along = 0.0
     for k in range(d):
         along += axis[k] * inner[k]
     for k in range(d):
-        for l in range(d):
-            kept = 0.5 * (block[k, l] + block[l, k]) - axis[k] * inner[l] - inner[k] * axis[l]
-            kept += along * axis[k] * axis[l]
-            out[k, l] = (size - gamma) * axis[k] * axis[l] - kept
+        for j in range(d):
+            kept = 0.5 * (block[k, j] + block[j, k]) - axis[k] * inner[j] - inner[k] * axis[j]
+            kept += along * axis[k] * axis[j]
+            out[k, j] = (size - gamma) * axis[k] * axis[j] - kept
         out[k, k] += gamma
     return out
 
@@ -863,7 +868,7 @@ def _keep_contracting(exact, bounds, which, d, n, f, totals, roots, vectors, squ
 @_part
 @no_type_check
 def _has_others(roots, a, n):
-    for i in range(a + 1, n):
+    for i in range(a + 1, n):  # noqa: SIM110 (generators are not compiled)
         if roots[i] == a:
             return True
     return False
@@ -872,7 +877,7 @@ def _has_others(roots, a, n):
 @_part
 @no_type_check
 def row_length(lanes, n):
-    """Tokens filled up to whole vectors and tiles; one vector more where rows would fall onto one another in a cache."""
+    """Tokens filled up to whole vectors and tiles; one vector more where rows would collide in a cache."""
     unit = max(lanes, TILE_ROWS)
     length = (n + unit - 1) // unit * unit
     return length + unit if length * (VECTOR_BYTES // lanes) % 1024 == 0 else length
@@ -899,8 +904,9 @@ def _put_rows(w, at, d, n, tokens, sizes, b):
 
 @_part
 @no_type_check
-def _merge(w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares,
-           ints):
+def _merge(
+    w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints
+):
     """Carry on tokens that stay together as one row, where that halves the rows; returns how many there are.
 
     As ``Merging.merge`` does, only looked at more often and without place holders.
@@ -958,8 +964,9 @@ def _begin(w, at, rules, d, n, ld, numbers, counts, b):
 
 @_part
 @no_type_check
-def _follow(w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares,
-            ints):
+def _follow(
+    w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints
+):
     """Rounds of steps until a trajectory needs attention; returns the length of its rows in ``w``."""
     n = counts[b, ROWS]
     ld = row_length(VECTOR_BYTES // w.itemsize, n)
@@ -1009,8 +1016,29 @@ def _exchange(w, start, d, n, ld, rows, b, out):
 
 @_kept_part
 @no_type_check
-def carry(first, last, w, at, rules, table, tokens, velocities, anchors, headings, sizes, labels, exact, bounds,
-          which, numbers, counts, f, vectors, squares, ints):
+def carry(
+    first,
+    last,
+    w,
+    at,
+    rules,
+    table,
+    tokens,
+    velocities,
+    anchors,
+    headings,
+    sizes,
+    labels,
+    exact,
+    bounds,
+    which,
+    numbers,
+    counts,
+    f,
+    vectors,
+    squares,
+    ints,
+):
     """Follow the trajectories first to last - 1 until each needs attention; everything is changed in place.
 
     Args:

@@ -10,8 +10,6 @@ then, if they outlast the compilation, the code is compiled. ``separatrix warm-u
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy
 import torch
 from torch import Tensor
@@ -28,14 +26,12 @@ from ..plan import Plan
 from ..stopping import Rest
 from .carrying import loops, memory_of
 
-EARLY = 1e-3
-"""Relative speed at which the first attempt to finish is made: steps are cheap here, and clusters are tighter then."""
-
 IMPORT_AFTER, COMPILE_AFTER = 0.5, 15.0
 """Estimated seconds of torch that are worth an import of numba, and a compilation."""
 
 STEP_SECONDS, ENTRY_SECONDS, TYPICAL_STEPS = 3e-5, 6e-10, 60
-"""Rough cost by torch of a step of a trajectory in a pool, of one entry of n (n + d) d in it, and how many there are."""
+"""Rough cost by torch of a step of a trajectory in a pool, of one entry of n (n + d) d in it, and how many there
+are."""
 
 
 def fits(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | None) -> bool:
@@ -61,12 +57,6 @@ def runs_compiled(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | No
 def seconds_by_torch(count: int, n: int, d: int) -> float:
     """Roughly, of so many trajectories."""
     return count * TYPICAL_STEPS * (STEP_SECONDS + ENTRY_SECONDS * n * (n + d) * d)
-
-
-def for_compiled(plan: Plan) -> Plan:
-    """The plan with its first attempt to finish where the compiled loop should hand over."""
-    assert isinstance(plan.stop, Rest)
-    return dataclasses.replace(plan, stop=dataclasses.replace(plan.stop, early=min(plan.stop.early, EARLY)))
 
 
 def is_cached(dtype: torch.dtype) -> bool:

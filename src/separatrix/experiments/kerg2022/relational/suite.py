@@ -194,11 +194,12 @@ def _table(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
-    """Bars with intervals, and accuracy against held-out shapes where several numbers were run."""
+    """Bars with intervals, and accuracy against held-out shapes where a task was run with several numbers of them."""
     from separatrix.report.figures.relational.accuracies import draw_accuracies, draw_holdouts, draw_unseen_curves
 
     figures = {"accuracies": draw_accuracies(summary.table(ACCURACIES))}
-    if len({row["holdout"] for row in summary.runs}) > 1:
+    asked = {(row["task"], row["holdout"]) for row in summary.runs}
+    if len(asked) > len({task for task, _ in asked}):
         figures["held-out shapes"] = draw_holdouts(summary.table(ACCURACIES))
     figures["during training"] = draw_unseen_curves(summary.curves)
     return figures

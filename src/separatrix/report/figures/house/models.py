@@ -54,7 +54,10 @@ MODELS: dict[str, tuple[str, str]] = {
 
 _OTHER_NAMES = {"RNN-orth": "orth-RNN", "urnn": "uRNN", "lstm": "LSTM", "rnn": "RNN", "gru": "GRU"}
 _VARIANTS: dict[str, tuple[str, Line]] = {
+    "random encoder CoRelNet cat": ("//..", (0, (5, 1, 1, 1))),
     "random encoder": ("//", "--"),
+    "no TCN": ("-", (0, (4, 1))),
+    "l2": ("o", (0, (1, 1))),
     "asymmetric": ("xx", "-."),
     "cat": ("..", ":"),
     "L1": ("++", (0, (6, 1, 1, 1, 1, 1))),

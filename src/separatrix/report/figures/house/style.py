@@ -24,6 +24,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from separatrix.core.disk import written_whole
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import resolve
 
@@ -172,8 +173,9 @@ def save(figure: Figure | Axes, path: str | Path, dpi: int = 150) -> Path:
     whole = figure if isinstance(figure, Figure) else figure.get_figure(root=True)
     if whole is None:
         raise InvalidInput("figure must be a figure or axes of one; these axes were removed from theirs.")
-    with _house_settings():
-        whole.savefig(path, dpi=dpi, metadata=_without_date(path.suffix.lower()))
+    kind = path.suffix.lower()
+    with _house_settings(), written_whole(path) as stream:
+        whole.savefig(stream, format=kind.removeprefix("."), dpi=dpi, metadata=_without_date(kind))
     return path
 
 

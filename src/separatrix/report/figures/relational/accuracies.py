@@ -47,9 +47,8 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
             axes.plot(x, [100 * row[bound] for _, row in chosen], ".", color=ink(), markersize=2.5)
     names = [task_name(task) if asked == "unseen shapes" else f"{task_name(task)}\n{asked}" for task, asked in groups]
     if max(len(line) for name in names for line in name.split("\n")) * len(names) > _LETTERS_SIDE_BY_SIDE:
-        axes.set_xticks(range(len(groups)), [name.replace("\n", ", ") for name in names], rotation=35, ha="right")
-        for tick in axes.get_xticklabels():
-            tick.set_rotation_mode("anchor")
+        upright: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(groups)), names, **upright)  # slanted ones cover each other
     else:
         axes.set_xticks(range(len(groups)), names)
     axes.set_xlim(-max(0.5, 1.2 - 0.3 * len(groups)), len(groups) - 1 + max(0.5, 1.2 - 0.3 * len(groups)))
@@ -86,7 +85,7 @@ def draw_holdouts(rows: Sequence[Mapping[str, Any]]) -> Figure:
         axes.set_title(task_name(task))
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel("shapes held out")
-    grid[0, 0].set_ylabel("right answers, %")
+    _label_first_column(grid, "right answers, %")
     legend_outside(figure)
     return captioned(
         figure,
@@ -128,8 +127,7 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
         once = one_place(axes, (step for curve in own for step in curve["steps"])) and once
         axes.set_title(task_name(task))
         axes.set_xlabel("training step")
-    for first in grid[:, 0]:
-        first.set_ylabel("right answers about\nunseen pictures, %")
+    _label_first_column(grid, "right answers about\nunseen pictures, %")
     legend_outside(figure)
     if once:
         return captioned(
@@ -142,6 +140,14 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
         """Right answers about unseen pictures during training, a line per seed, a panel per task. Look for seeds
         that fall again after they were right.""",
     )
+
+
+def _label_first_column(grid: numpy.ndarray, label: str) -> None:
+    """On a narrow page every panel is in it."""
+    for axes in grid.flat:
+        place = axes.get_subplotspec()
+        if place is not None and place.is_first_col():
+            axes.set_ylabel(label)
 
 
 def task_name(task: str) -> str:

@@ -99,3 +99,26 @@ def test_a_run_of_others_whose_keys_lead_elsewhere_is_not_taken(folder: Path) ->
     body["keys"][0] = "../../../home/me/notes"
     with pytest.raises(CorruptData, match="a key of a cell is none"):
         run_from_body(json.dumps(body).encode(), "theirs")
+
+
+def test_a_rebuild_that_fails_leaves_the_index_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(store: Store) -> None:
+        raise StoreError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("separatrix.lab.store.rebuilding.cover_files", full)
+        with pytest.raises(StoreError, match="no space left"):
+            rebuild(folder)
+    with Store(folder, read_only=True) as store:
+        assert len(store.keys()) == 4
+
+
+def test_a_full_disk_is_told_as_such_when_the_index_cannot_be_opened(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite speaks of an error of the disk when there is no room for the file beside its index."""
+    with Store(folder) as store:
+        error = sqlite3.OperationalError("disk I/O error")
+        assert "cannot be used: disk I/O error" in str(store.database._problem(error))
+        monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 0}))
+        assert "no space left on the disk of the store" in str(store.database._problem(error))
