@@ -2,12 +2,14 @@
 
 Each part is a script of this folder with a function ``rows``; each runs in a process of its own, so that none inherits
 the threads, caches or compiled code of another. The table is printed, written to results/bench.json (parts that were
-not run keep their rows) and drawn in results/bench.png. A part that fails is named, and the others go on.
+not run keep their rows), drawn in results/bench.png and put into the README. A part that fails is named, and the others
+go on.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import subprocess
 import sys
@@ -88,6 +90,8 @@ def main() -> None:
         content = {"environment": environment(), "parts": {name: parts[name] for name in PARTS if name in parts}}
         kept.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         draw([row for rows in told.values() for row in rows], RESULTS / "bench.png")
+        sys.path.insert(0, str(HERE.parent / "docs"))
+        importlib.import_module("sitegen.comparison").put_into()
 
 
 if __name__ == "__main__":

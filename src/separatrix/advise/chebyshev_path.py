@@ -65,7 +65,8 @@ def fitting_degree(fastest: float, length: float, tol: float) -> int:
 def _nodes(degree: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """Chebyshev points of the first kind, and the matrix from values there to coefficients."""
     points = chebyshev.chebpts1(degree + 1)
-    return points, numpy.linalg.inv(chebyshev.chebvander(points, degree))
+    inverse: NDArray[numpy.float64] = numpy.linalg.inv(chebyshev.chebvander(points, degree)).astype(numpy.float64)
+    return points, inverse
 
 
 def chebyshev_path(
