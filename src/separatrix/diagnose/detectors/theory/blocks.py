@@ -71,8 +71,9 @@ def block_spectra(facts: Observed) -> list[Finding]:
             facts.skip(f"spectrum of {block.name}", "no time left", f"about {estimate:.0f} more seconds")
             break
         rows.append(spectrum_of(block, facts.subject.seed))
-    if not rows:
+    if not blocks:
         facts.skip("block_spectra", "no block whose output has the shape of its input")
+    if not rows:
         return []
     facts.profiles["blocks"] = [dataclasses.asdict(row) for row in rows]
     return [_note(rows)]
