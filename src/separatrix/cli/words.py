@@ -33,6 +33,10 @@ COMMANDS = {
         "reference.version:version",
         "Show the version of the package, of Python and of the numerical libraries.",
     ),
+    "warm-up": (
+        "reference.warm_up:warm_up",
+        "Compile all loops that numba speeds up, and keep the code on disk.",
+    ),
     "advise": ("networks.advise:app", "Recommend a method, a matrix family or a scale, and say why."),
     "attention": (
         "networks.attention:app",

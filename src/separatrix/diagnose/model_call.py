@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.random import seed_global
 
 Pick: TypeAlias = Callable[[Any], Tensor]
 """Takes a model's output and returns the tensor that is the prediction."""
@@ -149,7 +150,7 @@ def without_trace(model: nn.Module, *, seed: int = 0) -> Iterator[None]:
     values = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     devices = {tensor.device for tensor in model.parameters() if tensor.is_cuda}
     with torch.random.fork_rng(devices=sorted(devices, key=str)):
-        torch.manual_seed(seed)
+        seed_global(seed)
         try:
             with evaluation_mode(model):
                 yield

@@ -382,3 +382,12 @@ def test_a_compiled_layer_runs_as_it_is(x: Tensor) -> None:
     layer = DEQ(Cell(linear()), solver=TIGHT)
     compiled = torch.compile(layer, backend="eager")
     assert torch.allclose(compiled(x), layer(x))
+
+
+def test_a_layer_is_not_recorded(x: Tensor) -> None:
+    """A recording would take the steps of its example for every input."""
+    layer = DEQ(Cell(linear()), solver=TIGHT)
+    with pytest.raises(InvalidInput, match="as many steps as its input asks for"):
+        torch.jit.trace(layer, x, check_trace=False)
+    with pytest.raises(Exception, match="as many steps as its input asks for"):
+        torch.export.export(layer, (x,))

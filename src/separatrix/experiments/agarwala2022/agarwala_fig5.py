@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.lab import (
@@ -14,10 +14,10 @@ from separatrix.lab import (
     Params,
     Payload,
     Summary,
-    in_turn,
     interval_row,
     judge,
     with_column,
+    with_interval_at,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
 
 
 @functools.lru_cache(maxsize=1)
-def _images(images: str, pool: int, n_train: int, n_test: int) -> tuple[Tensor, Tensor, Tensor, Tensor, str]:
+def load_images(images: str, pool: int, n_train: int, n_test: int) -> tuple[Tensor, Tensor, Tensor, Tensor, str]:
     """Training vectors and classes, test vectors and classes, digest of the files."""
     from separatrix import core, tasks
 
@@ -106,13 +106,21 @@ def build(family: str, weight_scale: float, width: int, args: Mapping[str, Any])
 
 def run(cell: Cell) -> Payload:
     """Train a group of seeds and test them."""
+    args = cell.args
+    train_x, train_y, test_x, test_y, digest = load_images(
+        args["images"], args["pool"], args["n_train"], args["n_test"]
+    )
+    return {**train_group(args, (train_x, train_y), (test_x, test_y)), "data": digest}
+
+
+def train_group(args: Mapping[str, Any], train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]) -> dict[str, Any]:
+    """Train the seeds of ``args["group"]`` side by side on one set of images and measure them on another."""
     import torch
     from torch.nn import functional
 
     from separatrix import tasks, training
 
-    args = cell.args
-    train_x, train_y, test_x, test_y, digest = _images(args["images"], args["pool"], args["n_train"], args["n_test"])
+    (train_x, train_y), (test_x, test_y) = train, test
     model = build(args["family"], args["weight_scale"], train_x.shape[1], args)
     orders = [
         tasks.ShuffledBatches(len(train_x), args["batch_size"], seed, "agarwala-fig5", "order")
@@ -142,8 +150,7 @@ def run(cell: Cell) -> Payload:
     names = ("test_error", "residual", "converged")
     payload: dict[str, Any] = {name: _each(trained.history.last(name), len(orders)) for name in names}
     losses = [_each(value, len(orders)) for value in trained.history.column("loss")[1]]
-    return {**payload, "loss": losses, "diverged_at": [-1 if at is None else at for at in trained.diverged_at],
-            "data": digest}  # fmt: skip
+    return {**payload, "loss": losses, "diverged_at": [-1 if at is None else at for at in trained.diverged_at]}
 
 
 def _each(value: Any, n: int) -> list[float]:
@@ -211,14 +218,6 @@ def judge_orthogonal(summary: Measured) -> Judgement:
     return judge(evidence, rows)
 
 
-def _moved(to: float) -> Callable[[Measured], Measured]:
-    """Every difference of the families is ``to``, with intervals as wide as those measured."""
-    middle = "haar_minus_gaussian"
-    low = with_column(PAIRS, "low", lambda row: to + row["low"] - row[middle])
-    high = with_column(PAIRS, "high", lambda row: to + row["high"] - row[middle])
-    return in_turn(low, high, with_column(PAIRS, middle, to))
-
-
 def judge_sensitive(summary: Measured) -> Judgement:
     """Error at the smallest scale against the largest, for each family."""
     table = summary.table("Test error over seeds")
@@ -271,8 +270,8 @@ EXPERIMENT = Experiment(
             measures="difference of the test errors, seed by seed, at sqrt(V) of 1 and more",
             test="every 95 % interval over seeds below zero; refuted if one lies above, else undecided",
             judge=judge_orthogonal,
-            counterfeit=_moved(0.5),
-            genuine=_moved(-0.5),
+            counterfeit=with_interval_at(PAIRS, "haar_minus_gaussian", 0.5),
+            genuine=with_interval_at(PAIRS, "haar_minus_gaussian", -0.5),
             scale="laptop",
         ),
         Claim(

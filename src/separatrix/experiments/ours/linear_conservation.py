@@ -63,9 +63,9 @@ def _laws(cell: Cell) -> Payload:
         shape = block.model(block.inputs).shape
         batch = (block.inputs, torch.randn(shape, generator=generator, dtype=torch.float64))
         pairs = find_pairs(block.model).pairs
-        found = conservation_check(block.model, "mse", batch, lr=1e-2)
+        found = conservation_check(block.model, "half_mse", batch, lr=1e-2)
         larger = [dataclasses.replace(pair, law=block.broken[pair.name]) for pair in pairs if pair.name in block.broken]
-        broken = conservation_check(block.model, "mse", batch, larger) if larger else None
+        broken = conservation_check(block.model, "half_mse", batch, larger) if larger else None
         for pair, law in block.laws.items():
             has_larger = broken is not None and pair in block.broken
             rows.append(

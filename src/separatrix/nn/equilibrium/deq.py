@@ -25,7 +25,7 @@ from separatrix.dynamics.solve.methods.named import find_solver
 from ..dropout import renew_masks
 from .backward import AbstractBackward, find_backward
 from .closures import contains, modules_used, under_construction
-from .guards import outside_the_compiler, refused_batch_norm, require_gradients
+from .guards import outside_the_compiler, refused_batch_norm, require_gradients, require_no_recording
 from .packed_map import CellMap
 from .state import State, StateLayout
 
@@ -122,6 +122,7 @@ class DEQ(nn.Module):
 
     def forward(self, x: Any, z0: State | None = None) -> Any:
         """The equilibrium for input x, from ``z0`` (a warm start) or from ``initial(x)``."""
+        require_no_recording()
         return outside_the_compiler(self._equilibrium)(x, z0)
 
     def _equilibrium(self, x: Any, z0: State | None) -> Any:

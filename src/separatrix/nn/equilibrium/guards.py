@@ -62,6 +62,20 @@ def require_gradients(modules: Sequence[nn.Module]) -> None:
                 )
 
 
+def require_no_recording() -> None:
+    """Refuse torch.export and torch.jit.trace: a recording would repeat the number of steps of its example for ever.
+
+    Raises:
+        InvalidInput: one of them is at work.
+    """
+    exporting = getattr(torch.compiler, "is_exporting", torch.jit.is_tracing)  # since torch 2.7
+    if exporting() or torch.jit.is_tracing():
+        raise InvalidInput(
+            "an equilibrium layer takes as many steps as its input asks for, which torch.export, torch.jit.trace and "
+            "the ONNX exporter cannot record; record its cell and solve outside, or use torch.compile."
+        )
+
+
 def outside_the_compiler(function: Called) -> Called:
     """The function itself, for torch.compile a black box: loops that depend on numbers cannot be traced."""
     if "torch._dynamo" not in sys.modules:

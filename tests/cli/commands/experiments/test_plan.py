@@ -8,7 +8,7 @@ import pytest
 
 from command_line import OWN, Answer
 from separatrix.experiments import catalogue
-from separatrix.lab import Store, shipped_publications
+from separatrix.lab import Record, Store, shipped_publications
 from short_experiments import SHORT, run_inline
 
 Cli = Callable[..., Answer]
@@ -16,13 +16,24 @@ Cli = Callable[..., Answer]
 
 def test_a_plan_is_shown_before_the_run(cli: Cli, tmp_path: Path) -> None:
     with Store(tmp_path) as store:
-        run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+        for cell in SHORT.cells(SHORT.params("smoke")):
+            store.write(Record(cell, {"mean": 0.0, "number": 1}, {"seconds": 2.0 + 0.1 * cell.args["number"]}))
     answer = cli("plan", OWN, "--store", tmp_path, "--jobs", 2)
     assert "short (paper): 8 cells, 4 of them done" in answer.out
     assert "on one core, from 4 records of the store" in answer.out
     assert "on 2 workers: about" in answer.out
     found = json.loads(cli("plan", OWN, "--store", tmp_path, "--json").out)
     assert found["seconds"]["low"] < found["seconds"]["typical"] < found["seconds"]["high"]
+
+
+def test_a_plan_that_cannot_tell_says_so_and_what_to_do(cli: Cli, tmp_path: Path) -> None:
+    with Store(tmp_path) as store:  # cells of a millisecond
+        run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+    answer = cli("plan", OWN, "--store", tmp_path, "--set", "n_cells=5000")
+    assert "computing: cannot tell from 4 records of the store, whose cells are too short or too unlike" in answer.out
+    assert "separatrix run with --scale or --set" in answer.out
+    assert "longest cell" not in answer.out
+    assert "about" not in answer.out
 
 
 def test_a_published_run_serves_where_nothing_was_run(

@@ -5,6 +5,7 @@ import math
 import numpy
 import pytest
 
+from separatrix.core import InvalidInput
 from separatrix.report.figures.house.layout import (
     caption_of,
     captioned,
@@ -83,3 +84,20 @@ def test_a_caption_is_one_line_of_words() -> None:
     figure, _ = single_axes()
     assert caption_of(figure) == ""
     assert caption_of(captioned(figure, "What is\n        shown.")) == "What is shown."
+
+
+def test_a_notebook_shows_a_figure_and_axes_as_a_picture_of_the_same_width() -> None:
+    figure, ax = single_axes(width=3, height=2)
+    ax.plot([0, 1])
+    for thing in (figure, ax):
+        picture, told = thing._repr_png_()
+        assert picture.startswith(b"\x89PNG")
+        assert told == {"width": 288}
+    ax.remove()
+    with pytest.raises(InvalidInput, match="removed from their figure"):
+        ax._repr_png_()
+
+
+def test_a_projection_keeps_its_own_axes() -> None:
+    _, axes = new_figure(1, 1, subplot_kw={"projection": "polar"})
+    assert axes[0, 0].name == "polar"

@@ -31,6 +31,7 @@ PLANTED: dict[str, Callable[[Figure, Axes], object]] = {
     "lie outside the axes": lambda figure, axes: axes.set_ylim(0.5, 2),
     "are drawn alike": lambda figure, axes: axes.plot([0, 1], [1, 0], "o-", color="#0072B2", label="two"),
     "cover each other": lambda figure, axes: [axes.text(0.5, 0.5, words) for words in ("covered", "covering")],
+    "a scale and one place on it": lambda figure, axes: [line.set_data([1], [1]) for line in axes.get_lines()],
     "leaves the figure": lambda figure, axes: axes.text(2.5, 0.5, "far away", clip_on=False).set_in_layout(False),
 }
 

@@ -25,6 +25,14 @@ def test_suffix_chooses_the_format_and_equal_figures_give_equal_bytes(suffix: st
     assert written[0] == written[1]
 
 
+def test_axes_are_saved_as_their_figure(tmp_path: Path) -> None:
+    figure, ax = single_axes(width=2, height=2)
+    assert save(ax, tmp_path / "axes.svg").read_bytes() == save(figure, tmp_path / "figure.svg").read_bytes()
+    ax.remove()
+    with pytest.raises(InvalidInput, match="axes were removed"):
+        save(ax, tmp_path / "nothing.svg")
+
+
 def test_unknown_suffix_and_theme_are_refused(tmp_path: Path) -> None:
     figure, _ = single_axes()
     with pytest.raises(InvalidInput, match=r"one of .pdf, .svg, .png; got '.jpg'"):

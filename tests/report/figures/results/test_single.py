@@ -96,6 +96,22 @@ def test_a_residual_has_one_line_per_sample() -> None:
     assert len(separatrix.plot(solution()).get_lines()) == 3
 
 
+def test_a_trajectory_has_one_line_per_start_that_falls_towards_its_own_end() -> None:
+    run = frames()
+    lines = separatrix.plot(run).get_lines()
+    assert len(lines) == 4
+    for line, states, end in zip(lines, run.states, run.final, strict=True):
+        assert list(line.get_xdata()) == run.times.tolist()
+        wanted = torch.linalg.vector_norm(states - end, dim=(-2, -1))
+        torch.testing.assert_close(torch.as_tensor(line.get_ydata()), wanted)
+
+
+def test_one_trajectory_without_a_batch_is_one_line() -> None:
+    start = dynamics.random_tokens(5, 3, generator=torch.Generator().manual_seed(0))
+    run = dynamics.integrate(flow(), start, times=torch.linspace(0, 4, 9, dtype=torch.float64))
+    assert [len(line.get_xdata()) for line in separatrix.plot(run).get_lines()] == [9]
+
+
 def test_a_notebook_shows_names_and_a_small_picture() -> None:
     shown = trajectory()._repr_html_()
     assert "converged, converged, converged, converged" in shown

@@ -48,8 +48,11 @@ def _print(found: RunPlan, workers: int) -> None:
         return
     if found.is_guess:
         low, high = shown_duration(found.seconds.low), shown_duration(found.seconds.high)
-        tell(f"computing: cannot tell from {found.source}, whose cells are too unlike these ({low} to {high}); measure")
-        tell("some that are nearer to them in size first: separatrix run with --scale or --set")
+        tell(
+            f"computing: cannot tell from {found.source}, whose cells are too short or too unlike these "
+            f"({low} to {high});"
+        )
+        tell("measure some that are nearer to them in size first: separatrix run with --scale or --set")
         return
     tell(f"computing: {_spread(found.seconds)} on one core, from {found.source}")
     tell(f"longest cell: {_spread(found.longest)}")

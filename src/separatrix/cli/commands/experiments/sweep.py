@@ -77,7 +77,7 @@ def sweep(
         say_failures(report)
     if stopped is not None:
         say(f"{stopped} {len(found.rows)} of {found.n_points} points are complete; the same command continues.")
-        raise typer.Exit(stopped.exit_code if seconds is None else 0)
+        raise typer.Exit(stopped.exit_code)
     if any(report.failures for report in reports):
         raise typer.Exit(1)
 

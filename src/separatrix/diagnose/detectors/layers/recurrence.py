@@ -8,7 +8,7 @@ from torch import nn
 
 from ...findings.finding import Certainty, Finding, Place
 from ...recording.observed import Observed
-from ...recurrence import recurrent
+from ...recurrence.report import exponents_alone
 
 _LARGEST = 256
 _EXPONENTS = 4
@@ -16,7 +16,7 @@ _THEORY = "kerg2022, Eq. (3.3): products of Jacobians; Benettin's QR method"
 
 
 def exponents(facts: Observed) -> list[Finding]:
-    """The largest Lyapunov exponent of each recurrent layer, with the non-normality of its matrices.
+    """The largest Lyapunov exponent of each recurrent layer.
 
     Cost: a Jacobian and a QR decomposition per step, of two sequences.
     """
@@ -34,16 +34,12 @@ def exponents(facts: Observed) -> list[Finding]:
             facts.skip(f"exponents of {name}", "too large or no time left", f"about {estimate:.0f} more seconds")
             continue
         rows = x[:2] if module.batch_first else x[:, :2]
-        report = recurrent(module, rows, n_exponents=_EXPONENTS, n_sequences=2, seed=facts.subject.seed)
-        for layer in report.layers:
-            spectrum = layer.spectrum
-            if spectrum is None:
-                continue
+        for layer, spectrum in exponents_alone(module, rows, n_exponents=_EXPONENTS, seed=facts.subject.seed):
             top, error = float(spectrum.exponents[0]), float(spectrum.standard_errors[0])
             if not math.isfinite(top):
                 continue
             kind = "settles" if top + 2 * error < 0 else "is chaotic" if top - 2 * error > 0 else "is at the edge"
-            said = f"largest exponent of {layer.name or name} {top:.3g} per step: it {kind} on this input."
+            said = f"largest exponent of {layer or name} {top:.3g} per step: it {kind} on this input."
             found.append(
                 Finding(
                     "exponents",

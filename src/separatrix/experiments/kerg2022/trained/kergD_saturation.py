@@ -17,7 +17,7 @@ from separatrix.lab import (
     in_turn,
     interval_row,
     judge,
-    with_column,
+    with_interval,
 )
 
 from .models import glorot_core
@@ -185,11 +185,7 @@ def judge_saturation(summary: Measured) -> Judgement:
 
 
 def _moved(quantity: str, low: float, high: float, prefix: str = "") -> Any:
-    def where(row: Mapping[str, Any]) -> bool:
-        return bool(row["quantity"] == quantity)
-
-    columns = {f"{prefix}low": low, f"{prefix}high": high}
-    return in_turn(*(with_column(TABLE, column, value, where) for column, value in columns.items()))
+    return with_interval(TABLE, low, high, {"quantity": quantity}, prefix=prefix)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import io
 import math
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose
 
 _Values: TypeAlias = Sequence[Any] | numpy.ndarray
@@ -26,6 +28,7 @@ NARROW_WIDTH = 4.2
 _narrow: contextvars.ContextVar[bool] = contextvars.ContextVar("narrow", default=False)
 _INCHES_A_LETTER = 0.066
 _INCHES_A_HANDLE = 0.55
+_NOTEBOOK_DPI = 144
 
 
 class HouseFigure(Figure):
@@ -34,6 +37,27 @@ class HouseFigure(Figure):
     caption: str = ""
     n_columns: int = 1
     """How many panels stand side by side when there is room."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """What a notebook shows; without it a figure that pyplot does not know would be a line of text."""
+        return _picture(self)
+
+
+class HouseAxes(Axes):
+    """Axes that a notebook shows as their figure: the last line of a cell may be ``separatrix.plot(result)``."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        figure = self.get_figure(root=True)
+        if figure is None:
+            raise InvalidInput("these axes were removed from their figure; there is nothing to show.")
+        return _picture(figure)
+
+
+def _picture(figure: Figure) -> tuple[bytes, dict[str, int]]:
+    """A picture in pixels for screens of either density, and how wide it is to be shown."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=_NOTEBOOK_DPI)
+    return stream.getvalue(), {"width": round(96 * figure.get_figwidth())}
 
 
 def captioned(figure: Figure, caption: str) -> Figure:
@@ -117,6 +141,18 @@ def within(means: _Values, low: _Values, high: _Values, bounds: tuple[float, flo
 def mark(values: Sized, marker: str = "o") -> str:
     """The marker of a curve: a curve of one or two points is seen only by its marks."""
     return marker if len(values) <= 2 else ""
+
+
+def one_place(axes: Axes, places: Iterable[Any]) -> bool:
+    """Whether everything was measured at one place; then the axis has a tick there, and no scale nobody measured."""
+    distinct = {float(place) for place in places}
+    if len(distinct) != 1:
+        return False
+    place = distinct.pop()
+    axes.set_xscale("linear")
+    axes.set_xlim(place - 1, place + 1)
+    axes.set_xticks([place], [f"{place:g}"], minor=False)
+    return True
 
 
 def line_over(axes: Axes, x: _Values, y: _Values) -> Any:

@@ -31,7 +31,8 @@ def lint_figure(figure: Figure, *, rendered: bool = False) -> list[str]:
 
     Cost: reading the artists; with ``rendered`` one drawing, about a tenth of a second.
     """
-    found = [*_caption(figure), *_labels(figure), *_colours(figure), *_lost_marks(figure), *_alike(figure)]
+    found = [*_caption(figure), *_labels(figure), *_colours(figure), *_lost_marks(figure)]
+    found += [*_alike(figure), *_one_place(figure)]
     return found + (list(_overlaps(figure)) if rendered else [])
 
 
@@ -103,6 +104,18 @@ def _lost_marks(figure: Figure) -> Iterator[str]:
                 yield f"{int(outside.sum())} marks of {line.get_label()!r} lie outside the axes"
 
 
+def _one_place(figure: Figure) -> Iterator[str]:
+    """Curves of one point on an axis with numbers that nobody measured."""
+    for axes in _shown(figure):
+        lines = [line for line in axes.get_lines() if line.get_transform() == axes.transData]
+        values = [numpy.asarray(line.get_xdata()).ravel() for line in lines]
+        places = numpy.unique(numpy.concatenate(values)) if values else numpy.array([])
+        low, high = sorted(axes.get_xlim())
+        n_ticks = sum(low <= tick <= high for tick in axes.get_xticks())
+        if len(places) == 1 and n_ticks > 1 and not _named_ticks(axes, "x"):
+            yield f"the panel {axes.get_title()!r} has a scale and one place on it"
+
+
 def _with_rim(limits: tuple[float, float]) -> tuple[float, float]:
     """Limits with a rim for rounding: a mark on the edge is seen."""
     low, high = sorted(limits)
@@ -151,7 +164,10 @@ def _texts(figure: Figure) -> Iterator[Text]:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
             reach = 1e-9 * (high - low)
-            ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=False)
+            ticks = [
+                *zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=False),
+                *zip(axis.get_minorticklocs(), axis.get_minorticklabels(), strict=False),
+            ]
             yield from (label for place, label in ticks if low - reach <= place <= high + reach)
         yield from (axes.xaxis.label, axes.yaxis.label, axes.title)
         yield from axes.texts

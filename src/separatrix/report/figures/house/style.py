@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import resolve
 
-from .layout import HouseFigure, arrange
+from .layout import HouseAxes, HouseFigure, arrange
 
 Theme: TypeAlias = Literal["light", "dark"]
 Arguments = ParamSpec("Arguments")
@@ -151,6 +151,9 @@ def new_figure(
     with _house_settings():
         figure = HouseFigure(figsize=(width, height), layout="constrained")
         figure.n_columns = n_cols
+        subplots["subplot_kw"] = {"axes_class": HouseAxes, **(subplots.get("subplot_kw") or {})}
+        if subplots["subplot_kw"].get("projection"):  # a projection brings its own class of axes
+            del subplots["subplot_kw"]["axes_class"]
         axes = figure.subplots(rows, columns, squeeze=False, **subplots)
     return figure, axes.reshape(n_rows, n_cols)
 
@@ -161,13 +164,16 @@ def single_axes(**options: Any) -> tuple[Figure, Axes]:
     return figure, axes[0, 0]
 
 
-def save(figure: Figure, path: str | Path, dpi: int = 150) -> Path:
-    """Write a figure as PDF, SVG or PNG, chosen by the suffix. Equal figures give equal bytes."""
+def save(figure: Figure | Axes, path: str | Path, dpi: int = 150) -> Path:
+    """Write a figure, or that of axes, as PDF, SVG or PNG, chosen by the suffix. Equal figures give equal bytes."""
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"a figure's suffix must be one of {', '.join(SUFFIXES)}; got {path.suffix or 'none'!r}.")
+    whole = figure if isinstance(figure, Figure) else figure.get_figure(root=True)
+    if whole is None:
+        raise InvalidInput("figure must be a figure or axes of one; these axes were removed from theirs.")
     with _house_settings():
-        figure.savefig(path, dpi=dpi, metadata=_without_date(path.suffix.lower()))
+        whole.savefig(path, dpi=dpi, metadata=_without_date(path.suffix.lower()))
     return path
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from separatrix.diagnose.regime.verdict import LINEARISED_ERROR
 
-from ..house.layout import captioned, legend_outside, line_over, within
+from ..house.layout import captioned, legend_outside, line_over, plain_log_ticks, within
 from ..house.plots import plots
 from ..house.style import PALETTE, ink, new_figure, single_axes, styled
 
@@ -191,6 +191,7 @@ def draw_conservation(laws: Sequence[Mapping[str, Any]], drift: Sequence[Mapping
         right.plot(rates, drifts, marker="o", ls=line_over(right, rates, drifts), color=colour, label=optimiser)
     right.set_xscale("log")
     right.set_yscale("log")
+    plain_log_ticks(right.xaxis)
     right.set_xlabel("learning rate")
     right.set_ylabel("relative drift of the balance")
     right.legend()

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from separatrix.core.errors import InvalidInput
 
+from ..house.layout import mark
 from ..house.plots import plots
 from ..house.style import PALETTE, SEQUENTIAL, faint, ink
 
@@ -44,8 +45,8 @@ def draw_input_branch(result: Any, ax: Axes) -> None:
     """Largest modulus of an eigenvalue along the way, solid where the fixed point is stable."""
     at, radius = result.parameters.numpy(), result.radius.numpy()
     stable = result.stable.numpy()
-    ax.plot(at, numpy.where(stable, radius, numpy.nan), color=PALETTE[0], label="stable")
-    ax.plot(at, numpy.where(stable, numpy.nan, radius), "--", color=PALETTE[1], label="unstable")
+    ax.plot(at, numpy.where(stable, radius, numpy.nan), marker=mark(at), color=PALETTE[0], label="stable")
+    ax.plot(at, numpy.where(stable, numpy.nan, radius), "--", marker=mark(at), color=PALETTE[1], label="unstable")
     for place in result.event_parameters.tolist():
         ax.axvline(place, color=ink(), linewidth=0.8, linestyle=":")
     ax.axhline(1, color=ink(), linewidth=0.8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned, legend_outside, mark
+from ..house.layout import captioned, legend_outside, mark, one_place
 from ..house.models import is_model, line_of, model_look
 from ..house.style import PALETTE, ink, new_figure, single_axes, styled
 
@@ -71,10 +71,15 @@ def draw_model_curves(
     axes.set_xlabel("training step")
     axes.set_ylabel(label)
     legend_outside(figure)
+    told, beside = (
+        label[0].upper() + label[1:],
+        "; dotted is what can be had without memory" if baseline is not None else "",
+    )
+    if one_place(axes, (step for curve in curves for step in curve["steps"])):
+        return captioned(figure, f"{told}, measured once: median of each network{beside}. There is no course to see.")
     return captioned(
         figure,
-        f"""{label[0].upper()}{label[1:]} during training: thin lines are single seeds, thick ones the median of each
-        network{"; dotted is what can be had without memory" if baseline is not None else ""}.""",
+        f"""{told} during training: thin lines are single seeds, thick ones the median of each network{beside}.""",
     )
 
 

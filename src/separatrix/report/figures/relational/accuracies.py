@@ -8,9 +8,12 @@ from typing import Any
 import numpy
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned, legend_outside, mark, within
+from ..house.layout import captioned, legend_outside, mark, one_place, within
 from ..house.models import hatch_of, line_of, model_look
 from ..house.style import ink, new_figure, single_axes, styled
+
+_LETTERS_SIDE_BY_SIDE = 75
+"""As many letters of names stand below an axis of the usual width."""
 
 
 @styled
@@ -43,7 +46,13 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
         for bound in ("least", "greatest"):
             axes.plot(x, [100 * row[bound] for _, row in chosen], ".", color=ink(), markersize=2.5)
     names = [task_name(task) if asked == "unseen shapes" else f"{task_name(task)}\n{asked}" for task, asked in groups]
-    axes.set_xticks(range(len(groups)), names, rotation=20, ha="right")
+    if max(len(line) for name in names for line in name.split("\n")) * len(names) > _LETTERS_SIDE_BY_SIDE:
+        axes.set_xticks(range(len(groups)), [name.replace("\n", ", ") for name in names], rotation=35, ha="right")
+        for tick in axes.get_xticklabels():
+            tick.set_rotation_mode("anchor")
+    else:
+        axes.set_xticks(range(len(groups)), names)
+    axes.set_xlim(-max(0.5, 1.2 - 0.3 * len(groups)), len(groups) - 1 + max(0.5, 1.2 - 0.3 * len(groups)))
     axes.set_ylabel("right answers about unseen pictures, %")
     axes.set_ylim(0, 105)
     legend_outside(figure)
@@ -101,6 +110,7 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
     figure, grid = new_figure(n_rows, columns, width=1.0 + 2.3 * columns, height=0.8 + 2.2 * n_rows, sharey=True)
     for axes in grid.flat[len(tasks) :]:
         axes.set_visible(False)
+    once = True
     for axes, task in zip(grid.flat, tasks, strict=False):
         own = [curve for curve in curves if curve["task"] == task]
         own = [curve for curve in own if curve["holdout"] == own[-1]["holdout"]]
@@ -115,11 +125,18 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
             }
             values = 100 * numpy.array(curve["values"])
             axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
+        once = one_place(axes, (step for curve in own for step in curve["steps"])) and once
         axes.set_title(task_name(task))
         axes.set_xlabel("training step")
     for first in grid[:, 0]:
         first.set_ylabel("right answers about\nunseen pictures, %")
     legend_outside(figure)
+    if once:
+        return captioned(
+            figure,
+            """Right answers about unseen pictures, measured once in so short a training, a mark per seed, a panel per
+            task. There is no course to see.""",
+        )
     return captioned(
         figure,
         """Right answers about unseen pictures during training, a line per seed, a panel per task. Look for seeds

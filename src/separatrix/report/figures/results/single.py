@@ -63,19 +63,18 @@ def draw_losses(result: Any, ax: Axes) -> None:
 
 @plots("Trajectory")
 def draw_trajectory(result: Any, ax: Axes) -> None:
-    """Distance from the end along time, a line per trajectory; without frames the tokens at their ends."""
+    """Distance of each trajectory from its end along time; without frames the tokens at their ends."""
     if result.states is None:
         tokens = _array(result.final).reshape(-1, result.final.shape[-1])
         second = tokens[:, 1] if tokens.shape[1] > 1 else numpy.zeros(len(tokens))
         ax.plot(tokens[:, 0], second, "o", color=PALETTE[0], alpha=0.6)
         ax.set(xlabel="first coordinate", ylabel="second coordinate", title="where the tokens end")
         return
-    frames, times = _array(result.states), _array(result.times)
-    moved = frames - frames[-1]
-    distance = numpy.sqrt((moved**2).sum((-2, -1))).reshape(len(frames), -1)
-    for line in _lines(distance.T):
-        ax.plot(times[: len(line)], numpy.where(line > 0, line, numpy.nan))
-    ax.set(yscale="log", xlabel="time", ylabel="distance from the last frame")
+    moved = _array(result.states) - _array(result.final)[..., None, :, :]  # (*batch, frames, tokens, coordinates)
+    distance = numpy.sqrt((moved**2).sum((-2, -1)))
+    for line in _lines(distance):
+        ax.plot(_array(result.times), numpy.where(line > 0, line, numpy.nan))
+    ax.set(yscale="log", xlabel="time", ylabel="distance from the end")
 
 
 @plots("Equilibrium")

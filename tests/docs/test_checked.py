@@ -1,4 +1,4 @@
-"""The gallery's pages are what the check says of their subjects, where these are at hand."""
+"""The pages of checked networks are what the check says of their subjects, where these are at hand."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from sitegen import gallery
+from sitegen import checked
 
 PAGES = Path(__file__).parents[2] / "docs"
 SLOW = ("resemblyzer", "textgenrnn", "minilm", "silero")  # many steps or parameters
-EXPECTED = dict.fromkeys(gallery.SUBJECTS, "ok") | {"torchdeq": "fault"}
+EXPECTED = dict.fromkeys(checked.SUBJECTS, "ok") | {"torchdeq": "fault"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in gallery.SUBJECTS]
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in checked.SUBJECTS]
 )
 def test_a_subject_is_judged_as_its_page_says(name: str) -> None:
     try:
-        found: Any = gallery.diagnosed(name)
-    except gallery.NotAtHand as missing:
+        found: Any = checked.diagnosed(name)
+    except checked.NotAtHand as missing:
         pytest.skip(str(missing))
     assert found.verdict == EXPECTED[name]
     text = (PAGES / "explanation" / f"checked-{name}.md").read_text()
@@ -29,7 +29,7 @@ def test_a_subject_is_judged_as_its_page_says(name: str) -> None:
             assert finding.id in text
 
 
-@pytest.mark.parametrize("name", gallery.SUBJECTS)
+@pytest.mark.parametrize("name", checked.SUBJECTS)
 def test_every_subject_has_its_page_and_figure(name: str) -> None:
-    assert gallery.SUBJECTS[name].title in (PAGES / "explanation" / f"checked-{name}.md").read_text()
-    assert (PAGES / "assets" / "gallery" / f"{name}.svg").stat().st_size > 1000
+    assert checked.SUBJECTS[name].title in (PAGES / "explanation" / f"checked-{name}.md").read_text()
+    assert (PAGES / "assets" / "checked" / f"{name}.svg").stat().st_size > 1000
