@@ -72,12 +72,20 @@ def _load(model: nn.Module, tensors: dict[str, Tensor], target: str) -> None:
 
 
 def _by_shape(own: dict[str, Tensor], tensors: dict[str, Tensor], target: str) -> dict[str, Tensor]:
-    """Pair tensors whose shapes occur equally often, in order; transposed matrices count as their transpose."""
+    """Pair tensors whose shapes occur equally often, in order; transposed matrices count as their transpose.
+
+    Square matrices do not tell: they are turned if the others are (exporters turn all that enter a plain product).
+    """
     left = list(tensors.values())
+    shapes = {tuple(value.shape) for value in own.values()}
+    plain = [other for other in left if other.ndim == 2 and other.shape[0] != other.shape[1]]
+    turned = bool(plain) and not any(tuple(other.shape) in shapes for other in plain)
     found: dict[str, Tensor] = {}
     for name, value in own.items():
         for place, other in enumerate(left):
-            fits = other if other.shape == value.shape else other.T if other.T.shape == value.shape else None
+            square = other.ndim == 2 and other.shape[0] == other.shape[1]
+            upright = other.shape == value.shape and not (square and turned)
+            fits = other if upright else other.T if other.ndim == 2 and other.T.shape == value.shape else None
             if fits is not None and fits.dtype.is_floating_point == value.dtype.is_floating_point:
                 found[name] = fits
                 del left[place]

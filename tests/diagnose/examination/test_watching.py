@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from check_recipes.networks import Former, mlp
 from separatrix.core import InvalidInput
@@ -108,3 +109,34 @@ def test_what_cannot_be_watched_is_refused() -> None:
         watch(model, optimizer, every=0)
     with pytest.raises(InvalidInput, match="writer must have add_scalar"):
         watch(model, optimizer, writer="log")
+
+
+class _Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.core, self.head = nn.RNN(3, 8, batch_first=True), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.core(x)[0][:, -1])
+
+
+def test_a_recurrent_layer_that_begins_to_explode_is_told() -> None:
+    torch.manual_seed(0)
+    model = _Recurrent()
+    nn.init.orthogonal_(model.core.weight_hh_l0, 0.5)
+    nn.init.zeros_(model.core.bias_hh_l0)
+    nn.init.zeros_(model.core.bias_ih_l0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    x, y = torch.randn(6, 12, 3) * 1e-5, torch.randint(0, 2, (6,))
+    with watch(model, optimizer, every=1) as watcher:
+        for step in range(31):
+            if step == 5:
+                model.core.weight_hh_l0.data.mul_(4.0)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    rates = [visit.rate for visit in watcher.visits if visit.rate is not None]
+    assert len(rates) == 4
+    assert rates[0] == pytest.approx(math.log(0.5), abs=0.1)
+    assert 0.3 < rates[1] < math.log(2.0) + 0.1  # tanh bends once the state has grown
+    assert "time_growth" in [finding.id for finding in watcher.findings]

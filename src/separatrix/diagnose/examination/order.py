@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..detectors.forward import batch, numbers, signal, structure, units
 from ..detectors.layers import attention, families, iterated, recurrence, time
 from ..detectors.theory import balance, blocks, equilibria
-from ..detectors.training import loss, sharpness, stuck
+from ..detectors.training import laziness, loss, sharpness, stuck
 from ..findings.finding import Finding
 from ..recording.observed import Observed
 
@@ -40,7 +40,7 @@ STAGES: tuple[Stage, ...] = (
                         attention.causal_leak), 2.5),
     Stage("time", (time.memory, time.time_cut), 2.5),
     Stage("zero gradients", (stuck.stuck_weights,), 0.0),
-    Stage("one step", (loss.learning_rate,), 1.0),
+    Stage("one step", (loss.learning_rate, laziness.lazy), 3.0),
     Stage("weights", (families.initial_families,), 1.0),
     Stage("exponents", (recurrence.exponents,), 0.0),
     Stage("sharpness", (sharpness.sharpness,), 0.0),

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from separatrix.core import InvalidInput, Result, require_integer
 from separatrix.core.names import suggest_options
 
+from ..detectors.layers.time import layer_rate
 from ..findings.finding import Finding, Place
 from ..findings.thresholds import threshold
 from ..recording.functions import FunctionRecorder
@@ -27,6 +28,9 @@ _BASE = 3
 """First visits that later ones are compared with."""
 _TUNED_AFTER = 20
 _START = 10
+_RATED = 10
+"""Of so many visits one measures the recurrent rate."""
+_RATE = "the rate of gradients along the sequence"
 
 
 @final
@@ -44,6 +48,8 @@ class Visit(Result):
     dead: float | None
     entropy: float | None
     seconds: float
+    rate: float | None = None
+    """Slope per step of ln |gradient| along the first recurrent layer; every tenth visit."""
 
 
 @suggest_options
@@ -76,6 +82,7 @@ class Watcher:
         self._last_step = clock()
         self._recorders: tuple[contextlib.ExitStack, FunctionRecorder, OperationRecorder] | None = None
         self._seen: tuple[float | None, float | None, float | None] = (None, None, None)
+        self._rate: float | None = None
         self._before: dict[str, Tensor] = {}
         self._pending: set[str] = set()
         self._handles = [
@@ -135,6 +142,16 @@ class Watcher:
         rows = [row.entropy for row in below.rows if row.entropy is not None]
         spread = above.uses[-1].centred_in if above.uses else None
         self._seen = (spread, max(units, default=None), min(rows, default=None))
+        self._rate = self._recurrent_rate(above) if len(self.visits) % _RATED == 0 else None
+
+    def _recurrent_rate(self, above: FunctionRecorder) -> float | None:
+        """Of the first recurrent layer on at most four samples of what entered it."""
+        for _, x in above.recurrent:
+            for module in self.model.modules():
+                if isinstance(module, nn.RNNBase) and module.input_size == x.shape[-1]:
+                    rate = layer_rate(module, x[:4] if module.batch_first else x[:, :4], 0)
+                    return None if rate is None else rate.mean
+        return None
 
     def _before_step(self, *_: Any) -> None:
         if not self._is_visit:
@@ -182,8 +199,9 @@ class Watcher:
         spread, dead, entropy = self._seen
         seconds += self.clock() - began
         visit = Visit(
-            self._steps, self._loss, gradients, moved / size if size > 0 else None, spread, dead, entropy, seconds
-        )
+            self._steps, self._loss, gradients, moved / size if size > 0 else None, spread, dead, entropy, seconds,
+            self._rate,
+        )  # fmt: skip
         self._before, self._seen, self._loss = {}, (None, None, None), None
         self.visits.append(visit)
         self._write(visit)
@@ -193,7 +211,7 @@ class Watcher:
         if self.writer is None:
             return
         scalars = {f"gradient/{name}": value for name, value in visit.gradients.items()}
-        for name in ("loss", "step_ratio", "head_spread", "dead", "entropy"):
+        for name in ("loss", "step_ratio", "head_spread", "dead", "entropy", "rate"):
             scalars[name] = getattr(visit, name)
         for name, value in scalars.items():
             if value is not None:
@@ -202,13 +220,14 @@ class Watcher:
     def _warn(self, visit: Visit) -> None:
         """Findings of this visit that the visit before had too, or that are not finite."""
         raised = dict(_alarms(visit, self.visits[:_BASE])) if len(self.visits) > _BASE else dict(_broken(visit))
+        waiting = {key for key in self._pending if key.endswith(_RATE)} if visit.rate is None else set()
         for key, finding in raised.items():
             known = any(old.id == finding.id and old.where == finding.where for old in self.findings)
             if not known and (key in self._pending or finding.severity == "fault"):
                 self.findings.append(finding)
                 if self.on_finding is not None:
                     self.on_finding(finding)
-        self._pending = set(raised)
+        self._pending = set(raised) | waiting
 
 
 def _broken(visit: Visit) -> list[tuple[str, Finding]]:
@@ -246,6 +265,12 @@ def _alarms(visit: Visit, base: list[Visit]) -> list[tuple[str, Finding]]:
     start = _median([old.head_spread for old in base])
     if start and visit.head_spread is not None and visit.head_spread < threshold("watch", "spread") * start:
         add("input_lost", "", visit.head_spread, start, "the difference between samples at the head")
+    start = _median([old.rate for old in base])
+    if start is not None and visit.rate is not None:
+        if visit.rate < min(start - threshold("watch", "rate"), threshold("short_memory", "fault")):
+            add("short_memory", _RATE, visit.rate, start, _RATE)
+        if visit.rate > max(start + threshold("watch", "rate"), threshold("time_growth", "fault")):
+            add("time_growth", _RATE, visit.rate, start, _RATE)
     start = _median([old.step_ratio for old in base])
     if start and visit.step_ratio is not None and visit.step_ratio > threshold("watch", "step") * start:
         add("learning_rate", "", visit.step_ratio, start, "the relative size of a step")

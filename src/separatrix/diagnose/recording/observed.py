@@ -15,6 +15,7 @@ from ..findings.thresholds import threshold
 from .passes import Forward, evaluated_forward, gradients, listen, parameter_gradients, recorded_forward
 from .reductions import centred_rms, rms
 from .subject import Subject, projected
+from .weight_family import family_of
 
 
 @dataclasses.dataclass
@@ -160,8 +161,12 @@ class Observed:
 
     @functools.cached_property
     def trained(self) -> bool:
-        """Whether the loss is clearly below that of a model that knows nothing."""
+        """Whether the loss is clearly below that of a model that knows nothing, or most weights are of no family that
+        initialisers draw from."""
         kind = self.measures.get("loss_classes")
-        if self.loss is None or kind is None or not torch.isfinite(self.loss):
-            return False
-        return float(self.loss) < threshold("trained", "loss") * math.log(kind)
+        known = self.loss is not None and kind is not None and bool(torch.isfinite(self.loss))
+        if known and float(self.loss) < threshold("trained", "loss") * math.log(kind):  # type: ignore[arg-type]
+            return True
+        sizes = {name: value.numel() for name, value in self.matrices.items() if min(value.flatten(1).shape) >= 8}
+        other = sum(sizes[name] for name in sizes if family_of(self.matrices[name]) == "other")
+        return other > threshold("trained", "other") * sum(sizes.values()) > 0

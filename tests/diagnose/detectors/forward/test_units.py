@@ -67,3 +67,18 @@ def test_a_rectifier_is_one_however_it_is_written(how: str) -> None:
     assert found is not None
     assert found.severity == "fault"
     assert found.value == 1.0
+
+
+def test_weights_of_no_family_count_as_trained() -> None:
+    """Saturation that a trained network may mean is one level milder; the same on drawn weights is not."""
+    torch.manual_seed(0)
+    drawn = nn.Sequential(nn.Linear(24, 40), nn.Tanh(), nn.Linear(40, 24), nn.Tanh(), nn.Linear(24, 3))
+    for layer in (drawn[0], drawn[2]):
+        nn.init.normal_(layer.weight, std=3.0)  # type: ignore[arg-type]
+    x = torch.randn(32, 24)
+    assert separatrix.check(drawn, x).find("saturated").severity == "fault"  # type: ignore[union-attr]
+    for layer in (drawn[0], drawn[2], drawn[4]):
+        layer.weight.data = (
+            layer.weight.data * torch.rand_like(layer.weight).pow(6) * 12
+        )  # heavy tails, as training makes
+    assert separatrix.check(drawn, x).find("saturated").severity == "warning"  # type: ignore[union-attr]

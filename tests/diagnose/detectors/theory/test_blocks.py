@@ -72,3 +72,9 @@ def test_notes_are_left_out_when_there_is_no_time() -> None:
     found = separatrix.check(_Residual(), torch.randn(12, 6), budget_seconds=1e-3)
     assert found.find("block_spectra") is None
     assert any(item.id == "theory" and item.reason == "no time left" for item in found.skipped)
+
+
+@pytest.mark.parametrize("value", [0.03, 0.05])
+def test_constant_matrices_on_which_the_library_gives_up_are_measured(value: float) -> None:
+    row = spectrum_of(_linear(torch.full((96, 96), value)), seed=0)
+    assert row.radius == pytest.approx(96 * value, rel=1e-5)

@@ -38,3 +38,27 @@ def test_a_network_agrees_with_its_exact_hessian() -> None:
     exact = float(torch.linalg.eigvalsh(torch.autograd.functional.hessian(loss, flat))[-1])
     assert found is not None
     assert found.value == pytest.approx(exact, rel=0.02)
+
+
+def test_a_rate_above_the_stable_one_is_information_and_no_accusation() -> None:
+    """Curvature times rate above 2 at the start is common in trainings that succeed; the step itself decides."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 3))
+    x, y = torch.randn(48, 6), torch.randint(0, 3, (48,))
+    first = separatrix.check(model, x, loss="cross_entropy", target=y)
+    optimizer = torch.optim.SGD(model.parameters(), lr=3.0 / first.measures["sharpness"])
+    found = separatrix.check(model, x, loss="cross_entropy", target=y, optimizer=optimizer)
+    assert found.verdict == "ok"
+    assert found.find("sharpness").severity == "note"  # type: ignore[union-attr]
+
+
+def test_wide_models_are_measured_with_two_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from separatrix.diagnose.detectors.training import sharpness
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 24), nn.Tanh(), nn.Linear(24, 3))
+    x, y = torch.randn(48, 6), torch.randint(0, 3, (48,))
+    plain = separatrix.check(model, x, loss="cross_entropy", target=y).measures["sharpness"]
+    monkeypatch.setattr(sharpness, "_WIDE", 10)
+    wide = separatrix.check(model, x, loss="cross_entropy", target=y).measures["sharpness"]
+    assert wide == pytest.approx(plain, rel=0.02)

@@ -117,7 +117,7 @@ def unscaled_input(facts: Observed) -> list[Finding]:
     size, limit = rms(x), threshold("unscaled_input", "warning")
     facts.measures["unscaled_input"] = size
     if not size > limit:
-        return []
+        return _uneven(facts, x)
     return [
         judged(
             "unscaled_input", "warning", size, limit,
@@ -125,6 +125,29 @@ def unscaled_input(facts: Observed) -> list[Finding]:
             where=Place("sample"), certainty=beyond("unscaled_input"),
             advice="Standardise it: subtract the mean and divide by the standard deviation of each feature.",
             code="x = (x - x.mean(0)) / x.std(0)",
+        )
+    ]  # fmt: skip
+
+
+def _uneven(facts: Observed, x: Tensor) -> list[Finding]:
+    """A note if the deviations of features (axis 1, or the last of sequences) differ by more than a hundred."""
+    axis = 1 if x.ndim in (2, 4) else x.ndim - 1
+    if x.shape[0] < 4 or x.shape[axis] < 2 or x.is_complex():
+        return []
+    spread = x.detach().double().movedim(axis, 0).flatten(1).std(1)
+    moving = spread[spread > 0]
+    if len(moving) < 2:
+        return []
+    ratio = float(moving.max() / moving.min())
+    facts.measures["feature_ratio"] = ratio
+    if not ratio > threshold("unscaled_input", "features"):
+        return []
+    return [
+        Finding(
+            "uneven_features", "note", Place("sample"), ratio,
+            f"standard deviations of the input's features differ by a factor of {ratio:.3g}: the largest, feature "
+            f"{int(spread.argmax())}, speaks for all.", "Standardise each feature.", "x = (x - x.mean(0)) / x.std(0)",
+            threshold=threshold("unscaled_input", "features"), unit="ratio",
         )
     ]  # fmt: skip
 

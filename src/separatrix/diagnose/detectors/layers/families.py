@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from separatrix.matrices import GOE, Gaussian, Haar
@@ -18,10 +17,9 @@ from separatrix.theory import linear_critical_weight_var
 
 from ...findings.finding import Finding, Place
 from ...recording.observed import Observed
+from ...recording.weight_family import family_of
 from ..reporting import listed
 
-_LARGEST = 1536
-_NEAR = 1e-3
 _THEORY = "agarwala2022, Sec. 2.1.2: spectral radius 1 of W; for symmetric families at half the scale"
 
 
@@ -30,48 +28,12 @@ def family_row(name: str, weight: Tensor) -> dict[str, Any]:
     w = weight.detach().flatten(1).double()
     rows, columns = w.shape
     gain = float(w.square().mean().sqrt()) * math.sqrt(columns)
-    family = _family(w)
+    family = family_of(w)
     row = {"weight": name, "family": family, "gain": gain, "shape": [rows, columns], "to_critical": None}
     if rows == columns and family in ("iid", "orthogonal", "symmetric"):
         kind = {"iid": Gaussian(), "orthogonal": Haar(), "symmetric": GOE()}[family]
         row["to_critical"] = gain / math.sqrt(linear_critical_weight_var(kind))
     return row
-
-
-def _family(w: Tensor) -> str:
-    rows, columns = w.shape
-    size = float(w.abs().max())
-    if size == 0:
-        return "zero"
-    if float((w - w[0, 0]).abs().max()) <= 1e-7 * size:
-        return "constant"
-    scale = float(w.square().sum())
-    if rows == columns and float((w - w.T).square().sum()) < _NEAR**2 * scale:
-        return "symmetric"
-    if rows == columns and float((w + w.T).square().sum()) < _NEAR**2 * scale:
-        return "antisymmetric"
-    if max(rows, columns) > _LARGEST:
-        return _by_moments(w)
-    gram = w @ w.T if rows <= columns else w.T @ w
-    identity = torch.eye(len(gram), dtype=w.dtype, device=w.device) * gram.diagonal().mean()
-    if float((gram - identity).square().sum()) < _NEAR**2 * float(identity.square().sum()):
-        return "orthogonal"
-    top = math.sqrt(float(torch.linalg.eigvalsh(gram)[-1]))
-    edge = float(w.std()) * (math.sqrt(rows) + math.sqrt(columns))
-    near = abs(top / edge - 1) < 0.05 + 2.0 / min(rows, columns) ** (2 / 3) if edge > 0 else False
-    return _by_moments(w) if near else "other"
-
-
-def _by_moments(w: Tensor) -> str:
-    """``iid`` for the fourth moment of a Gaussian or uniform variable within 6 standard errors and a mean of zero."""
-    x = w.flatten()
-    z = (x - x.mean()) / x.std().clamp_min(1e-300)
-    kurtosis, n = float(z.pow(4).mean()), len(x)
-    centred = abs(float(x.mean())) < 6 * float(x.std()) / math.sqrt(n)
-    gaussian = abs(kurtosis - 3.0) < 6 * math.sqrt(24 / n) + 0.02
-    uniform = abs(kurtosis - 1.8) < 6 * math.sqrt(24 / n) + 0.02
-    truncated = 1.8 < kurtosis < 3.0 and float(z.abs().max()) < 2.5
-    return "iid" if centred and (gaussian or uniform or truncated) else "other"
 
 
 def family_rows(matrices: Mapping[str, Tensor], most: int = 256) -> list[dict[str, Any]]:

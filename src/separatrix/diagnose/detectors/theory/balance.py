@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from separatrix.core import SeparatrixError
 
 from ...balance import Law, balance_profile
@@ -20,6 +22,9 @@ def balance(facts: Observed) -> list[Finding]:
     total = sum(value.numel() for value in facts.matrices.values())
     if total > _LARGEST or not facts.budget.allows(estimate):
         facts.skip("balance", "too large or no time left", f"about {estimate:.0f} more seconds")
+        return []
+    if any(isinstance(module, torch.jit.ScriptModule) for module in facts.subject.model.modules()):
+        facts.skip("balance", "scripted modules cannot be traced", "the model before scripting")
         return []
     sample = facts.subject.sample.first(min(facts.subject.sample.n, 8))
     inputs = dict(sample.kwargs) if sample.kwargs else tuple(sample.args)

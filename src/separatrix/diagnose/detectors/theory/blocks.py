@@ -17,6 +17,7 @@ from torch.utils import _pytree as tree
 
 from separatrix.core import stream_seed
 from separatrix.matrices import henrici
+from separatrix.matrices.spectra.robust_eigenvalues import robust_eigenvalues
 
 from ...findings.finding import Certainty, Finding, Place
 from ...model_call import evaluation_mode
@@ -71,8 +72,9 @@ def block_spectra(facts: Observed) -> list[Finding]:
             facts.skip(f"spectrum of {block.name}", "no time left", f"about {estimate:.0f} more seconds")
             break
         rows.append(spectrum_of(block, facts.subject.seed))
-    if not rows:
+    if not blocks:
         facts.skip("block_spectra", "no block whose output has the shape of its input")
+    if not rows:
         return []
     facts.profiles["blocks"] = [dataclasses.asdict(row) for row in rows]
     return [_note(rows)]
@@ -191,7 +193,7 @@ def spectrum_of(block: Block, seed: int) -> BlockSpectrum:
 
 def _dense(name: str, jacobian: Tensor) -> BlockSpectrum:
     size = len(jacobian)
-    radius = float(torch.linalg.eigvals(jacobian).abs().max())
+    radius = float(robust_eigenvalues(jacobian).abs().max())
     departure = float(henrici(jacobian, relative=True))
     gain = float(jacobian.square().sum()) / size
     return BlockSpectrum(name, size, gain, 0.0, float(torch.linalg.matrix_norm(jacobian, 2)), radius, departure)
@@ -213,4 +215,4 @@ def _arnoldi(pull: Callable[[Tensor], Tensor], start: Tensor) -> tuple[float, fl
         basis.append(w / w.norm())
     h = torch.stack(columns, 1)
     k = h.shape[1]
-    return float(torch.linalg.eigvals(h[:k, :k]).abs().max()), float(torch.linalg.matrix_norm(h[: k + 1], 2))
+    return float(robust_eigenvalues(h[:k, :k]).abs().max()), float(torch.linalg.matrix_norm(h[: k + 1], 2))

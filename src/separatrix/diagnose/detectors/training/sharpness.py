@@ -20,7 +20,9 @@ from ...recording.protection import moved
 from ...recording.subject import as_left
 
 _STEPS = 10
-_LARGEST = 5_000_000
+_WIDE = 5_000_000
+"""Parameters beyond which vectors are single precision and only two of them are kept."""
+_LARGEST = 300_000_000
 _THEORY = "gradient descent is stable on a quadratic for rates below 2 / lambda_max"
 
 
@@ -70,13 +72,15 @@ def _lanczos(facts: Observed, size: int) -> tuple[float, float]:
     """Largest Ritz value and its residual."""
     device = next(iter(facts.subject.trainable.values())).device
     generator = torch.Generator().manual_seed(stream_seed(facts.subject.seed, "check", "sharpness"))
-    q = torch.randn(size, generator=generator, dtype=torch.float64).to(device)
+    kind, kept = (torch.float64, _STEPS + 1) if size <= _WIDE else (torch.float32, 2)
+    q = torch.randn(size, generator=generator, dtype=kind).to(device)
     basis, alphas, betas = [q / q.norm()], [], []
     for _ in range(min(_STEPS, size)):
         w = _product(facts, basis[-1])
         alphas.append(float(w @ basis[-1]))
+        basis = basis[-kept:]
         for vector in basis:
-            w = w - (w @ vector) * vector
+            w -= (w @ vector) * vector
         betas.append(float(w.norm()))
         if betas[-1] < 1e-8 * max(abs(alphas[0]), 1e-30):
             break
@@ -94,7 +98,7 @@ def _product(facts: Observed, direction: Tensor) -> Tensor:
     norm = math.sqrt(sum(float(value.detach().double().square().sum()) for value in trainable.values()))
     step = 1e-3 * math.sqrt(max(norm, 1.0))
     plus, minus = (_gradient_at(facts, sign * step * direction) for sign in (1, -1))
-    return (plus - minus) / (2 * step)
+    return plus.sub_(minus).div_(2 * step)
 
 
 def _gradient_at(facts: Observed, change: Tensor) -> Tensor:
@@ -102,14 +106,14 @@ def _gradient_at(facts: Observed, change: Tensor) -> Tensor:
     trainable = subject.trainable
     for value in trainable.values():
         part = change[place : place + value.numel()].view(value.shape)
-        values[value] = (value.detach().double() + part).to(value.dtype)
+        values[value] = (value.detach().to(part.dtype) + part).to(value.dtype)
         place += value.numel()
     with moved(values), as_left(subject.model):
         output, _ = subject.forward()
         found = parameter_gradients(subject, output)
     return torch.cat(
         [
-            (torch.zeros_like(trainable[name]) if gradient is None else gradient).double().flatten()
+            (torch.zeros_like(trainable[name]) if gradient is None else gradient).to(change.dtype).flatten()
             for name, gradient in found.items()
         ]
     )
