@@ -153,6 +153,8 @@ class BalancedFlow:
                 "inputs and targets must have one row per sample, (P, n_in) and (P, n_out); "
                 f"got {tuple(x.shape)} and {tuple(y.shape)}."
             )
+        dtype = torch.promote_types(x.dtype, y.dtype)
+        x, y = x.to(dtype), y.to(dtype)
         white = require_white(x, allow_non_white)
         return cls(
             w1,
