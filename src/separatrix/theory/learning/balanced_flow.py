@@ -167,6 +167,12 @@ class BalancedFlow:
             saddle_tol=saddle_tol,
         )
 
+    def __repr__(self) -> str:
+        low, high = float(self.balance.min()), float(self.balance.max())
+        balance = f"balance = {low:.4g}" if low == high else f"balance from {low:.4g} to {high:.4g}"
+        sizes = f"{self.n_in}-{self.n_hidden}-{self.n_out}"
+        return f"{type(self).__name__}({sizes}, {balance}, tau = {self.tau:g}, {str(self.dtype)[6:]})"
+
     @property
     def n_in(self) -> int:
         """Number of inputs."""
