@@ -1,323 +1,267 @@
-"""Self-attention flows: time per trajectory against other integrators; spectra and counts as n grows.
+"""Self-attention trajectories against diffrax, SciPy and our own loop by torch: CPU time at equal accuracy.
 
-Every method follows the same starts to the same stop (speed of the fastest token below 1e-2 |V|) and is finished by
-the same call (`integrate`, which polishes by Newton's method and certifies, or goes on if that fails). Methods take
-turns within one process. Libraries that cannot stop at a speed are given the stopping time of the reference run.
-Partitions of the tokens are compared with a reference integrated by DOP853 at 1e-9.
+Every method follows the same starts until the fastest token is slower than 1e-2 |V|. "One start" is five starts, each
+by a call of its own; "100 starts" is one call (vmapped in diffrax). Equal accuracy pairs the preset `fast` with a
+tolerance of 1e-4 and `default` with 1e-5; the errors that are printed are the medians, over the five starts, of the
+largest distance of a token from DOP853 at 1e-9 at the time at which the method stopped. Each precision is compared with its like
+(SciPy computes in float64 only). Compilation is done before and not counted; contestants take turns, each in one thread.
 
-    python benchmarks/attention.py [--quick]
-
-torchdiffeq and torchode are used if they are installed. Results go to benchmarks/results/attention.json.
-diffrax runs in an environment of its own, see attention_diffrax.py: `--export FILE` writes the problems for it, and
-`--diffrax FILE` finishes and checks its end states and adds its rows to the recorded results.
+diffrax may live in an environment of its own, which the variable SEPARATRIX_JAX names by its Python; without it the
+present one is tried. See attention_diffrax.py.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.metadata
+import contextlib
+import dataclasses
+import importlib.util
 import json
-import platform
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
+from rows import Row, compared, main, missing
 from scipy.integrate import solve_ivp
 
-from separatrix import dynamics, matrices, theory
-from separatrix.core import spawn
+from separatrix import dynamics, matrices
+from separatrix.core import spawn, use_backend
 
-STOP = 1e-2
-RECORD = Path(__file__).parent / "results" / "attention.json"
-Ends = torch.Tensor
-DIM, N_TOKENS = 20, 100
+STOP, ALONE, HORIZON = 1e-2, 5, 400.0
+SIZES = ((3, 10), (20, 100), (64, 256))
+PAIRS = {"fast": 1e-4, "default": 1e-5}
+PRECISIONS = ("float32", "float64")
+GOAL_DIFFRAX, GOAL_SCIPY = 0.3, {"float32": 0.1, "float64": 0.2}
 
 
-def numpy_velocity(coupling: numpy.ndarray, value: numpy.ndarray) -> Callable[[numpy.ndarray], numpy.ndarray]:
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """One weight instance with its starts."""
+
+    d: int
+    n: int
+    flow: Any
+    starts: torch.Tensor
+
+    @property
+    def stop(self) -> float:
+        """The speed at which a trajectory is stopped."""
+        return STOP * float(self.flow.rate)
+
+    def save(self, target: Path, count: int) -> None:
+        """For the process that runs diffrax."""
+        weights = {"coupling": self.flow.coupling.numpy(), "value": self.flow.value.numpy()}
+        numpy.savez(target, starts=self.starts[:count].numpy(), stop=self.stop, **weights)
+
+
+def problem(d: int, n: int, count: int) -> Problem:
+    drawn = matrices.attention_instance(d, generator=spawn(0, "benchmark", "weights", d))
+    flow = dynamics.AttentionFlow.from_coupling(drawn.coupling, drawn.value)
+    return Problem(d, n, flow, dynamics.random_tokens(n, d, count, generator=spawn(0, "benchmark", "starts", d)))
+
+
+# The contestants. Each returns end states and stopping times.
+
+
+def ours(given: Problem, count: int, preset: str, precision: str, backend: str, *, alone: bool) -> Any:
+    """One call for all starts, or one for each."""
+    options: dict[str, Any] = {"tol": STOP, "finishing": False}
+    if precision == "float64":
+        options["atol"] = 1e-10  # that of the preset in float64; a tolerance of one's own is not left to float32
+    with use_backend(backend):  # type: ignore[arg-type]
+        parts = list(given.starts[:count].unsqueeze(1)) if alone else [given.starts[:count]]
+        runs = [dynamics.integrate(given.flow, part, preset, **options) for part in parts]
+    return torch.cat([run.final for run in runs]), torch.cat([run.time for run in runs])
+
+
+def numpy_velocity(given: Problem) -> Callable[[numpy.ndarray], numpy.ndarray]:
     """The same field in NumPy, for SciPy."""
+    coupling, transposed = given.flow.coupling.numpy(), given.flow.value.numpy().T
 
     def velocity(x: numpy.ndarray) -> numpy.ndarray:
         logits = x @ coupling @ x.T
         logits -= logits.max(axis=1, keepdims=True)
         numpy.exp(logits, out=logits)
-        pull = (logits @ x) / logits.sum(axis=1, keepdims=True) @ value.T
+        pull = (logits @ x) / logits.sum(axis=1, keepdims=True) @ transposed
         return pull - x * (x * pull).sum(axis=1, keepdims=True)
 
     return velocity
 
 
-def scipy_method(flows: list[Any], x: torch.Tensor, rtol: float, method: str = "RK45") -> tuple[Ends, torch.Tensor]:
-    ends, times = torch.empty_like(x), torch.empty(x.shape[:2], dtype=torch.float64)
-    for i, flow in enumerate(flows):
-        velocity = numpy_velocity(flow.coupling.numpy(), flow.value.numpy())
-        stop = STOP * float(flow.rate)
+def by_scipy(given: Problem, count: int, rtol: float) -> Any:
+    """RK45, stopped by an event."""
+    velocity, shape, stop = numpy_velocity(given), (given.n, given.d), given.stop
 
-        def field(_: float, y: numpy.ndarray, velocity: Any = velocity) -> numpy.ndarray:
-            return velocity(y.reshape(N_TOKENS, DIM)).ravel()
+    def field(_: float, y: numpy.ndarray) -> numpy.ndarray:
+        return velocity(y.reshape(shape)).ravel()
 
-        def at_rest(_: float, y: numpy.ndarray, velocity: Any = velocity, stop: float = stop) -> float:
-            return float(numpy.linalg.norm(velocity(y.reshape(N_TOKENS, DIM)), axis=1).max()) - stop
+    def at_rest(_: float, y: numpy.ndarray) -> float:
+        return float(numpy.linalg.norm(velocity(y.reshape(shape)), axis=1).max()) - stop
 
-        at_rest.terminal = True  # type: ignore[attr-defined]
-        for j, start in enumerate(x[i]):
-            run = solve_ivp(field, (0, 400), start.ravel().numpy(), method, rtol=rtol, atol=rtol * 1e-3, events=at_rest)
-            ends[i, j] = torch.as_tensor(run.y[:, -1]).reshape(N_TOKENS, DIM)
-            times[i, j] = run.t[-1]
-    return dynamics.normalise(ends), times
-
-
-def ours(flows: list[Any], x: torch.Tensor, preset: str) -> tuple[Ends, torch.Tensor]:
-    flow = dynamics.AttentionFlow.from_coupling(
-        torch.stack([flow.coupling for flow in flows])[:, None], torch.stack([flow.value for flow in flows])[:, None]
-    )
-    run = dynamics.integrate(flow, x, preset, tol=STOP, finishing=False)
-    return run.final, run.time
-
-
-def torchdiffeq_method(
-    flows: list[Any], x: torch.Tensor, rtol: float, times: torch.Tensor
-) -> tuple[Ends, torch.Tensor]:
-    from torchdiffeq import odeint
-
-    ends = torch.empty_like(x)
-    for i, flow in enumerate(flows):
-        for j, start in enumerate(x[i]):
-            span = torch.tensor([0.0, float(times[i, j])], dtype=torch.float64)
-            ends[i, j] = odeint(lambda _, y, flow=flow: flow.velocity(y), start, span, rtol=rtol, atol=rtol * 1e-3)[-1]
-    return dynamics.normalise(ends), times
-
-
-def torchode_method(flows: list[Any], x: torch.Tensor, rtol: float, times: torch.Tensor) -> tuple[Ends, torch.Tensor]:
-    import torchode
-
-    ends = torch.empty_like(x)
-    for i, flow in enumerate(flows):
-        count = x.shape[1]
-        term = torchode.ODETerm(lambda _, y, flow=flow: flow.velocity(y.view(-1, N_TOKENS, DIM)).flatten(1))
-        controller = torchode.IntegralController(rtol * 1e-3, rtol, term=term)
-        solver = torchode.AutoDiffAdjoint(torchode.Dopri5(term=term), controller)
-        problem = torchode.InitialValueProblem(
-            y0=x[i].flatten(1), t_start=torch.zeros(count, dtype=torch.float64), t_end=times[i]
+    at_rest.terminal = True  # type: ignore[attr-defined]
+    ends, times = [], []
+    for start in given.starts[:count]:
+        run = solve_ivp(
+            field, (0, HORIZON), start.numpy().ravel(), "RK45", rtol=rtol, atol=rtol * 1e-3, events=at_rest
         )
-        ends[i] = solver.solve(problem).ys[:, -1].view(count, N_TOKENS, DIM)
-    return dynamics.normalise(ends), times
+        ends.append(torch.as_tensor(run.y[:, -1]).reshape(shape))
+        times.append(run.t[-1])
+    return torch.stack(ends), torch.tensor(times)
 
 
-def finish(flows: list[Any], ends: Ends) -> torch.Tensor:
-    """The same finish for every method: certified ends and the partition of the tokens."""
-    flow = dynamics.AttentionFlow.from_coupling(
-        torch.stack([flow.coupling for flow in flows])[:, None], torch.stack([flow.value for flow in flows])[:, None]
-    )
-    return dynamics.find_clusters(dynamics.integrate(flow, ends, "default").final).labels
+def truth(given: Problem, latest: float) -> list[Callable[[float], numpy.ndarray]]:
+    """States of the first starts at any time up to the latest, by DOP853 at 1e-9."""
+    velocity, shape = numpy_velocity(given), (given.n, given.d)
+
+    def field(_: float, y: numpy.ndarray) -> numpy.ndarray:
+        return velocity(y.reshape(shape)).ravel()
+
+    found = []
+    for start in given.starts[:ALONE]:
+        run = solve_ivp(field, (0, latest), start.numpy().ravel(), "DOP853", rtol=1e-9, atol=1e-12, dense_output=True)
+        found.append(lambda t, dense=run.sol: dense(t).reshape(shape))
+    return found
 
 
-def installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+class Diffrax:
+    """The process that runs diffrax, asked line by line."""
+
+    def __init__(self, python: str, folder: str) -> None:
+        script = Path(__file__).with_name("attention_diffrax.py")
+        self.folder = Path(folder)
+        self.process = subprocess.Popen(
+            [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.versions = json.loads(self._line())
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the process of diffrax ended with code {self.process.wait()}.")
+        return answer
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._line())
+        return answer
+
+    def prepare(self, given: Problem, count: int, precision: str, rtol: float, *, together: bool) -> str:
+        target = self.folder / "problem.npz"
+        given.save(target, count)
+        name = f"{given.d} {count} {precision} {rtol} {together}"
+        self.ask(do="prepare", name=name, problem=str(target), dtype=precision, rtol=rtol, together=together)
+        return name
+
+    def run(self, name: str, repeats: int) -> dict[str, Any]:
+        ends = self.folder / "ends.npz"
+        answer = self.ask(do="run", name=name, repeats=repeats, ends=str(ends))
+        with numpy.load(ends) as archive:
+            return {**answer, "ends": torch.as_tensor(archive["ends"]), "times": torch.as_tensor(archive["times"])}
 
 
-def problems(n_instances: int, n_starts: int) -> tuple[list[Any], torch.Tensor]:
-    """The weight instances and the starts (instances, starts, tokens, dimension) that every method is given."""
-    flows, starts = [], []
-    for i in range(n_instances):
-        drawn = matrices.attention_instance(DIM, generator=spawn(0, "benchmark", "weights", i))
-        flows.append(dynamics.AttentionFlow.from_coupling(drawn.coupling, drawn.value))
-        starts.append(dynamics.random_tokens(N_TOKENS, DIM, n_starts, generator=spawn(0, "benchmark", "starts", i)))
-    return flows, torch.stack(starts)
-
-
-def problem_arrays(flows: list[Any], x: torch.Tensor) -> dict[str, numpy.ndarray]:
-    return {
-        "starts": x.numpy(),
-        "coupling": numpy.stack([flow.coupling.numpy() for flow in flows]),
-        "value": numpy.stack([flow.value.numpy() for flow in flows]),
-        "stop": numpy.array([STOP * float(flow.rate) for flow in flows]),
-    }
-
-
-def trajectories(n_instances: int, n_starts: int, rounds: int) -> dict[str, Any]:
-    flows, x = problems(n_instances, n_starts)
-    reference, times = scipy_method(flows, x, 1e-9, "DOP853")
-    truth = finish(flows, reference)
-    methods: dict[str, Callable[[], tuple[Ends, torch.Tensor]]] = {
-        "separatrix fast": lambda: ours(flows, x, "fast"),
-        "separatrix default": lambda: ours(flows, x, "default"),
-        "scipy RK45 1e-3": lambda: scipy_method(flows, x, 1e-3),
-        "scipy RK45 1e-4": lambda: scipy_method(flows, x, 1e-4),
-    }
-    if installed("torchdiffeq"):
-        methods["torchdiffeq dopri5 1e-3"] = lambda: torchdiffeq_method(flows, x, 1e-3, times)
-    if installed("torchode"):
-        methods["torchode dopri5 1e-3"] = lambda: torchode_method(flows, x, 1e-3, times)
-    seconds: dict[str, list[float]] = {name: [] for name in methods}
-    right: dict[str, int] = {}
-    for turn in range(rounds + 1):  # the first round warms up
-        for name, method in methods.items():
-            begun = time.process_time()
-            labels = finish(flows, method()[0])
-            if turn:
-                seconds[name].append((time.process_time() - begun) / (n_instances * n_starts))
-            right[name] = int((labels == truth).all(dim=-1).sum())
-    table = {
-        name: {
-            "ms per trajectory": [round(1e3 * value, 2) for value in sorted(values)],
-            "median ms": round(1e3 * statistics.median(values), 2),
-            "right partitions": right[name],
-        }
-        for name, values in seconds.items()
-    }
-    ratios = {}
-    for a, b in (("separatrix fast", "scipy RK45 1e-3"), ("separatrix default", "scipy RK45 1e-4")):
-        each = [other / own for own, other in zip(seconds[a], seconds[b], strict=True)]
-        ratios[f"{b} / {a}"] = {
-            "median": round(statistics.median(each), 2),
-            "spread": [round(min(each), 2), round(max(each), 2)],
-        }
-    return {"trajectories": n_instances * n_starts, "methods": table, "ratios": ratios}
-
-
-def timed(call: Callable[[], Any], repeats: int) -> tuple[Any, list[float]]:
-    """The value of a call, and process seconds of each repetition after the first, which warms up."""
-    seconds = []
-    for _ in range(repeats + 1):
-        begun = time.process_time()
-        value = call()
-        seconds.append(time.process_time() - begun)
-    return value, seconds[1:]
-
-
-def read_diffrax(path: str, flows: list[Any], x: torch.Tensor) -> tuple[dict[str, Any], dict[str, Ends]]:
-    """The report and the end states that attention_diffrax.py wrote, if they belong to these problems."""
-    with numpy.load(path) as archive:
-        if not all(numpy.array_equal(archive[name], array) for name, array in problem_arrays(flows, x).items()):
-            raise SystemExit(f"{path} was made from other problems; export them again.")
-        report = json.loads(str(archive["report"]))
-        return report, {name: dynamics.normalise(torch.as_tensor(archive[name])) for name in report["methods"]}
-
-
-def diffrax_rows(path: str, quick: bool, repeats: int = 3) -> dict[str, Any]:
-    """Rows and ratios of diffrax; ours is measured again, close in time."""
-    flows, x = problems(*size(quick))
-    report, ends = read_diffrax(path, flows, x)
-    count = x.shape[0] * x.shape[1]
-    own = {p: timed(lambda p=p: finish(flows, ours(flows, x, p)[0]), repeats)[1] for p in ("fast", "default")}
-    finished = {name: timed(lambda end=end: finish(flows, end), repeats) for name, end in ends.items()}
-    truth = finish(flows, scipy_method(flows, x, 1e-9, "DOP853")[0])
-    rows, ratios = {}, {}
-    for name, row in report["methods"].items():
-        labels, finishing = finished[name]
-        total = [seconds + statistics.median(finishing) / count for seconds in row["seconds"]]
-        preset = "fast" if row["rtol"] == "1e-3" else "default"
-        beside = [seconds / count for seconds in own[preset]]
-        rows[name] = {
-            "ms per trajectory": [round(1e3 * value, 2) for value in sorted(total)],
-            "median ms": round(1e3 * statistics.median(total), 2),
-            "of which finish ms": round(1e3 * statistics.median(finishing) / count, 2),
-            "right partitions": int((labels == truth).all(dim=-1).sum()),
-            "compile seconds": row["compile seconds"],
-            f"separatrix {preset} beside it, median ms": round(1e3 * statistics.median(beside), 2),
-        }
-        ratios[f"{name} / separatrix {preset}"] = {
-            "median": round(statistics.median(total) / statistics.median(beside), 2),
-            "spread": [round(min(total) / max(beside), 2), round(max(total) / min(beside), 2)],
-        }
-    return {"report": report, "methods": rows, "ratios": ratios}
-
-
-def add_diffrax(path: str, quick: bool) -> None:
-    """Print the rows and, unless quick, put them into the recorded results in place of older ones."""
-    new = diffrax_rows(path, quick)
-    environment = {
-        "note": "diffrax rows: another process and environment, compiled ahead; integration is timed there, the finish "
-        "here; ratios are of medians, against separatrix run right afterwards in this environment, not in turns",
-        **{key: new["report"][key] for key in ("versions", "python", "xla flags")},
-    }
-    print(json.dumps({"environment": environment, "methods": new["methods"], "ratios": new["ratios"]}, indent=1))
-    if quick:
+@contextlib.contextmanager
+def diffrax_process() -> Iterator[Diffrax | None]:
+    """The process, or None where diffrax is not installed."""
+    python = os.environ.get("SEPARATRIX_JAX") or (sys.executable if importlib.util.find_spec("diffrax") else None)
+    if python is None:
+        yield None
         return
-    result = json.loads(RECORD.read_text())
-    table = result["time per trajectory"]
-    for part in ("methods", "ratios"):
-        table[part] = {name: row for name, row in table[part].items() if not name.startswith("diffrax")} | new[part]
-    table["diffrax environment"] = environment
-    RECORD.write_text(json.dumps(result, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        peer = Diffrax(python, folder)
+        try:
+            yield peer
+        finally:
+            peer.process.terminate()
+            peer.process.wait()
 
 
-def spectra(token_counts: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Cluster spectrum against the dense one at a random state of three clusters."""
-    drawn = matrices.attention_instance(DIM, generator=spawn(0, "benchmark", "spectra"))
-    flow = dynamics.AttentionFlow.from_coupling(drawn.coupling, drawn.value)
-    w = dynamics.random_tokens(3, DIM, generator=spawn(0, "benchmark", "clusters"))
-    rows = []
-    for n in token_counts:
-        sizes = [n - 2 * (n // 3), n // 3, n // 3]
-        begun = time.perf_counter()
-        exact = theory.cluster_spectrum(drawn.coupling, drawn.value, w, sizes)
-        clusters = time.perf_counter() - begun
-        row: dict[str, Any] = {"tokens": n, "clusters ms": round(1e3 * clusters, 2)}
-        if n <= 60:
-            begun = time.perf_counter()
-            dense = torch.linalg.eigvals(flow.jacobian(w.repeat_interleave(torch.tensor(sizes), dim=0)))
-            row["dense ms"] = round(1e3 * (time.perf_counter() - begun), 1)
-            row["difference"] = abs(float(dense.real.max()) - float(exact.abscissa))
-        rows.append(row)
-    return rows
+# Rows.
 
 
-def counting(token_counts: tuple[int, ...]) -> list[dict[str, Any]]:
-    value, coupling = torch.diag(torch.tensor([3.0, 1.0, -4.0])), torch.diag(torch.tensor([0.9, 0.2, -1.1]))
-    rows = []
-    for n in token_counts:
-        begun = time.perf_counter()
-        theory.count_stable(coupling, value, n)
-        rows.append({"tokens": n, "ms": round(1e3 * (time.perf_counter() - begun), 2)})
-    return rows
+def errors(known: list[Callable[[float], numpy.ndarray]], ends: torch.Tensor, times: torch.Tensor) -> float:
+    """Median over the first starts of the largest distance of a token from where it should be."""
+    ends = dynamics.normalise(ends.double())
+    gaps = [
+        float(numpy.linalg.norm(ends[i].numpy() - state(float(times[i])), axis=-1).max())
+        for i, state in enumerate(known)
+    ]
+    return statistics.median(gaps)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few trajectories and one round")
-    other = parser.add_mutually_exclusive_group()
-    other.add_argument("--export", metavar="FILE", help="only write the problems to this .npz")
-    other.add_argument("--diffrax", metavar="FILE", help="only add the rows of this .npz of attention_diffrax.py")
-    given = parser.parse_args()
+def seconds_of(task: Callable[[], Any], repeats: int) -> float:
+    begun = time.process_time()
+    for _ in range(repeats):
+        task()
+    return (time.process_time() - begun) / repeats
+
+
+def repeats_of(d: int, count: int) -> int:
+    """So many calls that a measurement takes some tens of milliseconds."""
+    return {3: 20, 20: 2, 64: 1}[d] if count < 100 else {3: 2, 20: 1, 64: 1}[d]
+
+
+def case_rows(given: Problem, count: int, rounds: int, peer: Diffrax | None) -> list[Row]:
+    """All comparisons of one size and one number of starts."""
+    alone, words = count <= ALONE, "one start" if count <= ALONE else f"{count} starts"
+    repeats, scipy_count, found = repeats_of(given.d, count), min(count, ALONE if given.d < 64 else 2), []
+    known = truth(given, 1.5 * float(ours(given, ALONE, "default", "float64", "torch", alone=False)[1].max()))
+    for preset, rtol in PAIRS.items():
+        rival = [by_scipy(given, scipy_count, rtol)]
+        for precision in PRECISIONS:
+            job = f"attention, d = {given.d}, n = {given.n}, {words}, {precision}, {preset}"
+
+            def own(backend: str = "numba", precision: str = precision, preset: str = preset) -> Any:
+                return ours(given, count, preset, precision, backend, alone=alone)
+
+            own()
+            name = None if peer is None else peer.prepare(given, count, precision, rtol, together=not alone)
+            mine, theirs, scipys, torchs, answer = [], [], [], [], {}
+            for turn in range(rounds):
+                mine.append(seconds_of(own, repeats) / count)
+                if peer is not None and name is not None:
+                    answer = peer.run(name, repeats)
+                    theirs.append(answer["seconds"] / count)
+                if turn < 2:
+                    scipys.append(seconds_of(lambda: by_scipy(given, scipy_count, rtol), 1) / scipy_count)  # noqa: B023
+                    torchs.append(seconds_of(lambda: own("torch"), 1) / count)  # noqa: B023
+            ends = own()
+            note = f"error {errors(known, *ends):.1e}"
+            few = f"{min(rounds, 2)}"
+            if theirs:
+                beside = f"{note}, theirs {errors(known, answer['ends'], answer['times']):.1e}"
+                found.append(compared(job, f"diffrax Dopri5 {rtol:.0e}", mine, theirs, goal=GOAL_DIFFRAX, note=beside))
+            else:
+                found.append(missing(job, "diffrax", GOAL_DIFFRAX))
+            beside = f"{note}, theirs {errors(known[:scipy_count], *rival[0]):.1e}"
+            goal = GOAL_SCIPY[precision]
+            found.append(compared(job, f"SciPy RK45 {rtol:.0e}", mine[: int(few)], scipys, goal=goal, note=beside))
+            found.append(compared(job, "our loop by torch", mine[: int(few)], torchs))
+    return found
+
+
+def rows(quick: bool) -> list[Row]:
+    """Every size, one start and many."""
     torch.set_num_threads(1)
-    if given.export:
-        numpy.savez(given.export, **problem_arrays(*problems(*size(given.quick))))
-    elif given.diffrax:
-        add_diffrax(given.diffrax, given.quick)
-    else:
-        run_all(given.quick)
-
-
-def size(quick: bool) -> tuple[int, int]:
-    """Weight instances, and starts of each."""
-    return (2, 4) if quick else (3, 10)
-
-
-def run_all(quick: bool) -> None:
-    names = ("torch", "numpy", "scipy", "torchdiffeq", "torchode")
-    result = {
-        "versions": {name: importlib.metadata.version(name) for name in names if installed(name)},
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
-        "protocol": f"d = {DIM}, n = {N_TOKENS}, stop at speed {STOP} |V|, same finish, process time",
-        "time per trajectory": trajectories(*size(quick), rounds=1 if quick else 3),
-        "cluster spectrum": spectra((12, 30, 60, 1000, 100_000)),
-        "counting": counting((10, 1000, 10**4, 10**6, 10**9)),
-    }
-    print(json.dumps(result, indent=1))
-    if not quick:
-        RECORD.write_text(json.dumps(result, indent=1) + "\n")
+    found: list[Row] = []
+    with diffrax_process() as peer:
+        for d, n in SIZES[: 2 if quick else 3]:
+            many = 20 if quick else 100
+            given = problem(d, n, many)
+            for count in (ALONE, many):
+                rounds = 1 if quick else 5 if d < 64 else 3 if count == ALONE else 1
+                found += case_rows(given, count, rounds, peer)
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    main(rows, __file__, __doc__)

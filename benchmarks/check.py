@@ -3,6 +3,7 @@
     python benchmarks/check.py halves            found and accused on both halves of the seeds, published rules beside
     python benchmarks/check.py choose            ranges of healthy models on the choosing half, into thresholds.toml
     python benchmarks/check.py scale [--layers]  a transformer of 124 M parameters: seconds, memory, no false alarm
+    python benchmarks/check.py evidence          what advice brought, from results/check-advice.json into evidence.toml
     python benchmarks/check.py watch             what watch() adds to a training step
 
 Results go to benchmarks/results/check_*.json.
@@ -55,6 +56,15 @@ def choose() -> None:
     ]  # fmt: skip
     text = re.sub(r"\n\[reference\]\n.*", "", THRESHOLDS.read_text(), flags=re.DOTALL).rstrip("\n")
     THRESHOLDS.write_text(text + "\n\n[reference]\n" + "\n".join(lines) + "\n")
+
+
+def evidence() -> None:
+    """What the paired experiments published, for the advice to carry."""
+    from separatrix.diagnose.findings.evidence import FILE, as_toml
+    from separatrix.experiments.ours.check_advice import TABLE
+
+    published = json.loads((HERE.parent / "results" / "check-advice.json").read_text())
+    FILE.write_text(as_toml(published["summary"]["tables"][TABLE], published["version"]))
 
 
 class Block(torch.nn.Module):
@@ -170,11 +180,11 @@ def write(name: str, answer: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("halves", "choose", "scale", "watch"))
+    parser.add_argument("what", choices=("halves", "choose", "scale", "watch", "evidence"))
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--budget", type=float, default=240.0)
     options = parser.parse_args()
     if options.what == "scale":
         scale(options.layers, options.budget)
     else:
-        {"halves": halves, "choose": choose, "watch": watch}[options.what]()
+        {"halves": halves, "choose": choose, "watch": watch, "evidence": evidence}[options.what]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from separatrix.lab import Experiment, Params, Summary
+from separatrix.lab import Claim, Experiment, Params, Row, Summary, judge, with_fields
 
 
 class Settings(Params):
@@ -27,6 +27,10 @@ def summarise(results):
     return Total(total=sum(payload["value"] for _, payload in results))
 
 
+def judge_total(summary):
+    return judge(f"sum {summary.total:g}", [Row("sum", summary.total, summary.total, 0.0)])
+
+
 EMPTY = Experiment(
     name="empty",
     title="nothing",
@@ -42,4 +46,15 @@ EMPTY = Experiment(
     run=run,
     summarise=summarise,
     summary=Total,
+    claims=(
+        Claim(
+            id="empty-total",
+            statement="the sum is what it is",
+            measures="sum",
+            test="equal",
+            judge=judge_total,
+            scale="smoke",
+            counterfeit=with_fields(total=float("nan")),
+        ),
+    ),
 )

@@ -56,6 +56,13 @@ def engine_cost(engine: AbstractEngine, folder: Path, n_cells: int) -> dict[str,
     }
 
 
+def engines(folder: Path, n_cells: int) -> dict[str, dict[str, float]]:
+    return {
+        "local, 2 workers": engine_cost(LocalEngine(2), folder / "local", n_cells),
+        "dask, 2 workers": engine_cost(DaskEngine(workers=2), folder / "dask", n_cells),
+    }
+
+
 def fill(folder: Path, n_records: int) -> None:
     """A complete run of so many records, written without waiting for the disk."""
     params = EMPTY.params("smoke", n_cells=n_records)
@@ -106,17 +113,31 @@ def command_cost(*words: str) -> dict[str, float]:
 
 
 def crowd(folder: Path, n_records: int) -> dict[str, Any]:
-    fill(folder, n_records)
-    where = ("--store", str(folder))
+    """What every command that looks at a finished run costs."""
+    fill(folder / "store", n_records)
+    where, name = ("--store", str(folder / "store")), "empty_experiment:empty"
     os.environ["EMPTY_CELLS"] = str(n_records)  # the size of its scale, so that show and claims take the run as it is
-    run = ("run", "empty_experiment:empty", "-q", *where)
-    return {
-        "version, for comparison": command_cost("version"),
-        "the finished run, first time": command_cost(*run),
-        "the finished run again": command_cost(*run),
-        "show": command_cost("show", "empty_experiment:empty", *where),
-        "claims": command_cost("claims", "empty_experiment:empty", *where),
+    run, show = ("run", name, "-q", *where), ("show", name, *where)
+    report = ("report", name, "-o", str(folder / "pages"), *where)
+    publish = ("publish", name, "--scale", "smoke", "-o", str(folder / "published"), *where)
+    commands = {
+        "version, for comparison": ("version",),
+        "the finished run, first time": run,
+        "the finished run again": run,
+        "show": show,
+        "claims": ("claims", name, *where),
+        "report": report,
+        "report again": report,
+        "publish": publish,
+        "publish again": publish,
+        "list": ("list",),
     }
+    return {title: command_cost(*words) for title, words in commands.items()}
+
+
+def growth(small: dict[str, Any], large: dict[str, Any]) -> dict[str, float]:
+    """Peak memory of each command on the large store over that on the small one."""
+    return {title: large[title]["peak MB"] / small[title]["peak MB"] for title in large}
 
 
 def main() -> None:
@@ -124,16 +145,18 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=2000)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--only-commands", action="store_true", help="leave out the engines")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="lab-bench-"))
     try:
-        result = {
+        result: dict[str, Any] = {
             "cells": arguments.cells,
-            "local, 2 workers": engine_cost(LocalEngine(2), folder / "local", arguments.cells),
-            "dask, 2 workers": engine_cost(DaskEngine(workers=2), folder / "dask", arguments.cells),
+            **({} if arguments.only_commands else engines(folder, arguments.cells)),
             "records": arguments.records,
             "commands": crowd(folder / "crowd", arguments.records),
+            "commands on a tenth of them": crowd(folder / "tenth", arguments.records // 10),
         }
+        result["memory beside a tenth of them"] = growth(result["commands on a tenth of them"], result["commands"])
     finally:
         shutil.rmtree(folder)
     text = json.dumps(result, indent=1)

@@ -1,39 +1,46 @@
-"""Exact learning dynamics against integration and gradient descent, interleaved, with ratios and their spread.
+"""Learning curves of linear networks against SciPy's DOP853 at the same tolerance: CPU time, errors beside it.
 
-    python benchmarks/linear.py [--repeats 5] [--quick]
+Every case of a grid: sizes (input, hidden, output), balance, horizon, number of times and tolerance. Ours is
+``learning_dynamics`` as it stands, with everything that it checks; DOP853 gets the plain equations of both layers in
+NumPy and its own dense output. "Long and stiff" are the cases of balance 100 and horizon 100. Errors are relative to
+the largest entry, against the reference closed form (``BalancedFlow``, one QR per time) at twenty of the times. Peers
+that take longer than 0.3 s run once.
 
-Rivals: SciPy's DOP853 on the weights (with its own dense output), and plain gradient descent. Accuracy: ours and the
-source's formula for equal sizes, its misprints mended, against arithmetic with 60 and more digits.
-Writes benchmarks/results/linear.json. One thread.
+Usage: python benchmarks/linear.py [--quick]; writes benchmarks/results/linear.json. About three minutes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import statistics
-import time
-from collections.abc import Callable
-from pathlib import Path
+import itertools
 
 import numpy
-import scipy
 import torch
+from rows import Row, compared, cpu_seconds, interleaved, main, mean_row, worst_row
 from scipy.integrate import solve_ivp
 
 from separatrix.advise import learning_dynamics
 from separatrix.core import spawn
 from separatrix.matrices import balanced_pair
-from separatrix.theory import BalancedFlow, equal_size_gram
+from separatrix.theory import BalancedFlow
 
-RESULTS = Path(__file__).parent / "results" / "linear.json"
+SIZES = ((5, 5, 5), (30, 30, 30), (100, 100, 100), (10, 12, 20), (40, 10, 20), (20, 30, 10))
+BALANCES, HORIZONS, COUNTS, TOLERANCES = (0.0, 1.0, 100.0), (0.1, 1.0, 10.0, 100.0), (1, 50, 1000), (1e-6, 1e-10)
+GOAL, GOAL_SHORT, GOAL_MEAN, GOAL_STIFF = 0.7, 1.0, 0.25, 1 / 300
+LONG, ROUNDS = 0.3, 3
+
+Network = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-def scipy_product(w1, w2, corr, times, rtol: float) -> numpy.ndarray:
-    """w2 w1 along gradient flow by scipy's DOP853 with dense output."""
-    h, i, o = w1.shape[0], w1.shape[1], w2.shape[0]
-    a0, b0, target = w1.numpy(), w2.numpy(), corr.numpy()
+def network(sizes: tuple[int, int, int], balance: float) -> Network:
+    generator = spawn(0, "benchmark", *sizes)
+    w1, w2 = balanced_pair(balance, *sizes, scale=0.3, generator=generator)
+    return w1, w2, torch.randn(sizes[2], sizes[0], dtype=torch.float64, generator=generator)
+
+
+def by_scipy(given: Network, times: torch.Tensor, tol: float) -> numpy.ndarray:
+    """w2 w1 along gradient flow, (times, out, in)."""
+    a0, b0, target = (part.numpy() for part in given)
+    (h, i), o = a0.shape, b0.shape[0]
 
     def rate(_t: float, y: numpy.ndarray) -> numpy.ndarray:
         a, b = y[: h * i].reshape(h, i), y[h * i :].reshape(o, h)
@@ -41,152 +48,66 @@ def scipy_product(w1, w2, corr, times, rtol: float) -> numpy.ndarray:
         return numpy.concatenate([(b.T @ error).ravel(), (error @ a.T).ravel()])
 
     start = numpy.concatenate([a0.ravel(), b0.ravel()])
-    found = solve_ivp(rate, (0, float(times[-1])), start, "DOP853", times.numpy(), rtol=rtol, atol=rtol * 1e-2)
-    first = found.y[: h * i].T.reshape(-1, h, i)
-    return found.y[h * i :].T.reshape(-1, o, h) @ first
+    found = solve_ivp(rate, (0, float(times[-1])), start, "DOP853", times.numpy(), rtol=tol, atol=tol * 1e-2).y
+    return found[h * i :].T.reshape(-1, o, h) @ found[: h * i].T.reshape(-1, h, i)
 
 
-def descent_product(w1, w2, corr, horizon: float, lr: float) -> numpy.ndarray:
-    """w2 w1 after plain gradient descent to the horizon."""
-    a, b, target = w1.numpy().copy(), w2.numpy().copy(), corr.numpy()
-    for _ in range(round(horizon / lr)):
-        error = target - b @ a
-        a, b = a + lr * (b.T @ error), b + lr * (error @ a.T)
-    return b @ a
+def case_row(sizes: tuple[int, int, int], balance: float, horizon: float, count: int, tol: float) -> Row:
+    given = network(sizes, balance)
+    times = torch.linspace(0 if count > 1 else horizon, horizon, count, dtype=torch.float64)
+    chosen = torch.linspace(0, count - 1, min(count, 20)).long()
+    exact = BalancedFlow(*given).product(times[chosen]).numpy()
+    products = {}
 
+    def ours() -> None:
+        products["ours"] = learning_dynamics(*given, times, tol=tol)
 
-def interleaved(repeats: int, *tasks: Callable[[], object]) -> list[list[float]]:
-    """Seconds of each task, run in turn so that a busy machine slows all of them alike."""
-    seconds: list[list[float]] = [[] for _ in tasks]
-    for _ in range(repeats):
-        for index, task in enumerate(tasks):
-            begin = time.perf_counter()
-            task()
-            seconds[index].append(time.perf_counter() - begin)
-    return seconds
+    def theirs() -> None:
+        products["theirs"] = by_scipy(given, times, tol)
 
-
-def network(sizes: tuple[int, int, int], balance: float):
-    generator = spawn(0, "benchmark", *sizes)
-    w1, w2 = balanced_pair(balance, *sizes, scale=0.3, generator=generator)
-    return w1, w2, torch.randn(sizes[2], sizes[0], dtype=torch.float64, generator=generator)
-
-
-def compare(name: str, sizes, balance: float, times, rtol: float, repeats: int, method: str = "exact") -> dict:
-    """Time of the exact route and of DOP853 at a tolerance, and the error of the latter."""
-    w1, w2, corr = network(sizes, balance)
-    exact = learning_dynamics(w1, w2, corr, times, method).product.numpy()
-    ours, theirs = interleaved(
-        repeats,
-        lambda: learning_dynamics(w1, w2, corr, times, method),
-        lambda: scipy_product(w1, w2, corr, times, rtol),
+    first = cpu_seconds(theirs)
+    if first > LONG:
+        own = interleaved({"ours": ours}, ROUNDS)["ours"]
+        pairs = own, [first] * len(own)
+    else:
+        seconds = interleaved({"ours": ours, "theirs": theirs}, ROUNDS, least=0.01)
+        pairs = seconds["ours"], seconds["theirs"]
+    found = products["ours"]
+    values = found.product.numpy()[chosen.numpy()], products["theirs"][chosen.numpy()]
+    errors = [float(abs(value - exact).max() / abs(exact).max()) for value in values]
+    stiff = balance == 100 and horizon == 100
+    return compared(
+        f"linear network {'-'.join(map(str, sizes))}, balance {balance:g}, {count} times to {horizon:g}, tol {tol:g}",
+        "SciPy DOP853",
+        *pairs,
+        goal=GOAL_STIFF if stiff else GOAL_SHORT if horizon == 0.1 else GOAL,
+        note=f"{found.method}; error {errors[0]:.0e}, theirs {errors[1]:.0e}",
+        facts={"errors": errors, "horizon": horizon, "stiff": stiff, "method": found.method},
     )
-    error = float(abs(scipy_product(w1, w2, corr, times, rtol) - exact).max() / abs(exact).max())
-    ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
-    return {
-        "case": name, "sizes": list(sizes), "balance": balance, "n_times": len(times), "horizon": float(times[-1]),
-        "method": method, "rtol": rtol, "seconds": statistics.median(ours), "dop853_seconds": statistics.median(theirs),
-        "speedup": statistics.median(ratios), "speedup_range": [min(ratios), max(ratios)], "dop853_error": error,
-    }  # fmt: skip
 
 
-def accuracy(balance: float, t: float) -> dict:
-    """Error of ours and of the source's mended formula against multi-precision arithmetic, worst of 20 draws."""
-    import mpmath
-
-    ours, source = 0.0, 0.0
-    for seed in range(20):
-        generator = spawn(seed, "accuracy")
-        w1, w2 = balanced_pair(balance, 3, 3, 3, scale=0.5, generator=generator)
-        corr = torch.randn(3, 3, dtype=torch.float64, generator=generator)
-        flow = BalancedFlow(w1, w2, corr)
-        mpmath.mp.dps = int(60 + 2 * (abs(balance) + 4) * t)
-        field = mpmath.zeros(6)
-        for i in range(6):
-            field[i, i] = mpmath.mpf(float(flow.balance)) / 2 * (-1 if i < 3 else 1)
-        for i in range(3):
-            for j in range(3):
-                field[3 + i, j] = field[j, 3 + i] = mpmath.mpf(float(corr[i, j]))
-        values, vectors = mpmath.eigsy(field)
-        start = vectors.T * mpmath.matrix(torch.cat([w1.mT, w2]).tolist())
-        memory = mpmath.diag([mpmath.expm1(2 * v * t) / (2 * v) for v in values])
-        factor = vectors * mpmath.diag([mpmath.exp(v * t) for v in values]) * start
-        precise = factor * mpmath.inverse(mpmath.eye(3) + start.T * memory * start) * factor.T
-        reference = torch.tensor(numpy.array(precise.tolist(), dtype=float))
-        size = reference.abs().max()
-        ours = max(ours, float((flow.gram(t) - reference).abs().max() / size))
-        source = max(
-            source, float((equal_size_gram(w1, w2, corr, t, float(flow.balance)) - reference).abs().max() / size)
-        )
-    return {"balance": balance, "t": t, "ours": ours, "source_formula_mended": source, "n_draws": 20}
-
-
-def descent_case(repeats: int) -> dict:
-    """Gradient descent to one final time against one exact evaluation."""
-    w1, w2, corr = network((20, 20, 20), 1.0)
-    flow_product = BalancedFlow(w1, w2, corr).product(10.0).numpy()
-    ours, theirs = interleaved(
-        repeats, lambda: BalancedFlow(w1, w2, corr).product(10.0), lambda: descent_product(w1, w2, corr, 10.0, 1e-3)
-    )
-    ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
-    middle = BalancedFlow(w1, w2, corr).product(1.0).numpy()
-    error = abs(descent_product(w1, w2, corr, 1.0, 1e-3) - middle).max() / abs(flow_product).max()
-    return {
-        "case": "final time 10, descent with lr 1e-3", "sizes": [20, 20, 20], "seconds": statistics.median(ours),
-        "descent_seconds": statistics.median(theirs), "speedup": statistics.median(ratios),
-        "speedup_range": [min(ratios), max(ratios)], "descent_error_at_1": float(error),
-    }  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="small cases only")
-    options = parser.parse_args()
+def rows(quick: bool) -> list[Row]:
     torch.set_num_threads(1)
-    dense = torch.linspace(0, 10, 1000, dtype=torch.float64)
-    stiff = torch.logspace(-2, 2 if options.quick else 2.5, 50, dtype=torch.float64)
-    cases = [
-        compare("stiff and long: balance 1000, 50 times", (10, 12, 20), 1000.0, stiff, 1e-8, 1),
-        compare("stiff and long: balance 100, 50 times", (10, 12, 20), 100.0, stiff, 1e-8, options.repeats),
-        compare(
-            "long: balance 1, 20 times to 1000",
-            (10, 10, 10),
-            1.0,
-            torch.logspace(-1, 3, 20, dtype=torch.float64),
-            1e-8,
-            options.repeats,
-        ),
-        compare("short and dense: 1000 times to 10", (10, 10, 10), 1.0, dense, 1e-10, options.repeats),
-        compare("short and dense, interpolated", (10, 10, 10), 1.0, dense, 1e-10, options.repeats, "chebyshev"),
-        compare(
-            "short and dense, interpolated, 30 units", (30, 30, 30), 1.0, dense, 1e-10, options.repeats, "chebyshev"
-        ),
-        compare(
-            "one final time, 100 units",
-            (100, 100, 100),
-            1.0,
-            torch.tensor([10.0], dtype=torch.float64),
-            1e-10,
-            options.repeats,
-        ),
+    grid = itertools.product(SIZES, BALANCES, HORIZONS, COUNTS, TOLERANCES)
+    cases = [case for case in grid if not (case[1] > 0 and case[0][1] > case[0][2])]  # no such balanced network
+    if quick:
+        cases = [case for case in cases if case[0] == SIZES[0] and case[2] < 100 and case[3] == 50]
+    found = [case_row(*case) for case in cases]
+    peer, job = "SciPy DOP853", "learning curve of a linear network"
+    short = [row for row in found if row.facts["horizon"] == 0.1]
+    stiff = [row for row in found if row.facts["stiff"]]
+    others = [row for row in found if row not in short and row not in stiff]
+    largest = max(row.facts["errors"][0] for row in found)
+    note = f"{len(found)} cases; largest error {largest:.0e}, theirs {max(row.facts['errors'][1] for row in found):.0e}"
+    summary = [
+        mean_row(f"{job}, all of the grid", peer, found, goal=GOAL_MEAN, note=note, readme=True),
+        worst_row(f"{job}, horizon 0.1, worst", peer, short, goal=GOAL_SHORT, readme=True),
+        worst_row(f"{job}, horizons 1 to 100, worst", peer, others, goal=GOAL, readme=True),
     ]
-    precise = [accuracy(balance, t) for balance, t in ((1e-6, 0.3), (1e-3, 0.3), (1.0, 0.3), (1.0, 3.0), (30.0, 0.3))]
-    report = {
-        "python": platform.python_version(), "torch": torch.__version__, "scipy": scipy.__version__,
-        "numpy": numpy.__version__, "threads": torch.get_num_threads(), "speed": cases,
-        "descent": descent_case(options.repeats),
-        "accuracy": precise,
-    }  # fmt: skip
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(report, indent=1) + "\n")
-    for case in cases:
-        rival, ratio = case["dop853_seconds"], case["speedup"]
-        print(f"{case['case']:45s} {case['seconds']:9.4f} s, DOP853 {rival:9.4f} s, x{ratio:.3g}")
-    print(report["descent"])
-    for row in precise:
-        print(row)
+    if stiff:
+        summary.append(worst_row(f"{job}, long and stiff, worst", peer, stiff, goal=GOAL_STIFF, readme=True))
+    return summary + found
 
 
 if __name__ == "__main__":
-    main()
+    main(rows, __file__, __doc__)

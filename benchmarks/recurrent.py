@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from rows import Row, missing
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
@@ -156,6 +157,37 @@ def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
         print(f"{name}: {gain:.1f} times as fast as the plain loop with torch's orthogonal (at least {LEAST_GAIN})")
         verdict[name] |= {"gain over plain loop": gain, "least gain": LEAST_GAIN}
     return verdict
+
+
+def rows(quick: bool) -> list[Row]:
+    """For ``./run bench``: the small size, where goals are set."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    found = compare(128, 3 if quick else 9)
+    job = "training step, N = 128, batch 10, copy task"
+    told = [
+        Row(
+            job=f"{row['model']} {job}",
+            peer="nn.RNN",
+            ratio=row["ratio"],
+            least=row["ratio_range"][0],
+            most=row["ratio_range"][1],
+            goal=LIMITS.get(row["model"]),
+            rounds=3 if quick else 9,
+            readme=row["model"] in LIMITS,
+            facts={"seconds": row["seconds"]},
+        )
+        for row in found
+        if row["model"] != "nn.RNN"
+    ]
+    ours = {row["model"]: row["ratio"] for row in found}
+    plain = ours["plain loop, torch orthogonal"]
+    told += [
+        Row(job=f"{name} {job}", peer="a plain loop, torch orthogonal", ratio=ours[name] / plain, goal=1 / LEAST_GAIN)
+        for name in LIMITS
+        if name in ours
+    ]
+    return told if has_numba() else [*told, missing(f"nonnormal, numba {job}", "nn.RNN", 0.4, what="numba")]
 
 
 def main() -> None:

@@ -23,10 +23,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from rows import Row, compared, missing
 from torch import Tensor, nn
 
 from separatrix import nn as layers
 from separatrix.core import use_backend
+from separatrix.core.arithmetic.backend import has_numba
 
 N_INPUTS, N_HIDDEN, PLACES = 10, 128, 10
 LENGTHS = (100, 300, 1000, 2000, 5000)
@@ -184,6 +186,33 @@ def verdicts(found: dict[str, Any], batch: int) -> dict[str, bool]:
             memory["RelRNN"][2000] <= LIMITS["doubling"] * memory["RelRNN"][1000]
         )
     return told
+
+
+def rows(quick: bool) -> list[Row]:
+    """For ``./run bench``: the compiled and the plain screening network at the length where goals are set."""
+    torch.set_num_threads(1)
+    rounds, length = (2, 100) if quick else (5, 1000)
+    found = []
+    for batch, goal in COMPILED_LIMITS.items():
+        names = ["plain loop", "RelRNN", *(["RelRNN" + COMPILED] if has_numba() else [])]
+        models = {name: MAKERS[name]() for name in names}
+        x = inputs(length, batch)
+        seconds: dict[str, list[float]] = {name: [] for name in names}
+        for _ in range(rounds + 1):  # the first round warms up
+            for name in names:
+                seconds[name].append(cpu_time(name, models[name], x, train_step))
+        goals = {"RelRNN": LIMITS["time"] if batch == 10 else None, "RelRNN" + COMPILED: goal}
+        job = f"training step, T = {length}, 128 units, batch {batch}"
+        found += [
+            compared(
+                f"{name} {job}", "a plain loop", seconds[name][1:], seconds["plain loop"][1:], goal=goals[name],
+                readme=name != "RelRNN",
+            )
+            for name in names[1:]
+        ]  # fmt: skip
+        if not has_numba():
+            found.append(missing(f"RelRNN{COMPILED} {job}", "a plain loop", goal, what="numba"))
+    return found
 
 
 def main() -> None:

@@ -111,7 +111,7 @@ def task(case: Case) -> tuple[Tensor, Tensor, Tensor]:
     x = torch.randn(2 * N_SAMPLES, case.n_inputs, generator=generator, dtype=torch.float64)
     teacher = torch.randn(case.n_inputs, N_OUTPUTS, generator=generator, dtype=torch.float64) / case.n_inputs**0.5
     y = x @ teacher if case.architecture == "linear" else (2 * x @ teacher).tanh() + 0.5 * x[:, :N_OUTPUTS].abs()
-    target = y[:N_SAMPLES] if case.loss == "mse" else y[:N_SAMPLES].argmax(-1)
+    target = y[:N_SAMPLES] if case.loss == "half_mse" else y[:N_SAMPLES].argmax(-1)
     return x[:N_SAMPLES], target, x[N_SAMPLES:]
 
 
@@ -185,12 +185,17 @@ SETS = {
     "calibration": [
         Case(arch, width, scale, optimiser, loss, 12, 1000 + 37 * i + int(scale * 10))
         for i, (arch, optimiser) in enumerate((a, o) for a in ARCHITECTURES for o in OPTIMISERS)
-        for scale, width, loss in ((0.3, 18, "mse"), (3.0, 24, "cross_entropy"), (12.0, 30, "mse"), (60.0, 18, "mse"))
+        for scale, width, loss in (
+            (0.3, 18, "half_mse"),
+            (3.0, 24, "cross_entropy"),
+            (12.0, 30, "half_mse"),
+            (60.0, 18, "half_mse"),
+        )
     ],
     "reported": [
         Case(arch, 12 if arch == "transformer" else width, scale, optimiser, loss, 16, 5000 + 41 * i + int(scale * 10))
         for i, (arch, optimiser) in enumerate((a, o) for a in ARCHITECTURES for o in OPTIMISERS)
-        for scale, width, loss in ((0.5, 24, "mse"), (6.0, 36, "cross_entropy"), (80.0, 21, "mse"))
+        for scale, width, loss in ((0.5, 24, "half_mse"), (6.0, 36, "cross_entropy"), (80.0, 21, "half_mse"))
     ],
 }
 

@@ -12,7 +12,10 @@ import sys
 from pathlib import Path
 
 from sitegen import navigation, reference
+from sitegen.gallery import write_gallery
+from sitegen.notebooks import write_notebooks
 from sitegen.pages import present
+from sitegen.pictures import with_figures
 
 DOCS = Path(__file__).parent
 WRITTEN = (".md", ".png", ".js", ".css", ".woff2", ".txt", "LICENSE")
@@ -21,11 +24,21 @@ LINKS = "GENERATED PAGES"
 """Where the home page wants the links to the generated pages."""
 
 
-def main(target: Path = DOCS.parent / "build" / "docs") -> None:
-    """Write ``mkdocs.yml`` and ``pages/`` below ``target``, replacing what was there."""
+def main(target: Path = DOCS.parent / "build" / "docs", *, pictures: bool = True, quick: bool = False) -> None:
+    """Write ``mkdocs.yml`` and ``pages/`` below ``target``, replacing what was there.
+
+    ``pictures`` draws the gallery and the figures of pages and runs the notebooks, which needs the docs extra;
+    ``quick`` runs the notebooks with few updates.
+    """
     shutil.rmtree(target, ignore_errors=True)
     pages = target / "pages"
     copy_written(pages)
+    if pictures:
+        for path in sorted(pages.rglob("*.md")):
+            depth = len(path.relative_to(pages).parts) - 1
+            write(path, with_figures(path.read_text(encoding="utf-8"), pages, depth))
+        write_gallery(pages)
+        write_notebooks(pages, quick=quick)
     for page in present():
         write(pages / page.path, page.text())
     for place, text in reference.pages().items():

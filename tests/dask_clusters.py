@@ -16,6 +16,9 @@ from typing import Any
 from command_line import environment
 from separatrix.lab.engines.computation import ONE_THREAD
 
+HERE = ("--dashboard-address", "127.0.0.1:0")
+"""Without a dashboard Dask still serves its pages, and to every machine."""
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -29,12 +32,12 @@ class Cluster:
     def __init__(self, n_workers: int, folder: Path | None = None, tls: Path | None = None) -> None:
         self.port, self._folder, self._tls = free_port(), folder, tls
         self.address = f"{'tls' if tls else 'tcp'}://127.0.0.1:{self.port}"
-        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), *HERE)
         self.workers = [self.start_worker() for _ in range(n_workers)]
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         """Without a nanny: killing the process kills the worker."""
-        words = ("worker", self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        words = ("worker", self.address, "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", *HERE)
         return self._start(*words, "--local-directory", str(self._folder or "/tmp"))
 
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -66,7 +69,7 @@ class Cluster:
         self.scheduler.wait()
 
     def restart_scheduler(self) -> None:
-        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), *HERE)
 
     def close(self) -> None:
         for process in [*self.workers, self.scheduler]:

@@ -16,6 +16,7 @@ MODEL = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
 INPUTS = torch.ones(5, 3)
 SOLVERS = {"solver": "picard", "backward_solver": "picard"}
 DATA = (INPUTS, torch.ones(5, 2))
+INTERVAL = lab.Summary(tables={"t": [{"x": 1, "low": 2, "high": 3}]})
 EYE = torch.eye(3, dtype=torch.float64)
 X0 = torch.nn.functional.normalize(torch.randn(4, 3, dtype=torch.float64, generator=spawn(0, "options")), dim=-1)
 RNN_STATE = nn.RNN(2, 3).state_dict()
@@ -153,6 +154,10 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("judgements_of", "scale"): lambda bad: lab.judgements_of(EXPERIMENT, bad, lab.Summary()),
     ("with_column", "column"): lambda bad: lab.with_column("t", bad, 1)(lab.Summary(tables={"t": [{"x": 0}]})),
     ("with_column", "rows"): lambda bad: lab.with_column(bad, "x", 1)(lab.Summary(tables={"t": [{"x": 0}]})),
+    ("with_interval", "rows"): lambda bad: lab.with_interval(bad, 0, 1)(lab.Summary(tables={"t": [{"low": 2}]})),
+    ("with_interval", "middle"): lambda bad: lab.with_interval("t", 0, 1, middle=bad)(INTERVAL),
+    ("with_interval_at", "middle"): lambda bad: lab.with_interval_at("t", bad, 1)(INTERVAL),
+    ("with_interval_at", "rows"): lambda bad: lab.with_interval_at(bad, "x", 1)(lab.Summary(tables={"t": [{"x": 0}]})),
     ("with_entry", "entry"): lambda bad: lab.with_entry("tables", bad)(lab.Summary(tables={"t": []})),
     ("with_entry", "field"): lambda bad: lab.with_entry(bad, "t")(lab.Summary(tables={"t": []})),
     ("usual_limits", "scale"): lambda bad: lab.usual_limits(bad),

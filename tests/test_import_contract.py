@@ -26,12 +26,15 @@ SUB_ROOMS = [
     ("dynamics.solve", "convergence", "methods"),
     ("lab", "campaign", "store"),
     ("diagnose", "regime", "balance"),
+    ("diagnose.detectors", "layers", "forward"),
     ("theory", "learning", "attention"),
     ("matrices", "memory", "spectra"),
     ("tasks", "text", "store"),
     ("nn", "equilibrium", "dropout"),
     ("report", "pages", "figures"),
+    ("report.figures", "learning", "house"),
     ("cli", "commands", "printing"),
+    ("cli.commands", "results", "experiments"),
 ]
 """Room, and two of its sub-rooms or files of which the second may not know the first."""
 

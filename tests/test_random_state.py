@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 
-from separatrix import core, report
+from separatrix import core, diagnose, dynamics, matrices, nn, report
 
 
 def global_generators() -> dict[str, object]:
@@ -45,3 +45,15 @@ def test_the_check_notices_a_global_draw(draw: Callable[[], object]) -> None:
     before = global_generators()
     draw()
     assert global_generators() != before
+
+
+def test_calls_without_a_generator_draw_by_one_fixed_seed_and_results_carry_it() -> None:
+    tokens = dynamics.random_tokens(4, 3)
+    seeded = dynamics.random_tokens(4, 3, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(tokens, seeded)
+    first, second = matrices.balanced_pair(1.0, 3, 2, 3), matrices.balanced_pair(1.0, 3, 2, 3)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    assert torch.equal(nn.TanhCell(4).linear.weight, nn.TanhCell(4).linear.weight)
+    found = diagnose.multistability(torch.eye(3), torch.diag(torch.tensor([2.0, 1.0, -1.0])), 4, n_starts=2)
+    assert found.seed == 0
+    assert "seed: 0" in repr(found)

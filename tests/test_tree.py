@@ -15,6 +15,7 @@ ACROSS = {
     "cli/test_dialect.py": "words of every command",
     "cli/test_wrong_words.py": "bad values for every option of every command",
     "cli/test_start_is_light.py": "imports of every command",
+    "dynamics/integration/test_fresh_ends.py": "flows drawn at random, with a known end",
     "dynamics/integration/test_strangers.py": "everything that a flow of a stranger gets",
     "experiments/agarwala2022/test_ensembles.py": "one course of runs for several experiments",
     "experiments/agarwala2022/test_training.py": "one course of runs for several experiments",

@@ -50,6 +50,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "errata": (),
     "cite": ("kerg2022",),
     "version": (),
+    "warm-up": (),
     "advise deq": ("--width", "16"),
     "attention count": ("--value", "value.npy", "--n-tokens", "3"),
     "attention spectrum": ("--value", "value.npy", "--n1", "2", "--n2", "1"),

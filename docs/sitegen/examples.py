@@ -3,13 +3,15 @@
     python docs/sitegen/examples.py README.md docs/tutorial/attention.md
 
 runs the pages and rewrites each block ``text title="output"`` with what the Python block before it printed. With
-``--add`` first, blocks that print something and show nothing get such a block.
+``--add`` first, blocks that print something and show nothing get such a block. A block with ``data-within="0.2"``
+allows that relative difference of a number, for what a training gave; ``data-within="any"`` compares the words alone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import shlex
 import sys
@@ -19,6 +21,7 @@ from typing import NamedTuple
 
 FENCE = re.compile(r"^```(?P<language>\w*)(?P<options>[^\n]*)\n(?P<text>.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 TITLE = re.compile(r'title="([\w.-]+)"')
+WITHIN = re.compile(r'data-within="([\w.]+)"')
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
 SECONDS = re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|min)\b")
 CLOSE = 1e-3
@@ -34,6 +37,8 @@ class Block(NamedTuple):
     title: str | None
     text: str
     line: int
+    close: float = CLOSE
+    """Relative difference of two numbers that counts as the same."""
 
     @property
     def is_output(self) -> bool:
@@ -50,7 +55,9 @@ def blocks_of(text: str) -> Iterator[Block]:
     for match in FENCE.finditer(text):
         title = TITLE.search(match["options"])
         line = text.count("\n", 0, match.start()) + 2
-        yield Block(match["language"], title[1] if title else None, match["text"], line)
+        within = WITHIN.search(match["options"])
+        close = CLOSE if within is None else math.inf if within[1] == "any" else float(within[1])
+        yield Block(match["language"], title[1] if title else None, match["text"], line, close)
 
 
 def run_page(text: str, name: str, folder: Path, command: Callable[[str], None]) -> tuple[int, list[str]]:
@@ -71,7 +78,7 @@ def run_page(text: str, name: str, folder: Path, command: Callable[[str], None])
             printed.append(stream.getvalue())
             count += 1
         elif block.is_output:
-            problem = difference(block.text, printed[-1] if printed else "")
+            problem = difference(block.text, printed[-1] if printed else "", block.close)
             if problem:
                 raise OutputDiffers(f"{name}, line {block.line}: {problem}")
         elif block.language == "console":
@@ -82,10 +89,10 @@ def run_page(text: str, name: str, folder: Path, command: Callable[[str], None])
     return count, printed
 
 
-def difference(shown: str, printed: str) -> str:
+def difference(shown: str, printed: str, close: float = CLOSE) -> str:
     """How what a page shows differs from what was printed; empty if it does not.
 
-    Numbers may differ in the fourth digit, durations in all; a line of dots stands for any lines.
+    Numbers may differ in the fourth digit (or by ``close``), durations in all; a line of dots stands for any lines.
     """
     wanted, found = shown.strip().splitlines(), printed.strip().splitlines()
     if "..." in wanted:
@@ -95,17 +102,19 @@ def difference(shown: str, printed: str) -> str:
     if len(wanted) != len(found):
         return f"{len(wanted)} lines are shown, {len(found)} are printed:\n{printed}"
     for one, other in zip(wanted, found, strict=True):
-        if not _same(one, other):
+        if not _same(one, other, close):
             return f"shown {one!r}, printed {other!r}"
     return ""
 
 
-def _same(one: str, other: str) -> bool:
+def _same(one: str, other: str, close: float) -> bool:
     first, second = (SECONDS.sub("TIME", " ".join(line.split())) for line in (one, other))
     if NUMBER.sub("#", first) != NUMBER.sub("#", second):
         return False
+    if math.isinf(close):
+        return True
     pairs = zip(NUMBER.findall(first), NUMBER.findall(second), strict=True)
-    return all(abs(float(a) - float(b)) <= max(CLOSE * max(abs(float(a)), abs(float(b))), ROUNDING) for a, b in pairs)
+    return all(abs(float(a) - float(b)) <= max(close * max(abs(float(a)), abs(float(b))), ROUNDING) for a, b in pairs)
 
 
 def filled(text: str, printed: list[str]) -> str:

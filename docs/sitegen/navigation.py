@@ -10,17 +10,26 @@ from .pages import GENERATED
 
 SECTIONS = {
     "Tutorial": "tutorial",
+    "Notebooks": "notebooks",
     "How to": "how-to",
     "Explanation": "explanation",
     "Decisions": "decisions",
 }
+TOP = {
+    "Which tool": "which-tool.md",
+    "Cheat sheet": "cheat-sheet.md",
+    "Gallery": "gallery.md",
+    "Architecture": "architecture.md",
+}
+"""Single pages in front of the sections, where they exist."""
 Entries: TypeAlias = list[Any]
 """Pages, and sections as mappings of one title to a page or to entries."""
 
 
 def navigation(pages: Path) -> Entries:
     """Sections of pages. A page's title is its first heading; in the reference it is the room's name."""
-    entries: Entries = [{"Home": "index.md"}, {"Architecture": "architecture.md"}]
+    entries: Entries = [{"Home": "index.md"}]
+    entries += [{title: place} for title, place in TOP.items() if (pages / place).is_file()]
     for title, place in SECTIONS.items():
         if found := [path.relative_to(pages).as_posix() for path in _inside(pages / place)]:
             entries.append({title: found})

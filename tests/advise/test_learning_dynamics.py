@@ -26,9 +26,46 @@ def test_few_times_are_exact_and_dense_ones_interpolated(network) -> None:
     exact = BalancedFlow(*network)
     assert (dense.product - exact.product(dense.times)).abs().max() < 1e-9
     torch.testing.assert_close(dense.loss, exact.loss(dense.times), atol=1e-8, rtol=0)
-    stiff = learning_dynamics(*network, torch.logspace(0, 6, 500, dtype=F64))
+    stiff = learning_dynamics(*network, torch.logspace(0, 6, 400, dtype=F64))
     assert stiff.method == "exact"
-    assert "many steps" in stiff.reason
+    assert "400 times" in stiff.reason
+
+
+def test_a_batch_and_tensors_with_gradients_take_the_general_route(network) -> None:
+    times = torch.logspace(0, 6, 500, dtype=F64)
+    batch = learning_dynamics(*(part.expand(2, *part.shape) for part in network), times)
+    assert batch.method == "exact"
+    assert "many steps" in batch.reason
+    torch.testing.assert_close(batch.product[:, 1], learning_dynamics(*network, times).product, atol=1e-9, rtol=0)
+    free = network[2].clone().requires_grad_()
+    assert learning_dynamics(*network[:2], free, [0.7]).loss.requires_grad
+
+
+@pytest.mark.parametrize("sizes", [(4, 3, 5), (4, 4, 4), (1, 1, 1), (6, 2, 3)])
+@pytest.mark.parametrize("balance", [0.0, 1.0, 100.0])
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+def test_auto_keeps_its_tolerance_at_any_number_of_times(sizes, balance: float, tol: float, generator) -> None:
+    if balance and sizes[1] > sizes[2]:
+        return
+    w1, w2 = balanced_pair(balance, *sizes, scale=0.3, generator=generator)
+    corr = torch.randn(sizes[2], sizes[0], dtype=F64, generator=generator)
+    flow = BalancedFlow(w1, w2, corr, tau=2.0)
+    for horizon in (0.1, 1.0, 100.0):
+        for count in (1, 50, 1000):
+            times = torch.linspace(horizon if count == 1 else 0.0, horizon, count, dtype=F64)
+            found = learning_dynamics(w1, w2, corr, times, tau=2.0, tol=tol)
+            exact = flow.product(times)
+            assert (found.product - exact).abs().max() <= tol * exact.abs().max()
+            assert (found.loss - flow.loss(times)).abs().max() <= 10 * tol * float(flow.loss(0.0))
+            if found.method == "exact":
+                assert (found.product - exact).abs().max() <= 1e-11 * exact.abs().max()
+
+
+def test_auto_falls_back_where_no_hidden_basis_is_reliable(network, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "separatrix.theory.learning.one_network.network_product.evaluated"
+    monkeypatch.setattr(module, lambda *_: None)
+    found = learning_dynamics(*network, [0.5, 2.0])
+    assert torch.equal(found.product, BalancedFlow(*network).product(torch.tensor([0.5, 2.0], dtype=F64)))
 
 
 def test_all_routes_agree(network) -> None:
@@ -65,7 +102,12 @@ def test_bad_requests_are_refused(network) -> None:
         learning_dynamics(*network, [0.5], "exakt")
     with pytest.raises(InvalidInput, match="times must not be negative"):
         learning_dynamics(*network, [-0.5])
+    with pytest.raises(InvalidInput, match="tol"):
+        learning_dynamics(*network, [0.5], tol=0.0)
+    with pytest.raises(InvalidInput, match="tau"):
+        learning_dynamics(*network, [0.5], tau=-1.0)
     assert learning_dynamics(*network, []).product.shape == (0, 5, 4)
+    assert learning_dynamics(*network, [], "chebyshev").product.shape == (0, 5, 4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from separatrix import advise, diagnose, dynamics, theory
-from separatrix.cli.commands import advise as advise_command, attention, diagnose as diagnose_command
+from separatrix.cli.commands.networks import advise as advise_command, attention, diagnose as diagnose_command
 
 COMMANDS: dict[str, tuple[Callable[..., None], tuple[Callable[..., Any], ...], set[str]]] = {
     "attention count": (attention.count, (theory.count_stable, theory.count_stable_causal), {"causal"}),

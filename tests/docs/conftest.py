@@ -20,9 +20,9 @@ def _reference_made_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder from which the site is built, written over an older one."""
+    """The folder from which the site is built, without pictures and notebooks, written over an older one."""
     folder = tmp_path_factory.mktemp("docs") / "site"
     (folder / "pages").mkdir(parents=True)
     (folder / "pages" / "gone.md").write_text("old")
-    generate.main(folder)
+    generate.main(folder, pictures=False)
     return folder

@@ -117,6 +117,18 @@ def test_output_on_a_page_is_compared_with_what_is_printed(shown: str, same: boo
             run_page(page, "page", folder)
 
 
+@pytest.mark.parametrize(("within", "same"), [("0.2", True), ("0.01", False), ("any", True)])
+def test_a_page_says_how_near_a_number_must_be(within: str, same: bool, folder: Path) -> None:
+    page = f'```python\nprint("loss 1.1")\n```\n\n```text title="output" data-within="{within}"\nloss 1.0\n```\n'
+    if same:
+        assert run_page(page, "page", folder) == 1
+    else:
+        with pytest.raises(examples.OutputDiffers):
+            run_page(page, "page", folder)
+    with pytest.raises(examples.OutputDiffers):
+        run_page(page.replace("loss 1.0", "gain 1.0"), "page", folder)
+
+
 def test_durations_on_a_page_may_differ() -> None:
     assert examples.difference("done in 4.3 s\n", "done in 12 s") == ""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import generate
-from sitegen import rooms
+from sitegen import notebooks, rooms
 
 pytestmark = pytest.mark.slow
 KATEX = Path(generate.__file__).parent / "assets" / "katex" / "katex.min.js"
@@ -37,12 +37,14 @@ class Reader(html.parser.HTMLParser):
         super().__init__()
         self.open: list[tuple[str, str]] = []
         self.formulas: list[str] = []
-        self.text, self.anchors, self.loaded = "", set[str](), set[str]()
+        self.text, self.anchors, self.loaded, self.links = "", set[str](), set[str](), set[str]()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
         self.anchors.add(found.get("id") or "")
+        if tag == "a":
+            self.links.add(found.get("href") or "")
         if tag in ("script", "img", "link"):
             self.loaded.add(found.get("src") or found.get("href") or "")
         if tag in VOID:
@@ -66,16 +68,24 @@ class Reader(html.parser.HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(whole: Path) -> dict[str, Reader]:
-    pytest.importorskip("material", reason="the docs extra is not installed")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the site is built, with quick notebooks."""
+    for module in ("material", "jupytext", "nbclient", "ipykernel"):
+        pytest.importorskip(module, reason="the docs extra is not installed")
+    whole = tmp_path_factory.mktemp("whole")
+    generate.main(whole, quick=True)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(whole / "mkdocs.yml")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(
         [*command, "--site-dir", str(whole / "site")], env=environment, capture_output=True, text=True, check=False
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    pages = (whole / "site").rglob("*.html")
-    return {path.relative_to(whole / "site").as_posix(): Reader(path.read_text()) for path in pages}
+    return whole / "site"
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> dict[str, Reader]:
+    return {path.relative_to(folder).as_posix(): Reader(path.read_text()) for path in folder.rglob("*.html")}
 
 
 def test_no_formula_stands_outside_its_container(site: dict[str, Reader]) -> None:
@@ -108,3 +118,23 @@ def test_every_public_name_has_an_anchor_on_its_page(site: dict[str, Reader]) ->
 def test_pages_load_nothing_from_elsewhere(site: dict[str, Reader]) -> None:
     for page, read in site.items():
         assert not [address for address in read.loaded if re.match(r"(https?:)?//", address)], page
+
+
+def test_every_notebook_is_a_page_with_outputs_and_can_be_downloaded(site: dict[str, Reader]) -> None:
+    for source in notebooks.sources():
+        read = site[f"notebooks/{source.stem}.html"]
+        assert any(address.startswith(f"{source.stem}_") for address in read.loaded) or "output" in read.text
+        assert f"{source.stem}.ipynb" in read.links
+
+
+def test_every_local_picture_and_link_leads_to_a_file(site: dict[str, Reader], folder: Path) -> None:
+    for page, read in site.items():
+        for address in {*read.loaded, *read.links}:
+            place = re.sub(r"[?#].*", "", address)
+            if place and not re.match(r"[a-z]+:|//", address):
+                assert ((folder / page).parent / place).exists(), f"{page} points to {address}"
+
+
+def test_the_gallery_shows_every_shipped_figure(site: dict[str, Reader]) -> None:
+    shown = [address for address in site["gallery.html"].loaded if address.startswith("figures/")]
+    assert len(shown) > 100

@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from separatrix.core import InvalidInput
-from separatrix.lab import Span, Store, sweep_points, sweep_requests, swept
+from separatrix.lab import (
+    JobTable,
+    LocalEngine,
+    RunInterrupted,
+    Span,
+    Store,
+    WithinBudget,
+    sweep_points,
+    sweep_requests,
+    swept,
+)
 from short_experiments import SHORT, InlineEngine, run_inline
 
 
@@ -56,3 +67,15 @@ def test_a_sweep_is_a_table_and_computes_nothing_twice(tmp_path: Path) -> None:
         found.quantity("men")
     with pytest.raises(InvalidInput, match="Did you mean 'n_cells'"):
         sweep_requests(SHORT, "smoke", [{"n_cels": 1}])
+
+
+def test_a_budget_ends_a_cell_that_would_go_on(tmp_path: Path) -> None:
+    """Cells of a minute, a budget of a second: it is not the end of a cell that is waited for."""
+    cells = SHORT.cells(SHORT.params("smoke", n_cells=2, pause=60.0))
+    begun = time.monotonic()
+    with Store(tmp_path) as store:
+        with pytest.raises(RunInterrupted, match="after 0 of 2 cells") as caught:
+            list(WithinBudget(LocalEngine(1), 1.0).run(cells, store, {}))
+        assert caught.value.exit_code == 0
+        assert JobTable(store).states() == {"cancelled": 2}
+    assert time.monotonic() - begun < 50

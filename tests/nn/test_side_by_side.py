@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from separatrix.core import InvalidInput, ShapeError, spawn
-from separatrix.nn import SideBySide, TanhCell
+from separatrix.nn import SideBySide, TanhCell, make_network
 
 
 def cells(*seeds: int) -> list[TanhCell]:
@@ -58,3 +58,18 @@ def test_unequal_modules_and_wrong_inputs_are_refused() -> None:
         together(torch.zeros(3, 4), torch.zeros(3, 4))
     with pytest.raises(ShapeError, match="2 members x batch; got 3 rows"):
         SideBySide(cells(0, 1), merged=True)(torch.zeros(3, 4), torch.zeros(3, 4))
+
+
+@pytest.mark.parametrize("network", ["ESBN", "LSTM", "NTM"])
+def test_networks_with_an_lstm_cell_run_side_by_side(network: str) -> None:
+    members = [make_network(network, 2, 2, generator=torch.Generator().manual_seed(seed)) for seed in range(2)]
+    images, index = torch.rand(2, 3, 3, 32, 32), torch.tensor([[[0, 1], [2, 2]], [[1, 0], [0, 0]]])
+    found = SideBySide(members)(images, index)
+    alone = torch.stack([member(images[k], index[k]) for k, member in enumerate(members)])
+    torch.testing.assert_close(found, alone, atol=1e-5, rtol=1e-4)
+
+
+def test_what_draws_within_a_call_is_refused_in_one_sentence() -> None:
+    mixed = SideBySide([make_network("CoRelNet-mix", 2, 2) for _ in range(2)])
+    with pytest.raises(InvalidInput, match=r"CoRelNetMix cannot run side by side: .*random"):
+        mixed(torch.rand(2, 3, 3, 32, 32), torch.zeros(2, 4, 2, dtype=torch.int64))

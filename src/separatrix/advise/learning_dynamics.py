@@ -22,19 +22,25 @@ from separatrix.core import (
     OutsideTheory,
     Result,
     as_float64,
+    require_positive,
     require_square,
     unknown_name,
 )
 from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.theory import BalancedFlow
+from separatrix.theory.learning.one_network import NetworkProduct, Unreliable, plain_network
 
-from .chebyshev_path import chebyshev_product
+from .chebyshev_path import DEGREE, chebyshev_path, doubling_panels, first_panel, fitting_degree, squared_distance
 
 Method: TypeAlias = Literal["auto", "exact", "chebyshev", "integration"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "chebyshev", "integration")
 
 _DENSE = 300
 _MILD = 300.0
+_SPARSE = 1.4
+"""Times per node of an interpolation, some of whose panels will be halved, up to which evaluating them costs less."""
+_LIGHT = 5e4
+"""Multiplications that cost less than the bookkeeping of an interpolation."""
 
 
 @final
@@ -89,11 +95,16 @@ def learning_dynamics(
     """
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
+    require_positive(tol, "tol")
     moments = as_float64(times, "times").reshape(-1)
     if bool((moments < 0).any()):
         raise InvalidInput(f"times must not be negative; got {float(moments.min()):g}.")
     if method == "integration":
         return _integrated(w1, w2, corr_yx, corr_xx, moments, tau, tol, "asked for")
+    if method == "auto" and corr_xx is None and moments.numel():
+        found = _swift(w1, w2, corr_yx, moments, tau, tol)
+        if found is not None:
+            return found
     try:
         flow = BalancedFlow(w1, w2, corr_yx, tau, input_var=_input_var(corr_xx))
     except OutsideTheory as error:
@@ -102,12 +113,53 @@ def learning_dynamics(
         warnings.warn(f"the closed form does not hold, integrating instead: {error}", ConvergenceWarning, stacklevel=2)
         return _integrated(w1, w2, corr_yx, corr_xx, moments, tau, tol, str(error))
     chosen, reason = (method, "asked for") if method != "auto" else _choose(flow, moments)
-    if chosen == "chebyshev":
-        product, nodes = chebyshev_product(flow, moments, tol)
+    if chosen == "chebyshev" and moments.numel():
+        product, nodes = _interpolated(flow, moments, tol)
         limit = f"interpolation to {tol:g} ({nodes} nodes)"
     else:
         product, limit = flow.product(moments), "rounding"
     return LearningDynamics(moments, product, _loss(flow, product, moments, chosen), chosen, reason, limit)
+
+
+def _swift(w1: Any, w2: Any, corr_yx: Any, times: Tensor, tau: float, tol: float) -> LearningDynamics | None:
+    """One network of plain numbers, by the fast form of the closed form; None where that does not hold or serve."""
+    network = plain_network(w1, w2, corr_yx)
+    if network is None or times.requires_grad or times.device.type != "cpu":
+        return None
+    require_positive(tau, "tau")
+    moments = times.numpy() / tau
+    start, horizon = float(moments.min()), float(moments.max())
+    flow = NetworkProduct(network, horizon)
+    panels = doubling_panels(start, horizon, first_panel(flow.fastest, tol))
+    degree = fitting_degree(flow.fastest, horizon, tol) if len(panels) == 1 else DEGREE
+    n_nodes = len(panels) * (degree + 1)
+    try:
+        if len(moments) <= max(_SPARSE * n_nodes, _LIGHT / flow.weight):
+            chosen, limit = "exact", "rounding"
+            reason = f"balanced weights and {len(moments)} times: one closed-form evaluation each"
+            product = flow.product(moments)
+        else:
+            chosen = "chebyshev"
+            product, nodes = chebyshev_path(flow.product, moments, panels, tol, degree)
+            reason = f"balanced weights, {len(moments)} times: exact at {nodes} nodes, interpolated between"
+            limit = f"interpolation to {tol:g} ({nodes} nodes)"
+    except Unreliable:
+        return None
+    loss = torch.from_numpy(squared_distance(product, network.target) / 2)
+    return LearningDynamics(times, torch.from_numpy(product), loss, chosen, reason, limit)
+
+
+def _interpolated(flow: BalancedFlow, times: Tensor, tol: float) -> tuple[Tensor, int]:
+    """The product of any flow, exact at nodes."""
+    moments = times.detach().to("cpu").numpy()
+    fastest = float(flow.modes.rates.detach().abs().max()) * flow.clock
+    panels = doubling_panels(float(moments.min()), float(moments.max()), first_panel(fastest, tol))
+
+    def evaluate(nodes: Any) -> Any:
+        return flow.product(torch.from_numpy(nodes)).detach().to("cpu", torch.float64).numpy()
+
+    values, n_nodes = chebyshev_path(evaluate, moments, panels, tol)
+    return torch.from_numpy(values).to(flow.dtype), n_nodes
 
 
 def _loss(flow: BalancedFlow, product: Tensor, times: Tensor, method: str) -> Tensor:
@@ -119,7 +171,7 @@ def _loss(flow: BalancedFlow, product: Tensor, times: Tensor, method: str) -> Te
 
 def _choose(flow: BalancedFlow, times: Tensor) -> tuple[str, str]:
     horizon = float(times.max()) * flow.clock if times.numel() else 0.0
-    stiffness = 2 * float(flow.modes.rates.abs().max()) * horizon
+    stiffness = 2 * float(flow.modes.rates.detach().abs().max()) * horizon
     if times.numel() < _DENSE:
         return "exact", f"balanced weights and only {times.numel()} times: one closed-form evaluation each"
     if stiffness > _MILD:

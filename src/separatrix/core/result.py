@@ -69,7 +69,7 @@ class Result:
         return table + small_picture(self)
 
 
-_PAINTER = ("separatrix.report.figures.plots", "small_svg")
+_PAINTER = ("separatrix.report.figures.house.plots", "small_svg")
 """Who draws a result for a notebook: by name, for the rooms that compute do not know the one that draws."""
 
 

@@ -13,7 +13,16 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import resolve
 
 Loss: TypeAlias = str | Callable[[Tensor, Any], Tensor]
-"""``"mse"``, ``"cross_entropy"`` or a function of prediction and target that returns a scalar."""
+"""``"mse"`` (torch's), ``"half_mse"``, ``"cross_entropy"``, or a function of prediction and target to a scalar."""
+
+
+def loss_for(loss: Loss | None, target: Any) -> Loss:
+    """The loss that was given; without one, cross entropy for class numbers and the mean squared error otherwise."""
+    if loss is not None:
+        return loss
+    if isinstance(target, Tensor) and not target.is_floating_point() and not target.is_complex():
+        return "cross_entropy"
+    return "mse"
 
 
 def loss_function(loss: Loss) -> Callable[[Tensor, Any], Tensor]:
@@ -21,6 +30,11 @@ def loss_function(loss: Loss) -> Callable[[Tensor, Any], Tensor]:
     if callable(loss):
         return loss
     return resolve("loss", loss, _LOSSES, also="a function of prediction and target")
+
+
+def mean_square(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
+    """torch's mean squared error: the mean over samples and outputs. Class numbers become one-hot vectors."""
+    return (prediction - target_vectors(target, prediction)).square().mean()
 
 
 def half_mean_square(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
@@ -32,14 +46,21 @@ def half_mean_square(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
 def cross_entropy(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
     """Cross entropy of class scores, averaged over samples and positions.
 
-    Scores lie on the last axis; on axis 1, as torch has it for images, where only that fits the target.
+    Scores lie on the last axis; on axis 1, as torch has it for images, where only that fits the target. Targets are
+    class numbers, or probabilities in the shape of the scores.
     """
+    if target.is_floating_point() and target.shape == prediction.shape:
+        return torch.nn.functional.cross_entropy(prediction.flatten(0, -2), target.flatten(0, -2))
     if prediction.ndim > 2 and target.shape != prediction.shape[:-1] and target.shape == prediction[:, 0].shape:
         return torch.nn.functional.cross_entropy(prediction, target)
     return torch.nn.functional.cross_entropy(prediction.flatten(0, -2), target.flatten())
 
 
-_LOSSES: dict[str, Callable[[Tensor, Any], Tensor]] = {"mse": half_mean_square, "cross_entropy": cross_entropy}
+_LOSSES: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "mse": mean_square,
+    "half_mse": half_mean_square,
+    "cross_entropy": cross_entropy,
+}
 
 
 def target_vectors(target: Any, prediction: Tensor) -> Tensor:

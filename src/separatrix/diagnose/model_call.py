@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.random import seed_global
 
 Pick: TypeAlias = Callable[[Any], Tensor]
 """Takes a model's output and returns the tensor that is the prediction."""
@@ -88,6 +89,22 @@ def real_tensors(output: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[st
     return [found for key, value in parts for found in real_tensors(value, (*path, key))]
 
 
+def with_tensor(output: Any, old: Tensor, new: Tensor) -> Any:
+    """The same nested output with one of its tensors, wherever it stands, exchanged for another."""
+    if output is old:
+        return new
+    if isinstance(output, tuple) and hasattr(output, "_fields"):
+        return type(output)(*(with_tensor(value, old, new) for value in output))
+    if isinstance(output, tuple | list):
+        return type(output)(with_tensor(value, old, new) for value in output)
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        fields = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
+        return dataclasses.replace(output, **{key: with_tensor(value, old, new) for key, value in fields.items()})
+    if isinstance(output, Mapping):
+        return {key: with_tensor(value, old, new) for key, value in output.items()}
+    return output
+
+
 def n_samples(inputs: Any) -> int:
     """Length of the first axis of the first tensor among the inputs."""
     args, kwargs = arguments(inputs)
@@ -133,7 +150,7 @@ def without_trace(model: nn.Module, *, seed: int = 0) -> Iterator[None]:
     values = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     devices = {tensor.device for tensor in model.parameters() if tensor.is_cuda}
     with torch.random.fork_rng(devices=sorted(devices, key=str)):
-        torch.manual_seed(seed)
+        seed_global(seed)
         try:
             with evaluation_mode(model):
                 yield

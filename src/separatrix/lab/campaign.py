@@ -23,7 +23,8 @@ from .experiment.summary import Summary
 from .store.condensed import find_condensed, keep_condensed, state_of
 from .store.costs import expected_seconds, longest_first
 from .store.records import Store
-from .store.runs import best_run, known_keys, remember_run, run_command, run_name, touch_run
+from .store.run_keys import RunKeys
+from .store.runs import is_complete, is_known, ranked_runs, remember_run, run_command, run_name, touch_run
 
 
 class ExperimentError(SeparatrixError, RuntimeError):
@@ -110,7 +111,7 @@ def run_experiments(
     plans = [PlannedRun(experiment, params, scale, store) for experiment, params, scale in requests]
     for plan in plans:
         plan.remember()
-    n_cells = len({key for plan in plans for key in plan.keys})
+    n_cells = len(plans[0].keys) if len(plans) == 1 else len({key for plan in plans for key in plan.keys.listed()})
     missing = {cell.key: cell for cell in longest_first([c for plan in plans for c in plan.missing()], store)}
     failures: dict[str, str] = {}
     expected = expected_seconds(list(missing.values()), store)
@@ -131,7 +132,11 @@ def report_from_store(experiment: Experiment, params: Params, scale: str, store:
         ExperimentError: the experiment's ``summarise`` failed; a claim whose ``judge`` did stands in ``failures``.
     """
     require_scale(scale)
-    report = _report(PlannedRun(experiment, params, scale, store), {})
+    return _reported(PlannedRun(experiment, params, scale, store))
+
+
+def _reported(plan: PlannedRun) -> RunReport:
+    report = _report(plan, {})
     if "summarise" in report.failures:
         raise ExperimentError(report.failures["summarise"])
     return report
@@ -139,11 +144,11 @@ def report_from_store(experiment: Experiment, params: Params, scale: str, store:
 
 def best_report(experiment: Experiment, store: Store, scale: str | None = None) -> RunReport | None:
     """The report of the run that judges an experiment (see ``runs.best_run``), if there is one."""
-    run = best_run(experiment, store, scale)
-    params = run.params_of(experiment) if run is not None else None
-    if run is None or params is None:
-        return None
-    return report_from_store(experiment, params, run.scale, store)
+    for name, params, own_scale in ranked_runs(experiment, store, scale):
+        plan = PlannedRun(experiment, params, own_scale, store)
+        if plan.state() is not None or is_complete(store, name):
+            return _reported(plan)
+    return None
 
 
 @final
@@ -159,55 +164,56 @@ class PlannedRun:
 
     def __init__(self, experiment: Experiment, params: Params, scale: str, store: Store) -> None:
         self.experiment, self.params, self.scale, self.store = experiment, params, scale, store
-        known = known_keys(store, experiment, scale, params)
-        self.cells: Cells = Cells(lambda: experiment.cells(params), None if known is None else len(known))
-        self.keys = known if known is not None else tuple(cell.key for cell in self.cells)
-        self._digests: dict[str, str] | None = None
+        self.name = run_name(experiment, scale, params)
+        self._is_known = is_known(store, experiment, scale, params)
+        made = None if self._is_known else tuple(experiment.cells(params))
+        self.keys = RunKeys(store, self.name if made is None else [cell.key for cell in made])
+        self.cells: Cells = Cells(lambda: made or experiment.cells(params), len(self.keys))
+        self._state: str | None = None
 
     def remember(self) -> None:
         """Keep the run in the store."""
-        command = run_command(self.experiment, self.params, self.scale)
-        if known_keys(self.store, self.experiment, self.scale, self.params) is None:
-            remember_run(self.store, self.experiment, self.scale, self.params, self.cells, command)
-        else:
+        if self._is_known:
             touch_run(self.store, self.experiment, self.scale, self.params)
+        else:
+            command = run_command(self.experiment, self.params, self.scale)
+            remember_run(self.store, self.experiment, self.scale, self.params, self.cells, command)
 
     def missing(self) -> list[Cell]:
         """Cells without a record; a file that was touched is read and verified."""
-        there = self.store.unchanged(self.keys)
-        doubtful = [key for key in self.keys if key not in there]
-        if not doubtful:
-            self._digests = there
+        if self.state() is not None:
             return []
+        doubtful = [key for key, digest in self.keys.digests() if digest is None]
         absent = {key for key in doubtful if self.store.read(key) is None}
         return [cell for cell in self.cells if cell.key in absent] if absent else []
 
-    def digests(self) -> dict[str, str]:
-        """Of the records that are whole; not looked for again if nothing was missing and so nothing was computed."""
-        return self._digests if self._digests is not None else self.store.unchanged(self.keys)
+    def state(self) -> str | None:
+        """Of the records, if all are whole; they are not looked at again once they were found to be."""
+        if self._state is None:
+            self._state = state_of(self.experiment, self.keys)
+        return self._state
 
 
 def _report(plan: PlannedRun, failures: Mapping[str, str]) -> RunReport:
-    experiment, store, keys = plan.experiment, plan.store, plan.keys
-    own_failures = {key: failures[key] for key in keys if key in failures}
-    run = run_name(experiment, plan.scale, plan.params)
-    state = state_of(experiment, keys, plan.digests())
-    kept = find_condensed(store, run, experiment, state) if state is not None else None
+    experiment, store, n_cells = plan.experiment, plan.store, len(plan.keys)
+    own_failures = {key: failures[key] for key in plan.keys.listed() if key in failures} if failures else {}
+    state = plan.state()
+    kept = find_condensed(store, plan.name, experiment, state) if state is not None else None
     summary, judgements = None, dict[str, Judgement]()
     if kept is not None:
-        (summary, origin), n_done = kept, len(keys)
+        (summary, origin), n_done = kept, n_cells
     else:
         origins, results = Origins(), list[tuple[Cell, Payload]]()
-        for record in map(store.read, keys):
+        for record in map(store.read, plan.keys.listed()):
             if record is not None:
                 origins.add(record.provenance)
                 results.append((record.cell, record.payload))
         origin, n_done = origins.combined(), len(results)
         try:
-            if n_done == len(keys):
+            if n_done == n_cells:
                 summary = _summary(experiment, results)
                 if state is not None and not store.read_only:
-                    keep_condensed(store, run, experiment, state, summary, origin)
+                    keep_condensed(store, plan.name, experiment, state, summary, origin)
         except ExperimentError as error:
             own_failures["summarise"] = str(error)
     if summary is not None:

@@ -21,8 +21,8 @@ from .store.costs import SECONDS_OF_SIZES, CostModel
 from .store.records import Store
 
 LEVELS = (0.05, 0.5, 0.95)
-GUESS = 1000.0
-"""An interval whose ends are further apart than this factor tells nothing that one could act on."""
+GUESS = 100.0
+"""An interval whose ends are further apart than this factor (ten times either way) tells nothing to act on."""
 PUBLISHED_SPREAD = 1.0
 """A published file tells the sum of all cells' times, not each: a cell may be some times shorter or longer."""
 

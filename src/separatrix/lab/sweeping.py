@@ -8,6 +8,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
@@ -19,6 +22,7 @@ from separatrix.core.result import Result
 
 from .campaign import RunReport
 from .engines.base import AbstractEngine, Finished, RunInterrupted
+from .engines.computation import counted_interrupts
 from .experiment.cell import Cell
 from .experiment.definition import Experiment, Params
 from .experiment.scales import require_scale
@@ -161,7 +165,9 @@ def _is_number(value: Any) -> bool:
 @final
 @suggest_options
 class WithinBudget(AbstractEngine):
-    """Another engine that is stopped when the time is over; what was finished is kept.
+    """Another engine that is stopped when the time is over, in the middle of a cell if need be.
+
+    What was finished is kept, and cells that keep checkpoints go on from them the next time.
 
     Args:
         engine: which.
@@ -177,10 +183,29 @@ class WithinBudget(AbstractEngine):
         Raises:
             RunInterrupted: the time is over.
         """
-        begun = time.monotonic()
-        inner = self._engine.run(cells, store, data)
-        for n_done, finished in enumerate(inner, 1):
-            yield finished
-            if time.monotonic() - begun > self._seconds and n_done < len(cells):
-                inner.close()  # type: ignore[attr-defined]
-                raise RunInterrupted(n_done, len(cells))
+        begun, over, n_done = time.monotonic(), threading.Event(), 0
+        alarm = threading.Thread(target=self._interrupt, args=(over,), daemon=True)
+        with counted_interrupts():
+            if threading.current_thread() is threading.main_thread():  # which alone hears of interrupts
+                alarm.start()
+            try:
+                for finished in (inner := self._engine.run(cells, store, data)):
+                    yield finished
+                    n_done += 1
+                    if time.monotonic() - begun > self._seconds and n_done < len(cells):
+                        inner.close()  # type: ignore[attr-defined]
+                        raise RunInterrupted(n_done, len(cells), 0)
+            except RunInterrupted as stopped:
+                if time.monotonic() - begun < self._seconds:
+                    raise  # by a person
+                raise RunInterrupted(stopped.n_done, len(cells), 0) from None
+            finally:
+                over.set()
+                if alarm.ident is not None:
+                    alarm.join()
+
+    def _interrupt(self, over: threading.Event) -> None:
+        """When the time is over, interrupt the engine as a person does who will not wait for cells to end."""
+        over.wait(self._seconds)
+        while not over.wait(0.2):
+            os.kill(os.getpid(), signal.SIGINT)

@@ -59,7 +59,15 @@ class SideBySide(nn.Module):
             if value.shape[0] != self.n_members:
                 raise ShapeError(f"inputs must have {self.n_members} members first; got shape {tuple(value.shape)}.")
         parameters = {name: self.stacked[key] for key, name in self._names.items()}
-        out: Tensor = torch.func.vmap(self._call)(parameters, *inputs)
+        try:
+            out: Tensor = torch.func.vmap(self._call)(parameters, *inputs)
+        except RuntimeError as error:
+            if not any(said in str(error) for said in ("vmap", "Batching rule")):
+                raise
+            reason = str(error).splitlines()[0].removeprefix("vmap: ")
+            raise InvalidInput(
+                f"{type(self._template[0]).__name__} cannot run side by side: torch says {reason}"
+            ) from error
         return out.flatten(0, 1) if self.merged else out
 
     def _call(self, parameters: dict[str, Tensor], *inputs: Tensor) -> Tensor:

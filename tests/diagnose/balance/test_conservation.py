@@ -65,7 +65,7 @@ def test_real_steps_of_sgd_drift_as_predicted(generator: torch.Generator) -> Non
     optimiser = torch.optim.SGD(block.model.parameters(), lr=0.05)
     pair = find_pairs(block.model).pairs[0]
     before = diagonal(block.model)
-    ((block.model(inputs) - targets).square().sum() / (2 * len(inputs))).backward()
+    torch.nn.functional.mse_loss(block.model(inputs), targets).backward()
     optimiser.step()
     assert float((diagonal(block.model) - before).norm()) == pytest.approx(predicted, rel=1e-9)
     assert pair.law is Law.DIAGONAL

@@ -131,7 +131,7 @@ FORGERIES = {
     "a summary": (forge_summary, "of its summary does not follow from its records"),
     "rules": (forge_rules, "does not follow from the summary by the rule of this code: rule"),
     "a seed": (forge_seed, "stands there as"),
-    "cells left out": (drop_cells, "5 of the 6 cells that its parameters have are missing"),
+    "cells left out": (drop_cells, "5 of the 6 cells that a file of its parameters has are missing"),
     "claims left out": (lambda body: body.update(claims={}), "is missing"),
 }
 

@@ -49,6 +49,19 @@ def test_words_have_their_own_cost() -> None:
     assert large == pytest.approx(50.0, rel=0.3)
 
 
+def test_short_cells_do_not_tell_how_time_grows() -> None:
+    """Times of 8 and 11 ms at sizes 5 and 10 are mostly calls: at 20 it was 0.45 s, not 15 ms."""
+    rows = [{"size": size, "seed": k} for size in (5, 10) for k in range(3)]
+    costs = [{5: 0.0084, 10: 0.0114}[row["size"]] for row in rows]
+    generator = numpy.random.default_rng(0)
+    trusting = CostModel(rows, costs, SECONDS_OF_SIZES).draws([cell(size=20)], generator)
+    doubting = CostModel(rows, costs, SECONDS_OF_SIZES, fixed=0.05).draws([cell(size=20)], generator)
+    assert numpy.quantile(trusting, 0.95) < 0.45
+    assert numpy.quantile(doubting, 0.05) < 0.0114 < 0.45 < numpy.quantile(doubting, 0.95)
+    long = CostModel(rows, [1000 * cost for cost in costs], SECONDS_OF_SIZES, fixed=0.05)
+    assert long.typical([cell(size=20)])[0] == pytest.approx(15.4, rel=0.2)
+
+
 def test_the_longest_cells_come_first(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         for n in (1, 2, 4, 8):
@@ -60,7 +73,16 @@ def test_the_longest_cells_come_first(tmp_path: Path) -> None:
         assert longest_first([], store) == []
 
 
-def test_the_first_cell_of_a_process_teaches_no_time(tmp_path: Path) -> None:
+def test_the_first_cell_of_a_process_teaches_little(tmp_path: Path) -> None:
+    """A run of one cell is known by it alone; as soon as there are others, it counts no more."""
     with Store(tmp_path) as store:
-        store.write(Record(cell(n=1), {}, {"seconds": 30.0, "warm": False}))
         assert CostModel.of_seconds(store, "e") is None
+        store.write(Record(cell(n=1), {}, {"seconds": 4.0, "warm": False}))
+        alone = CostModel.of_seconds(store, "e")
+        assert alone is not None
+        draws = alone.draws([cell(n=1)], numpy.random.default_rng(0))
+        assert numpy.quantile(draws, 0.05) < 2 < 8 < numpy.quantile(draws, 0.95)
+        store.write(Record(cell(n=1, seed=1), {}, {"seconds": 0.5, "warm": True}))
+        warm = CostModel.of_seconds(store, "e")
+        assert warm is not None
+        assert warm.typical([cell(n=1)])[0] == pytest.approx(0.5, rel=0.01)

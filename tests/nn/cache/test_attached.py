@@ -269,3 +269,13 @@ def test_inference_mode_then_none(llama: Any, prompt: Tensor) -> None:
             llama(input_ids=prompt, past_key_values=cache)
         with torch.no_grad():
             assert llama(input_ids=prompt[:, :1], past_key_values=cache).logits.isfinite().all()
+
+
+def test_static_caches_of_the_library_are_refused_in_one_sentence(llama: Any, prompt: Tensor) -> None:
+    import transformers
+
+    sentence = r"without the cache of this context \(with none, or with a static one\)"
+    with relevance_attention(llama, RelevanceCache(4, 3)), pytest.raises(InvalidInput, match=sentence):
+        llama(prompt, past_key_values=transformers.StaticCache(config=llama.config, max_cache_len=32))
+    with relevance_attention(llama, RelevanceCache(4, 3)), pytest.raises(InvalidInput, match=sentence):
+        written(llama, prompt, cache_implementation="static")

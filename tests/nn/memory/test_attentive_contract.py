@@ -271,3 +271,11 @@ def test_bad_input_is_named() -> None:
         RelRNN(3, 4, normalise="share", screening="fifo")
     with pytest.warns(GrowthWarning, match="without bound"):
         RelRNN(3, 4, mix="paper", nonlinearity="modrelu")
+
+
+@pytest.mark.parametrize("kind", [RelRNN, RelLSTM, MemRNN, MemLSTM])
+@pytest.mark.parametrize("inside", [lambda f: f, torch.func.jacrev])
+def test_a_mapped_axis_is_refused_in_one_sentence(kind: Any, inside: Any) -> None:
+    network = make(kind, check=False)
+    with pytest.raises(InvalidInput, match=r"cannot run inside torch\.func\.vmap; give sequences as a batch"):
+        torch.func.vmap(inside(lambda x: network(x)[0]))(inputs().unsqueeze(1))

@@ -17,7 +17,7 @@ from separatrix.lab.experiment.definition import Experiment, Params, Payload
 from separatrix.lab.experiment.summary import Summary
 from separatrix.lab.ledger import LedgerEntry
 from separatrix.report import single_axes, theme, write_report
-from separatrix.report.figures import style
+from separatrix.report.figures.house import style
 from separatrix.sources import Erratum
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_advantages_are_the_sum_they_stand_for() -> None:
                         break
                     factor *= discount * decay
                 assert math.isclose(float(found[t, place]), total, abs_tol=1e-12)
-    with pytest.raises(InvalidInput, match=r"decay must lie in \[0, 1\]; got 1.5"):
+    with pytest.raises(InvalidInput, match=r"decay must be a number in \[0, 1\]; got 1.5"):
         training.advantages(rewards, values, ends, last, 0.9, 1.5)
 
 
@@ -170,17 +171,11 @@ def test_an_agent_with_bounded_memory_learns_what_one_without_cannot(seed: int) 
     settings = training.PpoSettings(
         n_frames=8000, n_environments=8, n_steps=32, batch_frames=64, longest=8, lr=3e-3, seed=seed
     )
-    earned = {}
-    for name, core in (
-        ("memory", RelLSTM(4, 16, 3, 3, carry_memory=True)),
-        ("none", RelLSTM(4, 16, 3, 3)),  # forgets its memory at each step, not its state
-    ):
-        agent = agent_of(core, 3, seed)
-        training.train_agent(agent, lambda: RecallCorridor(3), settings)
-        earned[name] = training.play(agent, lambda: RecallCorridor(3), 64, seed=seed).mean
+    agent = agent_of(RelLSTM(4, 16, 3, 3, carry_memory=True), 3, seed)
+    training.train_agent(agent, lambda: RecallCorridor(3), settings)
     blind = agent_of(Forgetful(), 3, seed)
     training.train_agent(blind, lambda: RecallCorridor(3), settings)
-    assert earned["memory"] > 0.9
+    assert training.play(agent, lambda: RecallCorridor(3), 64, seed=seed).mean > 0.9
     assert training.play(blind, lambda: RecallCorridor(3), 64, seed=seed).mean < 0.75
 
 
@@ -233,3 +228,67 @@ def test_the_reader_of_grids_tells_missions_apart() -> None:
     assert not torch.allclose(features[0, 64:], features[1, 64:])
     alone = torch.cat([reader(row.unsqueeze(0)) for row in seen])
     assert torch.allclose(features, alone, atol=1e-6)
+
+
+class Unequal:
+    """Episodes of lengths in turn, ended by a goal or by a limit; the observation tells episode, step and action."""
+
+    action_space, observation_space = Choices(3), ObservedArrays((3,))
+
+    def __init__(self, lengths: tuple[int, ...], limited: bool) -> None:
+        self.lengths, self.limited, self.episode, self.time = lengths, limited, -1, -1
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[numpy.ndarray, Any]:
+        self.episode, self.time = self.episode + 1, 0
+        return numpy.array([self.episode, 0, 0], dtype=numpy.float32), {}
+
+    def step(self, action: int) -> tuple[numpy.ndarray, float, bool, bool, Any]:
+        assert self.time >= 0, "a step after the end"
+        self.time += 1
+        seen = numpy.array([self.episode, self.time, action], dtype=numpy.float32)
+        ends = self.time >= self.lengths[self.episode % len(self.lengths)]
+        self.time = -1 if ends else self.time
+        return seen, 1.0, ends and not self.limited, ends and self.limited, {}
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("kind", [RelLSTM, MemLSTM])
+def test_memory_is_that_of_the_episode_over_rollouts_and_never_of_another(kind: Any, limited: bool) -> None:
+    places = () if kind is MemLSTM else (2, 2)
+    agent = training.Agent(nn.Identity(), kind(3, 5, *places, carry_memory=True, generator=seeded(0)), 3, 8)
+    lengths = iter(((3, 1, 5, 2), (7,), (1,), (40,)))
+    company = rollouts.Company(lambda: Unequal(next(lengths), limited), 4, 0)
+    state, parts = agent.initial_state(4), []
+    for _ in range(2):
+        rollout, state = rollouts.collect(agent, company, state, 17, seeded(1))
+        parts.append((rollout.seen, rollout.ends, rollout.values))
+    seen, ends, values = (torch.cat(pair) for pair in zip(*parts, strict=True))
+    for place in range(4):
+        cuts = [0, *(ends[:, place].nonzero().squeeze(1) + 1).tolist(), 34]
+        for first, last in itertools.pairwise(cuts):
+            with torch.no_grad():
+                alone = agent(seen[None, first:last, place], agent.initial_state(1))[1][0]
+            torch.testing.assert_close(alone, values[first:last, place], atol=1e-5, rtol=1e-4)
+
+
+def test_building_and_training_leave_the_global_generator_alone() -> None:
+    before = torch.get_rng_state()
+    agent = agent_of(RelLSTM(4, 6, 2, 2, carry_memory=True), 3)
+    training.GridEncoder((7, 7, 3), 5)
+    training.train_agent(
+        agent, RecallCorridor, training.PpoSettings(n_frames=32, n_environments=2, n_steps=8, batch_frames=16)
+    )
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_what_cannot_learn_is_refused_in_one_sentence() -> None:
+    with pytest.raises(InvalidInput, match=r"carry_memory=True, or RelLSTM forgets its memory"):
+        agent_of(RelLSTM(4, 6, 2, 2), 3)
+    with pytest.raises(InvalidInput, match="Linear has no input_size"):
+        agent_of(nn.Linear(4, 4), 3)
+    agent = agent_of(FreeRNN(4, 6), 3)
+    with pytest.raises(InvalidInput, match="make must give environments with reset and step; it gave 3"):
+        training.train_agent(agent, lambda: 3, training.PpoSettings(n_frames=8))
+    for name, value in (("discount", 2), ("decay", -0.1), ("discount", math.nan), ("decay", "x")):
+        with pytest.raises(InvalidInput, match=f"{name} must be a number in"):
+            training.PpoSettings(n_frames=8, **{name: value})  # type: ignore[arg-type]

@@ -9,10 +9,11 @@ from torch import nn
 
 from helpers import seeded
 from separatrix.core import InvalidInput
-from separatrix.nn import CoRelNet
+from separatrix.nn import CoRelNet, make_network
 from separatrix.tasks import make_task
 from separatrix.training import RelationalSettings, examine_relational
 from separatrix.training.relational.examination import collapsed
+from separatrix.training.relational.leaks import find_leaks
 
 QUICK = RelationalSettings(n_steps=40, batch_size=32, n_test=400, n_curve=100, measure_every=10)
 
@@ -94,9 +95,21 @@ class ByNumber(Looks):
         return super().forward(images, index) + 100 * nn.functional.one_hot(index[:, 0] % 2, 2)
 
 
+class SameNumber(Looks):
+    """Leaks: never looks, for equal pictures have equal numbers."""
+
+    def forward(self, images: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return 0 * super().forward(images, index) + nn.functional.one_hot((index[:, 0] != index[:, 1]).long(), 2)
+
+
 @pytest.mark.parametrize(
     ("make", "word"),
-    [(OverBatch, "change with the other problems"), (ByNumber, "change with the numbering"), (Looks, None)],
+    [
+        (OverBatch, "change with the other problems"),
+        (ByNumber, "change with the numbering"),
+        (SameNumber, "change when equal pictures have different numbers"),
+        (Looks, None),
+    ],
 )
 def test_an_answer_that_knows_more_than_its_pictures_is_found_out(make: Any, word: str | None) -> None:
     words = examined(make, make_task("same_diff", n_shapes=12, holdout=6))
@@ -127,3 +140,36 @@ def test_a_comparison_is_not_said_to_be_undetermined_by_its_training() -> None:
     )
     assert found.accuracy.mean > found.oracle + 0.2
     assert "what goes beyond is not owed to sameness" in str(found)
+
+
+@pytest.mark.parametrize("name", ["CoRelNet", "CoRelNet-T", "ESBN", "PrediNet", "Transformer", "RN", "LSTM"])
+def test_networks_of_the_package_do_not_leak(name: str) -> None:
+    task = make_task("same_diff", n_shapes=12, holdout=6)
+    found = find_leaks(make_network(name, 2, 2, generator=seeded(0)), task)
+    assert (found.by_batch, found.by_number, found.by_copy) == (0.0, 0.0, 0.0)
+
+
+class Rootless(nn.Module):
+    def forward(self, images: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(len(index), 2)
+
+
+class Paired(Looks):
+    def forward(self, images: torch.Tensor, index: torch.Tensor) -> Any:
+        return super().forward(images, index), None
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda seed: Rootless(), "network must have a parameter to train; Rootless has none"),
+        (lambda seed: Looks(seed).requires_grad_(False), "network must have a parameter to train; Looks has none"),
+        (lambda seed: nn.LazyLinear(2), "network must have parameters of known shape"),
+        (lambda seed: lambda images, index: None, "make must give a torch module; got function"),
+        (Paired, "network must give logits, a tensor; got tuple"),
+        (Looks(0), "make must be a function from a seed to a new network; got a network"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_sentence(make: Any, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        examined(make, make_task("same_diff", n_shapes=12, holdout=6))

@@ -18,6 +18,16 @@ def transforms_active() -> bool:
     return active
 
 
+def is_mapped(tensor: Tensor) -> bool:
+    """Whether ``torch.func.vmap`` hides an axis of a tensor, also below other transforms."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False
+
+
 def any_true(mask: Tensor) -> bool:
     """Whether an entry is true, for any member of a mapped axis."""
     return bool(exposed(mask).any())

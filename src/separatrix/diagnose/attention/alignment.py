@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, require_integer
+from separatrix.core.random import default_generator
 
 from .layer import AttentionLayer
 from .token_geometry import Interval
@@ -107,7 +108,7 @@ def alignments(
     rank: int = 8,
     n_null: int = 200,
     n_rotated: int = 20,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
 ) -> list[list[Alignment]]:
     """For each layer the energies of its tokens, of its update and of its output.
 
@@ -119,6 +120,7 @@ def alignments(
         n_rotated: rotated layers (each costs an eigendecomposition).
         generator: for the nulls.
     """
+    generator = default_generator(generator)
     bases = [dominant_subspace(layer.value_sum, rank) for layer in layers]
     return [
         _of_layer(layer, texts, bases[i], bases[:i] + bases[i + 1 :], n_null, n_rotated, generator)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from separatrix import dynamics
 from separatrix.core import InvalidInput, Result, choose, require_integer, require_positive
+from separatrix.core.random import default_generator
 
 from .alignment import Alignment, alignments
 from .frozen_flow import FrozenEnd, frozen_flow
@@ -74,6 +75,8 @@ class AttentionDiagnosis(Result):
     not_measured: tuple[str, ...]
     output: TokenGeometry | None = None
     """The tokens that leave the last layer."""
+    seed: int | None = None
+    """Of the generator that drew starts, nulls and the control."""
 
     @property
     def verdicts(self) -> list[str]:
@@ -118,7 +121,7 @@ def attention_dynamics(
     t_max: int | float = 200.0,
     rank: int = 8,
     control: bool = True,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
 ) -> AttentionDiagnosis:
     """Measure the attention dynamics of a model with real weights.
 
@@ -153,6 +156,7 @@ def attention_dynamics(
         >>> len(found.layers)
         1
     """
+    generator = default_generator(generator)
     require_integer(n_starts, "n_starts", at_least=0)
     require_integer(n_tokens, "n_tokens", at_least=4)
     found = attention_layers(source, n_heads=n_heads, causal=causal, norm=norm)
@@ -172,7 +176,7 @@ def attention_dynamics(
         )
     output = token_geometry("output", streams[-1]) if streams and len(streams) > len(found.layers) else None
     missing = () if streams else (f"tokens and alignment {NO_TEXTS}",)
-    return AttentionDiagnosis(layers, others, found.skipped, missing, output)
+    return AttentionDiagnosis(layers, others, found.skipped, missing, output, generator.initial_seed())
 
 
 @final

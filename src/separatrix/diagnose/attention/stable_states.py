@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, require_integer
+from separatrix.core.random import default_generator
 from separatrix.dynamics import AttentionFlow, Contradiction, Equilibrium, classify, integrate, random_tokens
 from separatrix.theory import StableCount, bipartite_spectrum, count_stable
 
@@ -39,6 +40,7 @@ class Multistability(Result):
         ends: stable clusterings found by following tokens from uniform starts, one per start.
         n_pairs, n_starts: how many starts of either kind were followed.
         n_unsettled: starts that came to rest nowhere.
+        seed: of the generator that drew the starts.
     """
 
     n_tokens: int
@@ -48,6 +50,7 @@ class Multistability(Result):
     n_pairs: int
     n_starts: int
     n_unsettled: int
+    seed: int | None = None
 
     @property
     def counted(self) -> bool:
@@ -88,7 +91,7 @@ def multistability(
     n_tokens: int,
     beta: int | float = 1.0,
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     n_pairs: int = 99,
     n_starts: int = 8,
 ) -> Multistability:
@@ -113,6 +116,8 @@ def multistability(
 
     Cost: pairs: O(d^2) per step and start, whatever the number of tokens; uniform starts: O(n^2 d).
     """
+    generator = default_generator(generator)
+    seed = generator.initial_seed()
     n = require_integer(n_tokens, "n_tokens", at_least=1)
     pairs = require_integer(n_pairs, "n_pairs", at_least=0)
     uniform = require_integer(n_starts, "n_starts", at_least=0)
@@ -130,7 +135,9 @@ def multistability(
     ends, unsettled = _follow_tokens(flow, random_tokens(n, flow.dim, uniform, generator=generator))
     for end in (*found, *ends):
         _confront(flow, end)
-    return Multistability(n, count, _clusterings(found), _clusterings(ends), len(sizes), uniform, lost + unsettled)
+    return Multistability(
+        n, count, _clusterings(found), _clusterings(ends), len(sizes), uniform, lost + unsettled, seed
+    )
 
 
 def _pair_starts(

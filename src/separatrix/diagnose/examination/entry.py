@@ -7,6 +7,7 @@ import platform
 import resource
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,9 @@ from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, require_integer, require_positive
 
-from ..detectors.numbers import forward_raised
+from ..detectors.forward.numbers import forward_raised
 from ..findings.diagnosis import Diagnosis
+from ..findings.evidence import evidence
 from ..findings.finding import Finding, Place
 from ..losses import Loss, loss_function
 from ..model_call import Pick, prediction
@@ -86,7 +88,7 @@ def check(
         facts, findings, ran = _examined(subject, loss, target, budget)
         profiles, described = dict(facts.profiles), _described(facts)
     return Diagnosis(
-        findings=ordered(findings),
+        findings=ordered([_with_evidence(finding, optimizer) for finding in findings]),
         skipped=tuple(facts.skipped),
         profiles=profiles,
         model=_model_facts(model, facts),
@@ -111,6 +113,8 @@ def _readable(model: Any) -> nn.Module:
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         if nn.parameter.is_lazy(value):
             raise InvalidInput(f"model has lazy modules ({name} has no shape yet): run one forward first.")
+        if value.is_inference():
+            raise InvalidInput(f"model was made under torch.inference_mode ({name}): no gradient can be taken of it.")
         if value.is_meta:
             raise InvalidInput(f"model has weights on the meta device ({name}): load real numbers first.")
     return model
@@ -176,7 +180,7 @@ def _run(detectors: tuple[Detector, ...], facts: Observed) -> list[Finding]:
         except ForwardRaised as raised:
             facts.skip(detector.__name__, f"the forward raises in evaluation mode: {raised}"[:160])
             continue
-        except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError) as error:
+        except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError, MemoryError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
             facts.skip(detector.__name__, f"could not be measured ({reason})")
             continue
@@ -187,6 +191,15 @@ def _run(detectors: tuple[Detector, ...], facts: Observed) -> list[Finding]:
 
 def _with_cost(finding: Finding, seconds: float) -> Finding:
     return dataclasses.replace(finding, cost_seconds=seconds)
+
+
+def _with_evidence(finding: Finding, optimizer: torch.optim.Optimizer | None) -> Finding:
+    """What the advice brought in paired experiments, behind what is not certain about it."""
+    told = "" if finding.severity == "ok" or not finding.advice else evidence(
+        finding.id, type(optimizer).__name__ if optimizer is not None else "")  # fmt: skip
+    if not told:
+        return finding
+    return dataclasses.replace(finding, evidence=f"{told}; {finding.evidence}" if finding.evidence else told)
 
 
 def _out_of_memory(error: BaseException) -> bool:
@@ -220,8 +233,11 @@ def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
 
 
 def _loss_problem(loss: Any, value: Any) -> str | None:
+    """What is wrong with the loss of a value; a loss that takes something else may warn before it refuses."""
     try:
-        return _scalar_problem(loss(value))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _scalar_problem(loss(value))
     except Exception as error:  # the user's own function
         return f"raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
 

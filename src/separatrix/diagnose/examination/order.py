@@ -5,21 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ..detectors import (
-    attention,
-    batch,
-    families,
-    iterated,
-    loss,
-    numbers,
-    recurrence,
-    sharpness,
-    signal,
-    structure,
-    stuck,
-    time,
-    units,
-)
+from ..detectors.forward import batch, numbers, signal, structure, units
+from ..detectors.layers import attention, families, iterated, recurrence, time
+from ..detectors.theory import balance, blocks, equilibria
+from ..detectors.training import loss, sharpness, stuck
 from ..findings.finding import Finding
 from ..recording.observed import Observed
 
@@ -55,4 +44,6 @@ STAGES: tuple[Stage, ...] = (
     Stage("weights", (families.initial_families,), 1.0),
     Stage("exponents", (recurrence.exponents,), 0.0),
     Stage("sharpness", (sharpness.sharpness,), 0.0),
+    Stage("theory", (blocks.block_spectra, balance.balance, equilibria.rest_points,
+                     equilibria.attention_equilibria), 0.0),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput
 
-from ..detectors.families import families_note, family_rows
+from ..detectors.layers.families import families_note, family_rows
 from ..detectors.reporting import module_of
 from ..findings.diagnosis import Diagnosis
 from ..findings.finding import Finding, Place, Skipped

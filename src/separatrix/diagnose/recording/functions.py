@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as tree
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .places import ModuleStack, source_line
 from .reductions import centred_rms, diversity, rms, shift_gradient
@@ -116,6 +117,12 @@ class FunctionRecorder(TorchFunctionMode):
         if self.tokens and isinstance(result, Tensor):
             result = first = self._leaf_of_tokens(name, tensors, result)
         known = [self.weights.get(id(tensor)) for tensor in tensors]
+        with _disable_current_modes():  # what is measured here is no operation of the model
+            return self._noted(name, tensors, known, result, first)
+
+    def _noted(
+        self, name: str, tensors: list[Tensor], known: list[tuple[str, ...] | None], result: Any, first: Tensor
+    ) -> Any:
         if all(root is not None for root in known):
             self._remember(result, tuple(dict.fromkeys(name for root in known if root for name in root)))
         elif name in CONTRACTIONS or (name in LOOKUPS and known[0] is not None):

@@ -17,8 +17,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import squashing
 from .attention_rows import AttentionRow, SoftmaxWatch
+from .feedback import Use
 from .places import ModuleStack, source_line
-from .reductions import all_finite, rms
+from .reductions import all_finite
 
 CONTRACTIONS = frozenset(["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "convolution", "linear", "_addmm_activation"])
 LOOKUPS = frozenset(["embedding", "index_select", "index", "gather", "_embedding_bag"])
@@ -32,18 +33,6 @@ _NORMS = frozenset(
 )
 
 
-@dataclasses.dataclass
-class Use:
-    """How a weight is used: how often, how often without a graph, and how its input changed last."""
-
-    count: int = 0
-    without_graph: int = 0
-    previous: Tensor | None = None
-    change: float | None = None
-    fed: bool = False
-    """Whether anything but zeros ever entered."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Occurrence:
     """Something at one place."""
@@ -51,6 +40,8 @@ class Occurrence:
     op: str
     module: str
     source: str
+    largest: float = 0.0
+    """Largest number that entered, for the place where numbers stop being finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +79,7 @@ class OperationRecorder(TorchDispatchMode):
         self._alive: list[Tensor] = []
         self._latest: tuple[str, ...] = ()
         self._channels: set[tuple[int, ...]] = set()
+        self._followed: list[Use] = []
 
     @property
     def touched(self) -> set[str]:
@@ -116,6 +108,7 @@ class OperationRecorder(TorchDispatchMode):
             return result
         self._finiteness(name, tensors, outputs)
         self._weights(name, tensors, outputs)
+        self._followed = [use for use in self._followed if use.follow(name, tensors, outputs[0])]
         key = (name.rstrip("_"), self.stack.here, self._latest)
         self.units.note(name, before, args, outputs[0], key, tuple(outputs[0].shape) in self._channels)
         self.attention.note(name, args, kwargs, outputs[0], lambda: self._event(name))
@@ -125,8 +118,10 @@ class OperationRecorder(TorchDispatchMode):
             self._channels.add(tuple(outputs[0].shape))
         return result
 
-    def _event(self, name: str) -> Occurrence:
-        return Occurrence(name, self.stack.here, source_line())
+    def _event(self, name: str, tensors: list[Tensor] | None = None) -> Occurrence:
+        real = [part for part in tensors or () if part.is_floating_point() and part.numel()]
+        largest = max((float(part.abs().max()) for part in real), default=0.0)
+        return Occurrence(name, self.stack.here, source_line(), largest)
 
     def _finiteness(self, name: str, tensors: list[Tensor], outputs: list[Tensor]) -> None:
         if self.first_nan is not None or name in _MASKS:
@@ -137,10 +132,10 @@ class OperationRecorder(TorchDispatchMode):
         if any(bool(torch.isnan(part).any()) for part in bad):
             inplace = name.endswith("_")
             if inplace or not any(part.is_floating_point() and bool(torch.isnan(part).any()) for part in tensors):
-                self.first_nan = self._event(name)
+                self.first_nan = self._event(name, tensors)
                 self._from_infinite = not inplace and not all(all_finite(part) for part in tensors)
         elif self.first_infinite is None and (name.endswith("_") or all(all_finite(part) for part in tensors)):
-            self.first_infinite = self._event(name)
+            self.first_infinite = self._event(name, tensors)
 
     def _weights(self, name: str, tensors: list[Tensor], outputs: list[Tensor]) -> None:
         roots = [self.weights.get(part.untyped_storage()._cdata) for part in tensors if part.numel()]
@@ -170,13 +165,8 @@ class OperationRecorder(TorchDispatchMode):
             if root not in self.uses:
                 self.order.append(root)
             use = self.uses.setdefault(root, Use())
-            use.count += 1
-            use.without_graph += not torch.is_grad_enabled()
-            use.fed = use.fed or bool(x.any())
-            if use.count > 6 and use.previous is not None and use.previous.shape == x.shape:
-                use.change = _relative_change(use.previous, x)
-            if use.count > 5:
-                use.previous = x.detach()
+            use.enter(x, graph=torch.is_grad_enabled())
+            self._followed = [*self._followed[-3:], use] if use not in self._followed else self._followed
 
     def _normalisation(self, name: str, args: Any, tensors: list[Tensor]) -> None:
         x = args[0]
@@ -193,8 +183,3 @@ class OperationRecorder(TorchDispatchMode):
             mean = float(((centre - running_mean.double()).abs() / own.sqrt()).median())
         address = running_mean.data_ptr() if isinstance(running_mean, Tensor) else 0
         self.norms.append(Normalised(self._event(name), training, values, variance, mean, address))
-
-
-def _relative_change(before: Tensor, after: Tensor) -> float:
-    size = rms(after)
-    return rms(after - before) / size if size > 0 else 0.0

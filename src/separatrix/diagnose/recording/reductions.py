@@ -37,7 +37,8 @@ def centred_rms(h: Tensor, n: int) -> float | None:
     rows = by_sample(h.detach(), n)
     if rows is None:
         return None
-    rows = rows.double() if rows.numel() < 1 << 20 else rows.float() if not rows.is_complex() else rows
+    if not rows.is_complex():
+        rows = rows.double() if rows.numel() < 1 << 20 else rows.float()
     return rms(rows - rows.mean(0, keepdim=True))
 
 
@@ -52,7 +53,7 @@ def shift_gradient(gradient: Tensor, n: int, *, channels: bool) -> float:
     if rows.ndim > 2:
         rows = rows.flatten(2).sum(2) if channels else rows.flatten(1, -2).sum(1)
     units = rows.shape[1] if rows.ndim > 1 else 1
-    return float(torch.linalg.vector_norm(rows, dtype=torch.float64)) / math.sqrt(max(units, 1))
+    return rms(rows) * math.sqrt(rows.numel() / max(units, 1))
 
 
 def diversity(h: Tensor) -> float | None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core import stream_seed
+from separatrix.core.random import seed_global
 
 from ..model_call import Pick, prediction
 from .samples import Sample
@@ -63,7 +64,7 @@ class Subject:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One forward with the random numbers of the seed."""
-        torch.manual_seed(stream_seed(self.seed, "check", "model"))
+        seed_global(stream_seed(self.seed, "check", "model"))
         return self.model(*args, **kwargs)
 
     def forward(self) -> tuple[Any, list[Tensor]]:

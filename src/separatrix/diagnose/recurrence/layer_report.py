@@ -84,7 +84,7 @@ def layer_report(
         centre, entering = states[:, 1:].mean((0, 1)).unsqueeze(0), x.mean((0, 1)).unsqueeze(0)
         blocks = measured_blocks({"Jacobian at the mean state": layer.jacobian(entering, centre)[0]})
     jacobians, shape = RunJacobians(layer, x, states), (*x.shape[:2], layer.state_size)
-    spectrum = lyapunov_spectrum(jacobians, shape, _count(layer, settings), _warm_up(x, settings), settings.seed)
+    spectrum = run_exponents(layer, x, jacobians, settings)
     flow = gradient_flow(jacobians, shape, settings.direct, settings.seed)
     memory = linearised_memory(layer, x, states)
     linear = recurrence_of_map(layer, x.flatten(0, 1)) if called else None
@@ -98,6 +98,14 @@ def layer_report(
         layer.name, layer.kind, layer.gated, layer.state_size, tuple(blocks), _visited_radius(layer, x, states),
         spectrum, flow, memory, linear, sentences, layer.note,
     )  # fmt: skip
+
+
+def run_exponents(
+    layer: AbstractRecurrentMap, x: Float[Tensor, "batch t i"], jacobians: RunJacobians, settings: RunSettings
+) -> LyapunovSpectrum:
+    """Exponents of the products of Jacobians along a run."""
+    shape = (*x.shape[:2], layer.state_size)
+    return lyapunov_spectrum(jacobians, shape, _count(layer, settings), _warm_up(x, settings), settings.seed)
 
 
 def _without_run(blocks: list[BlockMeasures], layer: AbstractRecurrentMap, *, called: bool) -> tuple[str, ...]:

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, Result, as_tensor, choose, require_integer, spawn
 
-from ..steps.network import RecurrentNetwork
+from ..steps.network import RecurrentNetwork, run
 from ..steps.reading import RecurrentSource, recurrent_networks
 from ..steps.state_dicts import networks_of_state
 from ..weight_files import read_weights, tensors_of
-from .layer_report import LayerReport, RunSettings, layer_report
+from .exponents import LyapunovSpectrum
+from .jacobians import RunJacobians
+from .layer_report import LayerReport, RunSettings, layer_report, run_exponents
 from .linear import LinearRecurrence, recurrences_of_state
 
 MADE_UP = ("zeros", "gaussian", "uniform")
@@ -131,6 +133,21 @@ def recurrent(
         reports += _network_reports(network, x, settings)
     linear += [layer.linear for layer in reports if layer.linear is not None]
     return RecurrentReport(tuple(reports), tuple(linear), _described(given), tuple(missing))
+
+
+def exponents_alone(
+    source: nn.Module, inputs: Tensor, *, n_exponents: int, seed: int
+) -> list[tuple[str, LyapunovSpectrum]]:
+    """Exponents of each layer and direction of one recurrent module, with its name; nothing else is measured."""
+    settings = RunSettings(n_exponents, None, None, seed)
+    (network,) = recurrent_networks(source, inputs)
+    found = []
+    for level, entering in zip(network.levels, network.fed(network.sequences(inputs)), strict=True):
+        for back, layer in enumerate(level):
+            x = entering.flip(1) if back else entering
+            jacobians = RunJacobians(layer, x, run(layer, x))
+            found.append((layer.name, run_exponents(layer, x, jacobians, settings)))
+    return found
 
 
 def _given(inputs: Any) -> Any:

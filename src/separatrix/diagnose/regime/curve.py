@@ -83,7 +83,7 @@ def regime_curve(
     data: Any,
     *,
     drops: Sequence[float] = (0.5, 0.75, 0.9),
-    loss: Loss = "mse",
+    loss: Loss | None = None,
     optimiser: str | MakeOptimiser = "sgd",
     lr: float | Literal["auto"] = "auto",
     max_steps: int = 20_000,

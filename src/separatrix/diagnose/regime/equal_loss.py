@@ -21,7 +21,7 @@ from separatrix.core.names import choose, resolve
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
-from ..losses import Loss, loss_function
+from ..losses import Loss, loss_for, loss_function
 from ..model_call import Pick, call_model, call_with, evaluation_mode, n_samples, prediction, take
 from .batch_statistics import own_statistics
 from .kernel import MAX_SAMPLES, tangent_kernel
@@ -63,7 +63,7 @@ def train_to_loss(
     data: tuple[Any, Any],
     target_loss: float,
     *,
-    loss: Loss = "mse",
+    loss: Loss | None = None,
     optimiser: str | MakeOptimiser = "sgd",
     lr: float | Literal["auto"] = "auto",
     levels: Sequence[float] = (),
@@ -76,11 +76,13 @@ def train_to_loss(
         model: the model; its parameters are trained in place.
         data: inputs and targets of the whole training set.
         target_loss: where to stop.
-        loss: ``"mse"`` (half the squared error per sample), ``"cross_entropy"`` or a function.
+        loss: ``"mse"`` (as torch has it), ``"half_mse"`` (half the squared error per sample), ``"cross_entropy"`` or a
+            function; without one, cross entropy for class numbers and ``"mse"`` otherwise.
         optimiser: ``"sgd"`` (gradient descent), ``"momentum"`` (0.9), ``"adam"``, or a function of the parameters and
             the learning rate that returns an optimiser of torch.
         lr: learning rate; ``"auto"`` takes ``stable_lr``, so that networks are compared at matched stability (a tenth
-            of it with momentum, 1e-3 with Adam, whose steps do not scale with the gradient).
+            of it with momentum, 1e-3 with Adam, whose steps do not scale with the gradient). If training with it
+            leaves the numbers, it begins again with a quarter of the rate; the result names the rate it ended with.
         levels: losses above the target at which the state is kept as well.
         max_steps: limit of steps.
         output: takes the model's output and returns the prediction.
@@ -89,15 +91,57 @@ def train_to_loss(
         The outcome (``CONVERGED``, ``OUT_OF_STEPS`` or ``NON_FINITE``), steps, final loss and state.
 
     Raises:
-        InvalidInput: a target or learning rate that is not positive.
+        InvalidInput: a target or learning rate that is not positive, a target that the present loss does not exceed.
 
     Cost: one forward and backward pass per step.
     """
     require_positive(target_loss, "target_loss")
     require_integer(max_steps, "max_steps", at_least=1)
     inputs, targets = data
+    chosen = loss_for(loss, targets)
+    rate = _rate(lr, optimiser, model, inputs, output) * _curvature_share(chosen, lr, optimiser, model, inputs, output)
+    start = state_of(model)
+    for attempt in range(_MOST_ATTEMPTS):
+        run = _train(model, data, target_loss, chosen, optimiser, rate, levels, max_steps, output)
+        if run.outcome is not Outcome.NON_FINITE or lr != "auto" or attempt == _MOST_ATTEMPTS - 1:
+            break
+        model.load_state_dict(start)
+        rate /= 4
+    return run
+
+
+_MOST_ATTEMPTS = 8
+"""Starts with an automatic rate, each with a quarter of the one before."""
+
+
+def _curvature_share(
+    loss: Loss, lr: object, optimiser: str | MakeOptimiser, model: nn.Module, inputs: Any, output: Pick
+) -> float:
+    """How much larger an automatic rate of plain descent may be: ``stable_lr`` is that of half the squared error.
+
+    torch's mean squared error is 2 / outputs of it, so that its curvature is, too.
+    """
+    if lr != "auto" or loss != "mse" or optimiser == "adam":
+        return 1.0
+    with torch.no_grad(), evaluation_mode(model):
+        shown = output(call_model(model, take(inputs, torch.arange(1))))
+    return shown[0].numel() / 2
+
+
+def _train(
+    model: nn.Module,
+    data: tuple[Any, Any],
+    target_loss: float,
+    loss: Loss,
+    optimiser: str | MakeOptimiser,
+    rate: float,
+    levels: Sequence[float],
+    max_steps: int,
+    output: Pick,
+) -> EqualLossRun:
+    """One training with a given rate."""
+    inputs, targets = data
     make, measure = _maker(optimiser), loss_function(loss)
-    rate = _rate(lr, optimiser, model, inputs, output)
     parameters = [p for p in model.parameters() if p.requires_grad]
     stepper = _without_closure(make(parameters, rate))
     waiting = sorted((level for level in levels if level > target_loss), reverse=True)
@@ -108,6 +152,10 @@ def train_to_loss(
             current = measure(output(call_model(model, inputs)), targets)
             gradients = torch.autograd.grad(current, parameters, allow_unused=True)
         value = float(current.detach())
+        if step == 0 and value <= target_loss:
+            raise InvalidInput(
+                f"target_loss must lie below the present loss, {value:.6g}; got {target_loss:g}: nothing to train."
+            )
         while waiting and value <= waiting[0]:
             waiting.pop(0)
             passed.append((step, value, state_of(model)))
@@ -186,7 +234,7 @@ def pick_at_loss(
     data: tuple[Any, Any],
     target_loss: float,
     *,
-    loss: Loss = "mse",
+    loss: Loss | None = None,
     output: Pick = prediction,
 ) -> tuple[int, float]:
     """The checkpoint of a run whose training loss is nearest to a target, on a logarithmic scale.
@@ -215,10 +263,12 @@ def pick_at_loss(
     return index, measured[index]
 
 
-def loss_of(model: nn.Module, state: Mapping[str, Tensor], data: tuple[Any, Any], loss: Loss, output: Pick) -> float:
+def loss_of(
+    model: nn.Module, state: Mapping[str, Tensor], data: tuple[Any, Any], loss: Loss | None, output: Pick
+) -> float:
     """The loss with other parameters, in evaluation mode."""
     with torch.no_grad(), evaluation_mode(model):
-        return float(loss_function(loss)(output(call_with(model, state, data[0])), data[1]))
+        return float(loss_function(loss_for(loss, data[1]))(output(call_with(model, state, data[0])), data[1]))
 
 
 def state_of(model: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from separatrix.core.errors import InvalidInput, MissingExtra
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
 
-from ..losses import Loss, target_vectors
+from ..losses import Loss, loss_for, target_vectors
 from ..model_call import Pick, call_with, evaluation_mode, prediction
 from ..movement import relative_movement
 from .batch_statistics import own_statistics, statistics_moved
@@ -104,7 +104,7 @@ def rich_lazy(
     model: nn.Module,
     data: Any,
     *,
-    loss: Loss = "mse",
+    loss: Loss | None = None,
     before: State | nn.Module | None = None,
     after: State | nn.Module | None = None,
     checkpoints: Sequence[State] = (),
@@ -134,7 +134,8 @@ def rich_lazy(
         model: any model: dictionary inputs, tuple outputs and tied weights are fine. Evaluated without dropout. Batch
             normalisation gets, in each state, the statistics of that state's weights on the data.
         data: inputs and targets. Kernel and features use a random choice of ``max_samples`` of them.
-        loss: ``"mse"`` (half the squared error per sample), ``"cross_entropy"`` or a function.
+        loss: ``"mse"`` (as torch has it), ``"half_mse"`` (half the squared error per sample), ``"cross_entropy"`` or a
+            function; without one, cross entropy for class numbers and ``"mse"`` otherwise.
         before: state at the start of training; the model's own by default.
         after: state at its end.
         checkpoints: states on the way, in order, with ``after``.
@@ -155,7 +156,7 @@ def rich_lazy(
 
     Raises:
         InvalidInput: not exactly one source of the state after training, states that do not fit or are not finite,
-            a target loss that was not reached.
+            a target loss that was not reached, or that the present loss does not exceed.
 
     Cost: a tangent kernel per state (backward passes: up to 20 outputs and 24 pairs of outputs, times samples), one
     Jacobian-vector product and a few forward passes each.
@@ -163,6 +164,7 @@ def rich_lazy(
     require_integer(max_samples, "max_samples", at_least=4)
     start = _checked(model, state_of(model if before is None else before), "before")
     data = _as_data(data)
+    loss = loss_for(loss, data[1])
     recipe = _Recipe(after, tuple(checkpoints), train_fn, target_loss, optimiser, lr, tuple(drops), max_steps)
     trail = [_checked(model, state, "after") for state in _trail(model, start, data, loss, recipe, output)]
     bench = Bench(
@@ -287,7 +289,7 @@ def _trained(
     return list({**passed, run.steps: run.state}.values())
 
 
-def first_loss(model: nn.Module, data: tuple[Any, Any], loss: Loss, output: Pick) -> float:
+def first_loss(model: nn.Module, data: tuple[Any, Any], loss: Loss | None, output: Pick) -> float:
     """The loss before training, with the batch statistics of the data if the model is in training mode."""
     state = state_of(model)
     return loss_of(model, own_statistics(model, state, data[0]) if model.training else state, data, loss, output)

@@ -137,6 +137,7 @@ class AttentionFlow(AbstractSphereFlow):
         self._key_pull = pull if pull is None or not self._single else pull.squeeze(-2)
         self._log_sizes = None if weights.sizes is None else weights.sizes.log()
         self._n_tokens = weights.n_tokens
+        self._rate: Tensor | None = None
         self._plain = isinstance(normalisation, Softmax) and not (
             weights.causal or weights.mask is not None or weights.bias is not None or pull is not None
         )
@@ -161,9 +162,19 @@ class AttentionFlow(AbstractSphereFlow):
     # What the rest of the room asks for.
 
     @property
+    def dim(self) -> int:
+        """Dimension of a token."""
+        return int(self._value_t.shape[-1])
+
+    @property
     def n_heads(self) -> int:
         """Number of heads."""
         return int(self.weights.value.shape[-3])
+
+    @property
+    def is_plain(self) -> bool:
+        """Row softmax of the logits alone: no mask, no bias of any kind."""
+        return self._plain and self.weights.value_bias is None
 
     @property
     def coupling(self) -> Float[Tensor, "*axes d d"]:
@@ -184,8 +195,13 @@ class AttentionFlow(AbstractSphereFlow):
     def rate(self) -> Float[Tensor, "*instances"]:
         """Spectral norm of ``value_sum``, or a tenth of what could be without cancelling: sum_h |V_h| + |bias|.
 
-        Heads whose values cancel at consensus pull tokens elsewhere.
+        Heads whose values cancel at consensus pull tokens elsewhere. Computed once, unless it is to be differentiated.
         """
+        if self._rate is None or self._rate.requires_grad:
+            self._rate = self._find_rate()
+        return self._rate
+
+    def _find_rate(self) -> Tensor:
         most = torch.linalg.matrix_norm(self.weights.value, ord=2).sum(dim=-1)
         if self.weights.value_bias is not None:
             most = most + torch.linalg.vector_norm(self.weights.value_bias, dim=-1)
@@ -229,12 +245,12 @@ class AttentionFlow(AbstractSphereFlow):
 
     def attention(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 n n"]:
         """Attention weights A(x); with several heads, (..., h, n, n)."""
-        self._check_shape(x)
+        self.check_shape(x)
         return self._attention(self._headed(x))
 
     def pull(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch2 n d"]:
         """V m_i for every token, summed over heads."""
-        self._check_shape(x)
+        self.check_shape(x)
         tokens = self._headed(x)
         return self._pull(tokens, self._attention(tokens))
 
@@ -242,7 +258,7 @@ class AttentionFlow(AbstractSphereFlow):
         self, x: Float[Tensor, "*batch n d"], u: Float[Tensor, "*batch2 n d"]
     ) -> tuple[Float[Tensor, "*batch3 n d"], Float[Tensor, "*batch4 n d"]]:
         """V m_i and its derivative in direction u, in O(n^2 d); valid for any V."""
-        self._check_shape(x)
+        self.check_shape(x)
         tokens, moves = self._headed(x), self._headed(u)
         A = self._attention(tokens)
         change = A @ moves
@@ -264,7 +280,7 @@ class AttentionFlow(AbstractSphereFlow):
 
         Source: altafini2025, Lemma 8, with the index of its off-diagonal block and the transpose of V corrected.
         """
-        self._check_shape(x)
+        self.check_shape(x)
         if not isinstance(self.normalisation, Softmax) and self.normalisation.follows_logits:
             return super().ambient_jacobian(x, t)
         tokens = self._headed(x)
@@ -323,7 +339,8 @@ class AttentionFlow(AbstractSphereFlow):
             logits = logits.masked_fill(~mask, -torch.inf)
         return logits
 
-    def _check_shape(self, x: Tensor) -> None:
+    def check_shape(self, x: Tensor) -> None:
+        """Refuse tokens of another dimension, or another number of them than mask, bias or sizes are for."""
         if x.ndim < 2 or x.shape[-1] != self._value_t.shape[-1]:
             raise ShapeError(f"tokens must have shape (..., n, {self.dim}); got {tuple(x.shape)}.")
         if self._n_tokens is not None and x.shape[-2] != self._n_tokens:

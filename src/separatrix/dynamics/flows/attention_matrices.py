@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any, final
 
@@ -35,7 +36,7 @@ class AttentionMatrices:
     value_bias: Float[Tensor, "*value_bias_axes d"] | None = None
     sizes: Float[Tensor, "*sizes_axes n"] | None = None
 
-    @property
+    @functools.cached_property
     def instances(self) -> tuple[int, ...]:
         """Leading axes of the weights."""
         shapes = [tensor.shape[: tensor.ndim - TRAILING[name]] for name, tensor in self.tensors().items()]

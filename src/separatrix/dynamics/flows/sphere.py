@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
+from separatrix.core.random import default_generator
 
 NORM_TOLERANCE = 1e-6
 """Tokens further than this from unit length are refused rather than silently renormalised."""
@@ -37,11 +38,13 @@ def check_tokens(x: object, name: str = "tokens", *, normalised: bool = False) -
     if tokens.ndim < 2 or tokens.shape[-2] < 1 or tokens.shape[-1] < 2:
         raise ShapeError(f"{name} must have shape (..., n, d) with n >= 1 and d >= 2; got {tuple(tokens.shape)}.")
     lengths = torch.linalg.vector_norm(tokens, dim=-1)
+    gap = (lengths - 1).abs()
+    if not normalised and gap.numel() and float(gap.max()) <= NORM_TOLERANCE:
+        return tokens
     if bool((lengths == 0).any()):
         raise InvalidInput(f"{name} must be non-zero vectors; token {_first(lengths == 0)} has length zero.")
     if normalised:
         return normalise(tokens)
-    gap = (lengths - 1).abs()
     if gap.numel() and float(gap.max()) > NORM_TOLERANCE:
         raise InvalidInput(
             f"{name} must be unit vectors; the largest deviation of a norm from 1 is {float(gap.max()):.2g} "
@@ -59,10 +62,11 @@ def random_tokens(
     n_tokens: int,
     dim: int,
     *batch: int,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Float[Tensor, "*batch n d"]:
     """Tokens uniform on the sphere, as normalised Gaussian vectors, with leading axes ``batch``."""
+    generator = default_generator(generator)
     require_integer(n_tokens, "n_tokens", at_least=1)
     require_integer(dim, "dim", at_least=2)
     shape = (*batch, n_tokens, dim)

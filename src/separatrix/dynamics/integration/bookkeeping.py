@@ -46,6 +46,12 @@ class Bookkeeping:
         self.rejected[index] += (~accepted).long()
         self.evaluations[index] += evaluations
 
+    def count_carried(self, index: Tensor, attempted: Tensor, rejected: Tensor, evaluations: int) -> None:
+        """Steps of trajectories that have attempted so many by now."""
+        self.evaluations[index] += (attempted - self.steps[index]) * evaluations
+        self.steps[index] = attempted
+        self.rejected[index] += rejected
+
     def note(self, pool: Pool, accepted: Tensor) -> None:
         """Keep where an accepted step led, if a log is kept."""
         if self.log is not None:
@@ -126,7 +132,7 @@ class Bookkeeping:
             self.states[index[due], frame[due]] = pool.keep(due).spread_out(x)
             self.next_frame[index[due]] += 1
 
-    def result(self, shape: tuple[int, ...]) -> Trajectory:
+    def result(self, shape: tuple[int, ...], backend: str = "torch") -> Trajectory:
         """Everything in the shape of the caller's batch."""
         n, d = self.final.shape[-2:]
         frames = 0 if self.frames is None else len(self.frames)
@@ -143,4 +149,5 @@ class Bookkeeping:
             times=self.frames,
             states=None if self.states is None else self.states.reshape(*shape, frames, n, d),
             cycles=self.cycles,
+            backend=backend,
         )

@@ -15,21 +15,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractFlow, AbstractSphereFlow
 from .bookkeeping import Bookkeeping
+from .compiled.cargo import Cargo, Carried
+from .compiled.carrying import Carrier
 from .ends import Ends
 from .finishing import Arrivals
 from .methods.base import AbstractMethod
 from .motion import SMALLEST, Motion, with_sizes
 from .plan import Plan
 from .pool import Pool
-from .stepping import LARGEST_IMPLICIT, advance, is_stiff, seems_small
-
-ROUND = 12
-"""Steps between two sortings of the pools."""
-
-SINGLE_PRECISION_FLOOR = 1e-3
-"""Relative speed below which rounding in float32 would show."""
+from .stepping import LARGEST_IMPLICIT, ROUND, SINGLE_PRECISION_FLOOR, advance, is_stiff, seems_small
 
 BATCH, ORBITS = 32, 512
 """Attempts to finish, and to close an orbit, that are made together."""
@@ -47,8 +44,14 @@ class Run:
         plan: Plan,
         limit: Float[Tensor, " batch"],
         frames: Float[Tensor, " frames"] | None,
+        *,
+        compiled: bool = False,
     ) -> None:
         self.plan, self.limit, self.motion = plan, limit, Motion(flow, batch_shape, x0)
+        self.carrier = None
+        if compiled:
+            assert isinstance(self.motion.flow, AttentionFlow)
+            self.carrier = Carrier(self.motion.flow, self.motion.shape, plan)
         self.books = Bookkeeping(x0, frames)
         self.ends = Ends(self.motion, plan, self.books, limit)
         self.waiting: dict[tuple[int, bool, torch.dtype, bool, bool], list[Pool]] = defaultdict(list)
@@ -67,7 +70,9 @@ class Run:
                 self._close_returned()
             elif self.waiting:
                 key = max(self.waiting, key=lambda kind: (kind[0], str(kind[1:])))
-                for part in self._advance(self._take(key)):
+                pool = self._take(key)
+                parts = self._advance(pool) if self.carrier is None or pool.stiff else self._carry(self.carrier, pool)
+                for part in parts:
                     self._wait(part)
 
     def _full(self, parts: list[Pool], batch: int = BATCH) -> bool:
@@ -94,8 +99,10 @@ class Run:
             self.waiting[pool.key].append(pool)
 
     def _take(self, key: tuple[int, bool, torch.dtype, bool, bool]) -> Pool:
-        """As many waiting trajectories of one kind as fit in a pool."""
+        """As many waiting trajectories of one kind as fit in a pool; all where each is followed by itself."""
         pool = Pool.join(self.waiting.pop(key))
+        if self.carrier is not None and not pool.stiff:
+            return pool
         limit = self.motion.pool_size(*pool.x.shape[1:])
         if len(pool.index) > limit:
             self.waiting[key] = [pool.keep(slice(limit, None))]
@@ -103,6 +110,20 @@ class Run:
         return pool
 
     # Rounds of steps.
+
+    def _carry(self, carrier: Carrier, pool: Pool) -> list[Pool]:
+        """All steps of trajectories until they need attention; returns what goes on."""
+        watched = self.plan.returns is not None
+        cargo = Cargo.of_pool(carrier.loops, pool, self.limit, self.books, self.watch_from, watched=watched)
+        carrier.carry(cargo)
+        self.books.count_carried(pool.index, *cargo.steps(), self.plan.method.evaluations)
+        carried = Carried(carrier.loops, cargo.parts(pool))
+        for part in carried.over:
+            arrived = self.ends.left(part)
+            if len(arrived.index):
+                self.resting.append(arrived)
+        sorted_ = [part for pool in carried.unsorted for part in self._sorted(pool)]
+        return [*sorted_, *(part for pool in carried.crossing for part in self._advance(pool))]
 
     def _advance(self, pool: Pool) -> list[Pool]:
         """Some steps of one pool; returns what goes on."""

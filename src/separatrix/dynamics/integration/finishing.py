@@ -19,6 +19,9 @@ from ..flows.sphere import angles
 TOKEN_DISPLACEMENT = 0.15
 """Radians between a token and the equilibrium it is said to reach, which must be stable with contracting clusters."""
 
+LEFT, NEAR = 1e-2, 1e-3
+"""Share of a Newton step that a second one may ask for, and of the way that the first may be, to believe in it."""
+
 LARGEST_SYSTEM = 2000
 """Unknowns of a Newton system; states with more separate tokens are followed by integration alone."""
 
@@ -90,7 +93,11 @@ class ClusterFinisher(AbstractFinisher):
 @final
 @dataclasses.dataclass(frozen=True)
 class NewtonFinisher(AbstractFinisher):
-    """Anywhere: Newton's method, accepted within a few times the distance that speed and derivative predict."""
+    """Anywhere: Newton's method, accepted within a few times the distance that speed and derivative predict.
+
+    A slender spiral is slow on the sides of its ellipse, and there they predict too little: a distance is also accepted
+    that is a small part of the way, if Newton's method shows that the flow is linear so far.
+    """
 
     margin: float = 5.0
 
@@ -102,6 +109,7 @@ class NewtonFinisher(AbstractFinisher):
             return Finish(torch.full_like(x, torch.nan), nothing, nothing, nothing)
         size = torch.linalg.vector_norm(x, dim=-1).amax(dim=-1)
         distance = torch.maximum(arrived.ratio * arrived.extent, _distance_ahead(flow, x))
+        distance = torch.maximum(distance, _sure_distance(flow, x, arrived.extent))
         polished = polish(flow, x, max_displacement=self.margin * distance + 1e-12 * size)
         safe = torch.where(polished.found[:, None, None], polished.point, x)
         stability = token_stability(flow, safe)
@@ -115,6 +123,22 @@ def _distance_ahead(flow: AbstractFlow, x: Tensor) -> Float[Tensor, " batch"]:
     speed = torch.linalg.vector_norm(velocity.flatten(1), dim=-1)
     change = torch.linalg.vector_norm(flow.jvp(x, velocity).flatten(1), dim=-1)
     return (speed * (speed / change)).nan_to_num(nan=0.0, posinf=0.0)
+
+
+def _sure_distance(flow: AbstractFlow, x: Tensor, extent: Tensor) -> Float[Tensor, " batch"]:
+    """The length of a Newton step after which hardly anything is left to do; zero where it is long or leaves much."""
+    basis, jacobian = flow.basis(x), flow.jacobian(x)
+
+    def step(at: Tensor) -> Tensor:
+        pull = (basis.mT @ flow.velocity(at).unsqueeze(-1)).flatten(1)
+        return torch.linalg.solve_ex(jacobian, -pull)[0]
+
+    first = step(x)
+    move = (basis @ first.reshape(*basis.shape[:-2], basis.shape[-1], 1)).squeeze(-1)
+    length = torch.linalg.vector_norm(first, dim=-1)
+    left = torch.linalg.vector_norm(step(flow.project(x + move)), dim=-1)
+    sure = (left <= LEFT * length) & (length <= NEAR * extent)
+    return torch.where(sure, length, 0.0)
 
 
 def _finish_equal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import torch
 from jaxtyping import Float
@@ -18,9 +19,12 @@ from separatrix.core import (
     require_positive,
 )
 
+from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractFlow, AbstractSphereFlow, common_axes, require_flow, require_rate
 from ..flows.fit import check_motion
 from ..flows.sphere import check_tokens
+from .compiled.alone import follow_alone
+from .compiled.choice import for_compiled, runs_compiled
 from .driver import Run
 from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
@@ -128,12 +132,19 @@ def integrate(
     plan = _plan(
         flow, settings, stop, method, rtol, atol, max_steps, frames, timed=given, merging=merging, finishing=finishing
     )
-    if len(flat):
+    compiled = runs_compiled(double, plan, flat, frames)
+    if compiled:
+        assert isinstance(double, AttentionFlow)
+        double.check_shape(flat)
+        found = follow_alone(double, shape, flat, plan, limit) if plan.finisher is None else None
+        if found is not None:
+            return found
+    elif len(flat):
         first = double.select(shape or (1,), torch.zeros(1, dtype=torch.long, device=flat.device))
         check_motion(first, flat[:1], derivative=plan.finisher is not None)
-    run = Run(double, shape, flat, plan, limit, frames)
+    run = Run(double, shape, flat, for_compiled(plan) if compiled else plan, limit, frames, compiled=compiled)
     run.run()
-    return run.books.result(shape)
+    return run.books.result(shape, "numba" if compiled else "torch")
 
 
 def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: int = 600) -> Trajectory:
@@ -232,8 +243,7 @@ def _limit(
         return limit.to(x.device).reshape(-1), True
     if on_sphere:
         assert isinstance(flow, AbstractSphereFlow)
-        rate = flow.rate.expand(shape or (1,)).reshape(-1).clamp_min(SMALLEST)
-        usual = _time_limit(flow, rate, shape or (1,))
+        usual = _time_limit(flow).expand(shape or (1,)).reshape(-1)
         return usual if frames is None else usual.clamp_min(float(frames[-1])), False
     last = torch.inf if frames is None else float(frames[-1])
     return torch.full((len(x),), last, dtype=torch.float64, device=x.device), frames is not None
@@ -251,25 +261,32 @@ def _given_limit(t_max: object, shape: tuple[int, ...]) -> Tensor:
         ) from None
 
 
-def _time_limit(flow: AbstractSphereFlow, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
+_LIMITS: weakref.WeakKeyDictionary[AbstractSphereFlow, Tensor] = weakref.WeakKeyDictionary()
+"""Usual last times by flow, as flows are immutable and are asked again and again."""
+
+
+def _time_limit(flow: AbstractSphereFlow) -> Float[Tensor, "*instances"]:
     """400 over the slower of two rates: the spectral gap, and that at which tokens come together or part.
 
     Equal tokens settle at the gap; a complex principal pair counts once there: its tokens rotate, which is no slow
     decay. Others come together at the largest real part if that is positive, and lose their mean at it if not. Tokens
     that rotate are given the time for some turns, however slow: a step takes a share of a turn.
     """
-    values = torch.linalg.eigvals(flow.value_sum)
+    known = _LIMITS.get(flow)
+    if known is not None:
+        return known
+    rate, values = flow.rate.detach().clamp_min(SMALLEST), torch.linalg.eigvals(flow.value_sum.detach())
     order = values.real.argsort(dim=-1, descending=True)
     real, imag = values.real.gather(-1, order), values.imag.gather(-1, order)
     next_one = real[..., 1]
     if real.shape[-1] > 2:
         size = values.abs().amax(dim=-1)
         next_one = torch.where(imag[..., 0].abs() > 1e-9 * size, real[..., 2], next_one)
-    gap = (real[..., 0] - next_one).expand(shape).reshape(-1)
-    turns = TURNS * 2 * math.pi / imag[..., 0].abs().expand(shape).reshape(-1)
-    slower = torch.minimum(gap, real[..., 0].abs().expand(shape).reshape(-1))
+    turns = TURNS * 2 * math.pi / imag[..., 0].abs()
+    slower = torch.minimum(real[..., 0] - next_one, real[..., 0].abs())
     settle = 400 / torch.maximum(torch.minimum(slower, rate), 1e-3 * rate)
-    return torch.where(torch.isfinite(turns), settle + turns, settle)
+    _LIMITS[flow] = torch.where(torch.isfinite(turns), settle + turns, settle)
+    return _LIMITS[flow]
 
 
 def _check_starts(flow: AbstractFlow, x0: object, *, normalised: bool) -> Tensor:

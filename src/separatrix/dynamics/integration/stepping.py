@@ -12,6 +12,12 @@ from .methods.control import AbstractControl
 from .methods.rosenbrock import slope_matrix
 from .pool import Pool
 
+ROUND = 12
+"""Steps between two sortings of the pools."""
+
+SINGLE_PRECISION_FLOOR = 1e-3
+"""Relative speed below which rounding in float32 would show."""
+
 SMALL_STEP = 2e-2
 """Step size, in units of 1 / rate, below which it is asked what keeps the steps of a trajectory small."""
 

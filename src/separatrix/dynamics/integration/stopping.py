@@ -17,6 +17,9 @@ from .pool import Pool
 REARM = 1e-3
 """Relative speed at which a trajectory counts as having left a saddle."""
 
+REARMED = 0.3 * REARM
+"""Relative speed at which such a trajectory is next attempted to be finished."""
+
 STALLED = 1e-4
 """Fraction of the tolerance below which a state that has no equilibrium beside it is given up."""
 
@@ -68,7 +71,7 @@ class Rest(AbstractStop):
     def rearm(self, pool: Pool) -> None:
         """Thresholds of zero go up again once the trajectory is fast."""
         armed = (pool.threshold == 0) & (pool.ratio > REARM)
-        pool.threshold = torch.where(armed, 0.3 * REARM, pool.threshold)
+        pool.threshold = torch.where(armed, REARMED, pool.threshold)
 
 
 @final

@@ -26,7 +26,8 @@ class Trajectory(Result):
     equilibrium: one that is out of steps with returns is quasi-periodic, chaotic, or drifts slower than can be seen.
     ``cycles`` holds, by position
     in the flattened batch, the certificate of every trajectory whose outcome is cycle; ``final`` then lies on the
-    orbit.
+    orbit. ``backend`` says what made the ordinary steps: ``"torch"``, or ``"numba"`` for the compiled loop (see
+    ``separatrix.core.use_backend``), with which attempts to finish begin later, at a relative speed of 1e-3.
     """
 
     final: Float[Tensor, "*batch n d"]
@@ -41,6 +42,7 @@ class Trajectory(Result):
     times: Float[Tensor, " frames"] | None = None
     states: Float[Tensor, "*batch frames n d"] | None = None
     cycles: dict[int, Floquet] = dataclasses.field(default_factory=dict, repr=False)
+    backend: str = "torch"
 
     @property
     def converged(self) -> Tensor:

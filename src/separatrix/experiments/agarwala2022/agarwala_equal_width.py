@@ -85,7 +85,7 @@ def judge_width(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Learning curves."""
-    from separatrix.report.figures.training import draw_learning_curves
+    from separatrix.report.figures.learning.training import draw_learning_curves
 
     return {"learning-curves": draw_learning_curves(summary.curves, panels="weight_scale")}
 

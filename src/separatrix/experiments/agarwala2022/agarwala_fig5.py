@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.lab import (
@@ -14,10 +14,10 @@ from separatrix.lab import (
     Params,
     Payload,
     Summary,
-    in_turn,
     interval_row,
     judge,
     with_column,
+    with_interval_at,
 )
 
 if TYPE_CHECKING:
@@ -218,14 +218,6 @@ def judge_orthogonal(summary: Measured) -> Judgement:
     return judge(evidence, rows)
 
 
-def _moved(to: float) -> Callable[[Measured], Measured]:
-    """Every difference of the families is ``to``, with intervals as wide as those measured."""
-    middle = "haar_minus_gaussian"
-    low = with_column(PAIRS, "low", lambda row: to + row["low"] - row[middle])
-    high = with_column(PAIRS, "high", lambda row: to + row["high"] - row[middle])
-    return in_turn(low, high, with_column(PAIRS, middle, to))
-
-
 def judge_sensitive(summary: Measured) -> Judgement:
     """Error at the smallest scale against the largest, for each family."""
     table = summary.table("Test error over seeds")
@@ -245,7 +237,7 @@ def judge_sensitive(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Test error against the scale."""
-    from separatrix.report.figures.training import draw_error_by_scale
+    from separatrix.report.figures.learning.training import draw_error_by_scale
 
     return {"test-error": draw_error_by_scale(summary.table("Test error over seeds"), summary.errors)}
 
@@ -278,8 +270,8 @@ EXPERIMENT = Experiment(
             measures="difference of the test errors, seed by seed, at sqrt(V) of 1 and more",
             test="every 95 % interval over seeds below zero; refuted if one lies above, else undecided",
             judge=judge_orthogonal,
-            counterfeit=_moved(0.5),
-            genuine=_moved(-0.5),
+            counterfeit=with_interval_at(PAIRS, "haar_minus_gaussian", 0.5),
+            genuine=with_interval_at(PAIRS, "haar_minus_gaussian", -0.5),
             scale="laptop",
         ),
         Claim(

@@ -137,7 +137,7 @@ def _moved(to: float) -> Callable[[Measured], Measured]:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Test error against the scale."""
-    from separatrix.report.figures.training import draw_error_by_scale
+    from separatrix.report.figures.learning.training import draw_error_by_scale
 
     return {"test-error": draw_error_by_scale(summary.table(ERRORS), summary.errors)}
 

@@ -19,10 +19,10 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
-    in_turn,
     interval_row,
     judge,
     with_column,
+    with_interval_at,
 )
 
 from .transformer import (
@@ -224,16 +224,9 @@ def judge_injection_loss(summary: Measured) -> Judgement:
     return judge(f"loss with small minus loss with large embeddings: {words}", rows)
 
 
-def _moved_losses(to: float) -> Callable[[Measured], Measured]:
-    """Every effect of the embeddings on the loss is ``to``, with intervals as wide as those measured."""
-    low = with_column(LOSSES, "low", lambda row: to + row["low"] - row["loss"])
-    high = with_column(LOSSES, "high", lambda row: to + row["high"] - row["loss"])
-    return in_turn(low, high, with_column(LOSSES, "loss", to))
-
-
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Learning curves."""
-    from separatrix.report.figures.training import draw_learning_curves
+    from separatrix.report.figures.learning.training import draw_learning_curves
 
     return {"learning-curves": draw_learning_curves(summary.curves, panels="embedding_std")}
 
@@ -304,8 +297,8 @@ EXPERIMENT = Experiment(
             measures="test loss with the document's embeddings minus that with unit ones, seed by seed",
             test="95 % intervals above zero; refuted if one lies below, else undecided",
             judge=judge_injection_loss,
-            counterfeit=_moved_losses(-1.0),
-            genuine=_moved_losses(1.0),
+            counterfeit=with_interval_at(LOSSES, "loss", -1.0),
+            genuine=with_interval_at(LOSSES, "loss", 1.0),
             scale="laptop",
         ),
     ),

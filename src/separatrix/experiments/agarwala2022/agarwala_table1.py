@@ -190,7 +190,7 @@ def judge_learns(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Perplexity of every seed, and the way there (the document's Fig. 6)."""
-    from separatrix.report.figures.training import draw_learning_curves, draw_perplexities
+    from separatrix.report.figures.learning.training import draw_learning_curves, draw_perplexities
 
     return {
         "perplexity": draw_perplexities(summary.perplexities),

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from separatrix.lab import Cell, Judgement, Params, Payload, in_turn, interval_row, judge, with_column
+from separatrix.lab import Cell, Judgement, Params, Payload, interval_row, judge, with_interval_at
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,7 +101,8 @@ def train_cell(cell: Cell) -> Payload:
     text = _text(args["text"], args["level"])
     model = build(args, cell.seed, text.n_symbols)
     batches = tasks.ContiguousBatches(text.train, args["batch_size"], args["context"], shift=args["context"] // 2)
-    tests = tasks.ContiguousBatches(text.test, 4 * args["batch_size"], args["context"])
+    rows = min(4 * args["batch_size"], len(text.test) // (2 * args["context"]))  # a short text has fewer
+    tests = tasks.ContiguousBatches(text.test, rows, args["context"])
 
     def loss(model: EquilibriumLanguageModel, batch: tuple[Tensor, Tensor]) -> Tensor:
         return functional.cross_entropy(model(batch[0]).flatten(0, 1), batch[1].flatten())
@@ -213,12 +214,7 @@ def resampled_interval(statistic: Callable[..., float], *samples: Sequence[float
 
 def shifted_gaps(table: str, quantity: str, to: float) -> Callable[[Any], Any]:
     """A counterfeit in which every difference from GOE is ``to``, with intervals as wide as those measured."""
-
-    def moved(end: str) -> Callable[[Mapping[str, Any]], float]:
-        return lambda row: to + row[f"{quantity}_{end}"] - row[quantity]
-
-    ends = (with_column(table, f"{quantity}_{end}", moved(end)) for end in ("low", "high"))
-    return in_turn(*ends, with_column(table, quantity, to))
+    return with_interval_at(table, quantity, to, prefix=f"{quantity}_")
 
 
 def perplexities(results: Sequence[tuple[Cell, Payload]], *keys: str) -> dict[tuple[Any, ...], dict[int, Any]]:

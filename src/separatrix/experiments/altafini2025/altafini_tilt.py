@@ -19,6 +19,7 @@ from separatrix.lab import (
     interval_row,
     judge,
     with_column,
+    with_interval_at,
 )
 
 if TYPE_CHECKING:
@@ -153,19 +154,6 @@ def judge_average(summary: Summary) -> Judgement:
     return judge(f"gains of layers and of rotated copies: {words}", [row])
 
 
-def _moved(to: float) -> Any:
-    """Every layer's gain at another place, its interval as wide as measured."""
-
-    def counterfeit(summary: Summary) -> Summary:
-        table = [
-            {**row, "tilt": to, "low": to + row["low"] - row["tilt"], "high": to + row["high"] - row["tilt"]}
-            for row in summary.table(TABLE)
-        ]
-        return Summary(tables={TABLE: table})
-
-    return counterfeit
-
-
 EXPERIMENT = Experiment(
     name="altafini-tilt",
     title="One pass through a trained attention layer: the tilt towards the principal eigenvector",
@@ -188,8 +176,8 @@ EXPERIMENT = Experiment(
             measures="squared share of tokens on the principal line (half that on a plane), after one pass less before",
             test="every layer's 95 % interval over sets of tokens above zero; refuted if one lies below",
             judge=judge_tilt,
-            counterfeit=_moved(-0.01),
-            genuine=_moved(0.01),
+            counterfeit=with_interval_at(TABLE, "tilt", -0.01),
+            genuine=with_interval_at(TABLE, "tilt", 0.01),
             scale="laptop",
         ),
         Claim(

@@ -143,7 +143,7 @@ def rising(quantity: str, values: Sequence[float]) -> Row:
 
 def draw_against(summary: Summary, axis: str, label: str) -> Figure:
     """The deviation against one setting, a curve per size with a band of one standard deviation."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     series = {}
     for size in sizes_of(summary):

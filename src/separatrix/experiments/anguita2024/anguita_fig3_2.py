@@ -154,7 +154,7 @@ def judge_figure(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.2 for several balances."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     return {
         "fig3-2": linear.curve_panels(

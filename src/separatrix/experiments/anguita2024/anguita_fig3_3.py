@@ -161,7 +161,7 @@ def judge_theorem(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.3: one entry of each quantity."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     return {
         "fig3-3": linear.curve_panels(

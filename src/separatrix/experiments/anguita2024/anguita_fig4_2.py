@@ -215,7 +215,7 @@ def judge_faster(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 4.2 (Gram matrices over 8, colour range 0.5) and Figure 4.3 (loss)."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     curves = linear.curves(
         summary.series,

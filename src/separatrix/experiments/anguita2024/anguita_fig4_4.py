@@ -155,7 +155,7 @@ def judge_fewer(summary: Summary) -> Judgement:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """Figure 4.4 with the printed law and ours."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     table = [row for row in summary.table("steps to convergence") if row["balance"] > 0]
     x = [row["balance"] for row in table]

@@ -81,7 +81,7 @@ def judge_scores(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 4.5."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     table = summary.table("task-specific score")
     x = [math.asinh(row["balance"]) for row in table]

@@ -197,7 +197,7 @@ def judge_loss(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figures 4.6 and 4.7."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     return {
         "fig4-6": linear.curves(

@@ -275,7 +275,7 @@ def _grid(row: Mapping[str, float]) -> float:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """The figure: balance under training."""
-    from separatrix.report.figures.regime import draw_balance_under_training
+    from separatrix.report.figures.learning.regime import draw_balance_under_training
 
     return {"balance": draw_balance_under_training(summary.table("balance under training"))}
 

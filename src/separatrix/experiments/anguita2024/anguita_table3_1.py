@@ -233,7 +233,7 @@ def judge_probability(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.1: the balance of random layers as heat maps (40 hidden units shown)."""
-    from separatrix.report.figures import linear
+    from separatrix.report.figures.learning import linear
 
     return {
         "fig3-1": linear.heat_maps(

@@ -331,7 +331,7 @@ def judge_characters(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Quality against the budget, and needles by place."""
-    from separatrix.report.figures.caches import draw_cache_quality, draw_needle_rows
+    from separatrix.report.figures.attention.caches import draw_cache_quality, draw_needle_rows
 
     recall, text = summary.table(RECALL), summary.table(TEXT)
     short, few = ([r for r in rows if r["budget"] < max(q["budget"] for q in rows)] for rows in (recall, text))

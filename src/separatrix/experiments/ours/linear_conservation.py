@@ -63,9 +63,9 @@ def _laws(cell: Cell) -> Payload:
         shape = block.model(block.inputs).shape
         batch = (block.inputs, torch.randn(shape, generator=generator, dtype=torch.float64))
         pairs = find_pairs(block.model).pairs
-        found = conservation_check(block.model, "mse", batch, lr=1e-2)
+        found = conservation_check(block.model, "half_mse", batch, lr=1e-2)
         larger = [dataclasses.replace(pair, law=block.broken[pair.name]) for pair in pairs if pair.name in block.broken]
-        broken = conservation_check(block.model, "mse", batch, larger) if larger else None
+        broken = conservation_check(block.model, "half_mse", batch, larger) if larger else None
         for pair, law in block.laws.items():
             has_larger = broken is not None and pair in block.broken
             rows.append(
@@ -232,7 +232,7 @@ def judge_decay(summary: Summary) -> Judgement:
 
 def draw(summary: Summary) -> Mapping[str, Figure]:
     """Residuals of the laws, and drift against the rate."""
-    from separatrix.report.figures.regime import draw_conservation
+    from separatrix.report.figures.learning.regime import draw_conservation
 
     return {"conservation": draw_conservation(summary.table("laws"), summary.table("drift"))}
 

@@ -54,8 +54,8 @@ def run(cell: Cell) -> Payload:
     weights = spawn(cell.seed, "linear-digits-regime", "weights")  # the same for every alpha: paired
     model = _network(args, weights)
     trained = copy.deepcopy(model)
-    run = train_to_loss(trained, data, args["target_loss"], max_steps=args["max_steps"])
-    found = rich_lazy(model, data, after=trained)
+    run = train_to_loss(trained, data, args["target_loss"], loss="half_mse", max_steps=args["max_steps"])
+    found = rich_lazy(model, data, loss="half_mse", after=trained)
     with torch.no_grad():
         accuracy = float((trained(digits.test_x).argmax(-1) == digits.test_y).double().mean())
     return {
@@ -185,7 +185,7 @@ def judge_accuracy(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Movement of features and kernel against the ratio of the layers."""
-    from separatrix.report.figures.regime import draw_equal_loss
+    from separatrix.report.figures.learning.regime import draw_equal_loss
 
     return {"regime": draw_equal_loss(summary.table("regime at equal loss"), summary.target_loss)}
 

@@ -184,7 +184,7 @@ def judge_spectrum(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Losses of the batches against the step."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     label = "cross entropy of the batch"
     return {"copy": draw_model_curves(summary.curves, label=label, logarithmic=True, baseline=summary.baseline)}

@@ -11,6 +11,7 @@ from .computation import (
     explain_failure as explain_failure,
 )
 from .dask_engine import DaskEngine as DaskEngine
+from .first_step import FirstStep as FirstStep, first_step as first_step, largest_cell as largest_cell
 from .jobs import JobTable as JobTable, Lease as Lease
 from .local import LocalEngine as LocalEngine, physical_cores as physical_cores
 from .progress import RunProgress as RunProgress

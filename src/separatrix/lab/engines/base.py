@@ -26,8 +26,8 @@ class RunInterrupted(SeparatrixError):
         super().__init__(f"stopped after {n_done} of {n_cells} cells; finished cells are kept.")
         self.n_done = n_done
         self.n_cells = n_cells
-        self.exit_code = 128 + signal_number
-        """What a program that was stopped so leaves with, by custom: 130 for Ctrl-C."""
+        self.exit_code = 128 + signal_number if signal_number else 0
+        """What a program that was stopped so leaves with, by custom: 130 for Ctrl-C; 0 if it was told to stop then."""
 
 
 @final

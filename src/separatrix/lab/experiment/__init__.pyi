@@ -17,6 +17,8 @@ from .counterfeit import (
     with_column as with_column,
     with_entry as with_entry,
     with_fields as with_fields,
+    with_interval as with_interval,
+    with_interval_at as with_interval_at,
 )
 from .definition import (
     Experiment as Experiment,

@@ -46,6 +46,11 @@ class Cell:
         return cls(**json.loads(text))
 
 
+def is_key(value: object) -> bool:
+    """Whether a value can be the key of a cell: a SHA-256 in hexadecimal digits, by which files are named."""
+    return isinstance(value, str) and len(value) == 64 and value.isascii() and value.isalnum()
+
+
 @final
 class Cells(Sequence[Cell]):
     """The cells of a run, made when the first one is looked at; how many they are may be known before.

@@ -12,6 +12,9 @@ from ..experiment.record import Record
 
 N_NUMBERS = 8
 """Numbers kept of each record."""
+MOST_RECORDS = 2000
+"""Records of one run of which a published file keeps any: those with the smallest keys, which are digests of the cells
+and so as good as drawn at random, before anything was computed. The file stays small however large the run."""
 
 
 def fingerprint(record: Record) -> dict[str, Any]:

@@ -35,8 +35,11 @@ class Publication:
     claims: dict[str, Any]
     """By claim id: statement, verdict, evidence, rows, what is true instead, the digest of the rule that judged it
     (``rule``) and those under which its cells were computed (``rules_of_run``)."""
+    n_records: int | None = None
+    """How many records the run has; as many as ``records`` if not said."""
     records: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """By key of a cell: the digest of its record and a few of its numbers, from which others can check it."""
+    """By key of a cell: the digest of its record and a few of its numbers, from which others can check it. Of a run of
+    very many records, of those with the smallest keys."""
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     """Every change of a verdict or of a rule since the file was first written: when, what, and why."""
     provenance: dict[str, Any]

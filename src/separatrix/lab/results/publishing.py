@@ -12,13 +12,13 @@ from separatrix.core.disk import why_not, write_text_whole
 from separatrix.core.errors import CorruptData, MissingData, StoreError
 from separatrix.core.result import plain
 
-from ..campaign import ExperimentError, RunReport, best_report, judgements_of
+from ..campaign import ExperimentError, PlannedRun, RunReport, best_report, judgements_of
 from ..experiment.claim import Claim, Judgement
 from ..experiment.definition import Experiment
 from ..experiment.rule import rule_digest
 from ..experiment.scales import require_scale
 from ..store.records import Store
-from .fingerprints import fingerprint
+from .fingerprints import MOST_RECORDS, fingerprint
 from .history import with_history
 from .publication import Publication, read_publication
 
@@ -88,7 +88,7 @@ def _judged_body(experiment: Experiment, path: Path) -> dict[str, Any]:
     if published.stale:
         raise MissingData(f"{path} was made by another version of {experiment.name}; run it and publish again.")
     return {
-        **{name: value for name, value in vars(published).items() if name != "stale"},
+        **{name: value for name, value in vars(published).items() if name != "stale" and value is not None},
         "title": experiment.title,
         "document": experiment.document,
         "place": experiment.place,
@@ -127,7 +127,8 @@ def _body(report: RunReport, store: Store) -> dict[str, Any]:
         "params": report.params.model_dump(mode="json"),
         "summary": report.summary.to_dict(),
         "claims": _claims(experiment, report.judgements, report.provenance["rules"]),
-        "records": {cell.key: fingerprint(record) for cell in report.cells if (record := store.read(cell.key))},
+        "n_records": len(report.cells),
+        "records": _fingerprints(report, store),
         "history": [],
         "provenance": {
             "package_version": separatrix.__version__,
@@ -135,6 +136,23 @@ def _body(report: RunReport, store: Store) -> dict[str, Any]:
             "command": report.command,
         },
     }
+
+
+def _fingerprints(report: RunReport, store: Store) -> dict[str, Any]:
+    """Of the records of a run, in the order of its cells; of a very large run, of those that are chosen by their keys.
+
+    Raises:
+        StoreError: one of them was lost or damaged while they were read.
+    """
+    keys = PlannedRun(report.experiment, report.params, report.scale, store).keys
+    chosen = keys.listed() if len(keys) <= MOST_RECORDS else keys.smallest(MOST_RECORDS)
+    found = {key: fingerprint(record) for key in chosen if (record := store.read(key)) is not None}
+    if len(found) < len(chosen):
+        raise StoreError(
+            f"{len(chosen) - len(found)} records of {report.experiment.name} are lost or damaged; compute them again "
+            f"with: {report.command}"
+        )
+    return found
 
 
 def _claims(

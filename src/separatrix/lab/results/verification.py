@@ -22,7 +22,7 @@ from ..engines.computation import compute_record
 from ..experiment.cell import Cell
 from ..experiment.definition import Experiment
 from ..experiment.record import Record
-from .fingerprints import numbers
+from .fingerprints import MOST_RECORDS, numbers
 from .publication import Publication, read_publication
 from .publishing import judged_claims
 
@@ -165,10 +165,14 @@ def _wrong_header(published: Publication, experiment: Experiment) -> Iterator[st
 
 def _wrong_cells(published: Publication, expected: dict[str, Cell]) -> Iterator[str]:
     """Cells of the file that the parameters do not have, or that it lacks."""
-    missing = len(expected.keys() - published.records.keys())
+    due = set(sorted(expected)[:MOST_RECORDS]) if len(expected) > MOST_RECORDS else expected.keys()
+    missing = len(due - published.records.keys())
     foreign = len(published.records.keys() - expected.keys())
+    counted = published.n_records if published.n_records is not None else len(published.records)
     if missing:
-        yield f"{missing} of the {len(expected)} cells that its parameters have are missing"
+        yield f"{missing} of the {len(due)} cells that a file of its parameters has are missing"
+    if counted != len(expected) and not missing:
+        yield f"it tells of {counted} records, and its parameters have {len(expected)} cells"
     if foreign:
         yield f"{foreign} of its cells are none that its parameters have"
     for key, cell in expected.items():

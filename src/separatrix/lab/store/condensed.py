@@ -7,29 +7,27 @@ files, and their digests), the code of the package and of the experiment, and th
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..experiment.definition import Experiment
 from ..experiment.provenance import code_state
 from ..experiment.summary import Summary
 from .records import Store
+from .run_keys import RunKeys
 
 
-def state_of(experiment: Experiment, keys: Sequence[str], digests: Mapping[str, str]) -> str | None:
-    """A digest of all that decides the summary of these records; ``None`` if one is missing or was touched.
-
-    Args:
-        experiment: whose records.
-        keys: of the records.
-        digests: of those that are as they were written (``Store.unchanged``).
-    """
-    if len(digests) != len(keys):
-        return None
+def state_of(experiment: Experiment, keys: RunKeys) -> str | None:
+    """A digest of all that decides the summary of a run's records; ``None`` if one is missing or was touched."""
     state = hashlib.sha256(code_state(experiment.module).encode())
-    for key in keys:
-        state.update(f"{key} {digests[key]}\n".encode())
+    rows = keys.digests()
+    while some := list(itertools.islice(rows, 1000)):
+        lines = [f"{key} {digest}\n" for key, digest in some if digest is not None]
+        if len(lines) < len(some):
+            return None
+        state.update("".join(lines).encode())
     return state.hexdigest()
 
 
@@ -55,5 +53,5 @@ def find_condensed(store: Store, run: str, experiment: Experiment, state: str) -
     try:
         body = json.loads(rows[0][0])
         return experiment.summary.from_dict(body["summary"]), body["provenance"]
-    except (ValueError, KeyError, TypeError):  # of another time; it is made again
+    except (ValueError, KeyError, TypeError, AttributeError):  # of another time; it is made again
         return None

@@ -5,7 +5,8 @@ offset for every word among them, and fitted by Bayesian least squares. Where th
 broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other numbers little.
 Sizes that the records never vary count together, as the one that changed most: a cell that trains longer, is tested on
 more and is looked at more often pays for each of them once, not for their product. What the others may add widens the
-interval. So a forecast far from what was measured says by its interval how far.
+interval. Of a cell that took no longer than calling functions does, only that much is known: how its time changes from
+one size to the next says nothing of large ones. So a forecast far from what was measured says by its interval how far.
 """
 
 from __future__ import annotations
@@ -21,12 +22,20 @@ import numpy
 from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell
-from .records import Store
+from .records import Store, spent
 
 LEAST_SPREAD = 0.05
 """Least relative scatter of repeated measurements that a fit may claim."""
+CALLS = 0.05
+"""Seconds that a cell may spend on anything but its work: calls, first uses, allocation. The logarithm of a shorter
+time is uncertain by the ratio of the two."""
 WORD_SPREAD = 0.7
 """Prior scatter of the logarithm of a cost between two words."""
+IMPORTS = 3.0
+"""The same for a cell that was the first of its process."""
+FEW = 20
+LEAST_KNOWN = 5.0
+"""Largest uncertainty of a logarithm that is taken from a short cell: a factor of 150 either way."""
 MOST_RECORDS = 2000
 DRAWS = 400
 
@@ -73,10 +82,16 @@ class CostModel:
         costs: what each cost, positive.
         sizes: prior power of a count or size among the arguments.
         spread: scatter of the logarithm of a cost where the costs were not measured one by one.
+        fixed: part of each cost that may have nothing to do with the arguments.
     """
 
     def __init__(
-        self, rows: Sequence[Mapping[str, Any]], costs: Sequence[float], sizes: _Prior, spread: float = LEAST_SPREAD
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        costs: Sequence[float],
+        sizes: _Prior,
+        spread: float = LEAST_SPREAD,
+        fixed: float = 0.0,
     ) -> None:
         self.n_measured = len(rows)
         features = [_features(row) for row in rows]
@@ -85,28 +100,40 @@ class CostModel:
         self._names = sorted({name for found in features for name in found})
         self._priors = [_prior(name, sizes) for name in self._names]
         values = self._matrix(features)
-        logs = numpy.log(numpy.maximum(numpy.asarray(costs, dtype=float), 1e-9))
+        known = numpy.maximum(numpy.asarray(costs, dtype=float), 1e-9)
         self._centre = values.mean(0) * [name.startswith(("size ", "number ")) for name in self._names]
-        self._fit(values - self._centre, logs, spread)
+        self._fit(values - self._centre, numpy.log(known), spread, numpy.minimum(fixed / known, LEAST_KNOWN))
 
     @classmethod
     def of_seconds(cls, store: Store, experiment: str) -> CostModel | None:
         """Learned from the times of an experiment's records, of whatever version; ``None`` without any."""
-        return cls._learned(store, experiment, "seconds", SECONDS_OF_SIZES)
+        return cls._learned(store, experiment, "seconds", SECONDS_OF_SIZES, CALLS)
 
     @classmethod
     def of_memory(cls, store: Store, experiment: str) -> CostModel | None:
         """The same for the memory they took."""
-        return cls._learned(store, experiment, "memory", MEMORY_OF_SIZES)
+        return cls._learned(store, experiment, "memory", MEMORY_OF_SIZES, 0.0)
 
     @classmethod
-    def _learned(cls, store: Store, experiment: str, column: str, sizes: _Prior) -> CostModel | None:
+    def _learned(cls, store: Store, experiment: str, column: str, sizes: _Prior, fixed: float) -> CostModel | None:
         found = store.database.query(
-            f"""SELECT args, {column} FROM records WHERE experiment = ? AND args IS NOT NULL AND {column} > 0
-                ORDER BY key LIMIT {MOST_RECORDS}""",
+            f"""SELECT args, {column} FROM records WHERE experiment = ? AND json_valid(args)
+                AND typeof({column}) = 'real' AND {column} > 0 ORDER BY key LIMIT {MOST_RECORDS}""",
             (experiment,),
         )
-        return cls([json.loads(args) for args, _ in found], [cost for _, cost in found], sizes) if found else None
+        if not found:
+            return cls._from_first_cells(store, experiment, sizes) if column == "seconds" else None
+        return cls([json.loads(args) for args, _ in found], [cost for _, cost in found], sizes, fixed=fixed)
+
+    @classmethod
+    def _from_first_cells(cls, store: Store, experiment: str, sizes: _Prior) -> CostModel | None:
+        """From cells that were the first of their process, when there are no others: much of it may be imports."""
+        keys = store.database.query(
+            "SELECT key FROM records WHERE experiment = ? ORDER BY key LIMIT ?", (experiment, FEW)
+        )
+        read = [record for (key,) in keys if (record := store.read(key)) is not None]
+        known = [(record.cell.args, cost) for record in read if (cost := spent(record.provenance))]
+        return cls([args for args, _ in known], [cost for _, cost in known], sizes, fixed=IMPORTS) if known else None
 
     def _joined(self, features: Mapping[str, float]) -> dict[str, float]:
         """The features, with one in place of the sizes that no record varies: how far they are from what it was."""
@@ -122,18 +149,24 @@ class CostModel:
             len(features), len(self._names)
         )
 
-    def _fit(self, values: numpy.ndarray, logs: numpy.ndarray, spread: float) -> None:
-        """Posterior of offset and powers; the scatter is estimated in turn with them."""
+    def _fit(self, values: numpy.ndarray, logs: numpy.ndarray, spread: float, doubts: numpy.ndarray) -> None:
+        """Posterior of offset and powers; the scatter is estimated in turn with them.
+
+        ``doubts`` is how uncertain each logarithm is by itself, in common to all that are: a fixed part is the same in
+        each, so that many short cells know no more than one.
+        """
         design = numpy.column_stack([numpy.ones(len(logs)), values])
         mean = numpy.array([logs.mean(), *(prior.mean for prior in self._priors)])
         precision = numpy.diag([1e-4, *(prior.spread**-2 for prior in self._priors)])
+        own = len(logs) * doubts**2
         self._scatter = max(spread, 0.3)
         for _ in range(20):
-            total = precision + design.T @ design / self._scatter**2
-            found = numpy.linalg.solve(total, precision @ mean + design.T @ logs / self._scatter**2)
+            weights = 1 / (self._scatter**2 + own)
+            total = precision + design.T * weights @ design
+            found = numpy.linalg.solve(total, precision @ mean + design.T * weights @ logs)
             residuals = logs - design @ found
-            free = max(1.0, len(logs) - numpy.trace(numpy.linalg.solve(total, design.T @ design)) / self._scatter**2)
-            self._scatter = max(spread, float(numpy.sqrt(residuals @ residuals / free)))
+            free = max(1.0, len(logs) - numpy.trace(numpy.linalg.solve(total, design.T * weights @ design)))
+            self._scatter = max(spread, self._scatter * float(numpy.sqrt(weights @ residuals**2 / free)))
         self._mean, self._covariance = found, numpy.linalg.inv(total)
 
     def typical(self, cells: Sequence[Cell]) -> list[float]:

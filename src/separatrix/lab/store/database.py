@@ -208,15 +208,19 @@ class Database:
         except sqlite3.Error as error:
             raise self._problem(error) from error
 
+    def damaged(self, reason: str) -> StoreError:
+        """The one sentence for an index that does not hold what was written into it."""
+        return StoreError(
+            f"{self.path} is damaged ({reason}); make a new one from the records beside it with: separatrix store "
+            f"rebuild --store {shlex.quote(str(self.path.parent))}"
+        )
+
     def _problem(self, error: sqlite3.Error) -> StoreError:
         folder, reason = self.path.parent, str(error)
         if "full" in reason:
             return no_space(folder)
         if "not a database" in reason or "malformed" in reason:
-            return StoreError(
-                f"{self.path} is damaged ({reason}); make a new one from the records beside it with: separatrix store "
-                f"rebuild --store {shlex.quote(str(folder))}"
-            )
+            return self.damaged(reason)
         return StoreError(f"the store {folder} cannot be used: {reason}; choose another folder with --store.")
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import math
 import os
 import sqlite3
@@ -72,6 +71,8 @@ class Store:
         except OSError as error:
             raise _problem(self.folder, error) from error
         index = self.folder / "index.sqlite"
+        if index.exists() and not index.is_file():
+            raise StoreError(f"{index} is no file that can be an index; remove it, and it is made anew.")
         self.database = Database(index, read_only) if index.exists() or not read_only else Database(IN_MEMORY)
         if not self.database.covers_files and (not read_only or not index.exists()):
             from .rebuilding import cover_files
@@ -130,11 +131,6 @@ class Store:
         """Keys of all records in the index."""
         return {key for (key,) in self.database.query("SELECT key FROM records")}
 
-    def has_all(self, keys: Sequence[str]) -> bool:
-        """Whether every key has a record in the index."""
-        sql = "SELECT count(*) FROM json_each(?) WHERE value IN (SELECT key FROM records)"
-        return int(self.database.query(sql, (json.dumps(list(keys)),))[0][0]) == len(keys)
-
     def read(self, key: str) -> Record | None:
         """The verified record of a key, or ``None`` if there is none or it had to be set aside (with a warning)."""
         row = self.database.query("SELECT sha256, changed FROM records WHERE key = ?", (key,))
@@ -162,13 +158,11 @@ class Store:
         """
         wanted, found, folder = set(keys), {}, f"{self.folder}/records"
         for key, digest, size, changed in self.database.each("SELECT key, digest, size, changed FROM records"):
-            if key in wanted and size is not None:
-                try:
+            if key in wanted:
+                with contextlib.suppress(OSError, ValueError):
                     state = os.stat(f"{folder}/{key[:2]}/{key}.json")
-                except (OSError, ValueError):
-                    continue
-                if (state.st_size, state.st_mtime_ns) == (size, changed):
-                    found[key] = digest
+                    if (state.st_size, state.st_mtime_ns) == (size, changed):
+                        found[key] = digest
         return found
 
     def stage(self, record: Record) -> tuple[Path, bytes]:
@@ -290,13 +284,13 @@ def verified(content: bytes, path: Path, key: str, sha256: str | None) -> Record
 
 
 def _cost(origin: Mapping[str, Any]) -> float | None:
-    """Seconds that a cell like this one takes: of the processor; the clock on the wall tells how busy a machine was.
+    """Seconds that a cell like this one takes; not of the first cell of a process, which holds imports."""
+    return spent(origin) if origin.get("warm", True) else None
 
-    Not of the first cell of a process, which holds imports; and not less than a tenth of the time on the wall, for a
-    cell may wait.
-    """
-    if not origin.get("warm", True):
-        return None
+
+def spent(origin: Mapping[str, Any]) -> float | None:
+    """Seconds a cell took: of the processor, since the clock on the wall tells how busy a machine was, but not less
+    than a tenth of the time on the wall, for a cell may wait."""
     seconds = origin.get("seconds")
     busy = origin.get("processor_seconds")
     return max(busy, seconds / 10) if busy is not None and seconds is not None else seconds

@@ -19,7 +19,7 @@ from separatrix.core.disk import read_regular, why_not, write_text_whole
 from separatrix.core.errors import CorruptData, InvalidInput, StoreError
 from separatrix.core.names import suggest_options
 
-from ..experiment.cell import Cell, canonical_json
+from ..experiment.cell import Cell, canonical_json, is_key
 from ..experiment.definition import Experiment, Params
 from ..experiment.provenance import code_state
 from ..experiment.scales import SCALES, require_scale
@@ -43,11 +43,15 @@ class StoredRun:
 
     def params_of(self, experiment: Experiment) -> Params | None:
         """Its parameters as the experiment's own model, or ``None`` if the code no longer accepts them."""
-        given = {name: value for name, value in self.params.items() if name != "seeds"}
-        try:
-            return experiment.params(self.scale, self.params.get("seeds"), **given)
-        except InvalidInput:
-            return None
+        return _params_of(experiment, self.scale, self.params)
+
+
+def _params_of(experiment: Experiment, scale: str, settings: dict[str, Any]) -> Params | None:
+    given = {name: value for name, value in settings.items() if name != "seeds"}
+    try:
+        return experiment.params(scale, settings.get("seeds"), **given)
+    except InvalidInput:
+        return None
 
 
 def remember_run(
@@ -82,13 +86,14 @@ def touch_run(store: Store, experiment: Experiment, scale: str, params: Params) 
         connection.execute("UPDATE runs SET time = ? WHERE id = ?", (time.time(), run_name(experiment, scale, params)))
 
 
-def known_keys(store: Store, experiment: Experiment, scale: str, params: Params) -> tuple[str, ...] | None:
-    """The keys of a run that was asked for before with the very same code, without expanding it again."""
-    rows = store.database.query(
-        "SELECT keys FROM runs WHERE id = ? AND code = ?",
-        (run_name(experiment, scale, params), code_state(experiment.module)),
+def is_known(store: Store, experiment: Experiment, scale: str, params: Params) -> bool:
+    """Whether a run was asked for before with the very same code, so that its keys need not be made again."""
+    return bool(
+        store.database.query(
+            "SELECT 1 FROM runs WHERE id = ? AND code = ?",
+            (run_name(experiment, scale, params), code_state(experiment.module)),
+        )
     )
-    return tuple(json.loads(rows[0][0])) if rows else None
 
 
 def _write_run(store: Store, name: str, run: StoredRun) -> None:
@@ -145,6 +150,8 @@ def run_from_body(content: bytes, name: str) -> StoredRun:
     """
     try:
         body = json.loads(content)
+        if not all(map(is_key, body["keys"])):
+            raise ValueError("a key of a cell is none")
         return StoredRun(**{**body, "keys": tuple(body["keys"])})
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise CorruptData(f"{name} does not tell of a run ({type(error).__name__}: {error}).") from None
@@ -152,14 +159,19 @@ def run_from_body(content: bytes, name: str) -> StoredRun:
 
 def stored_runs(store: Store, experiment: Experiment) -> list[StoredRun]:
     """Remembered runs of an experiment at its present version, oldest first."""
-    rows = store.database.query(
-        f"SELECT {_COLUMNS} FROM runs WHERE experiment = ? AND version = ? ORDER BY time",
-        (experiment.name, experiment.version),
-    )
-    return [_stored(row) for row in rows]
+    return [_stored(row) for row in store.database.query(_of_experiment(_COLUMNS), _version(experiment))]
 
 
 _COLUMNS = "experiment, version, scale, params, keys, command, time"
+_IS_COMPLETE = "NOT EXISTS (SELECT 1 FROM json_each(runs.keys) WHERE value NOT IN (SELECT key FROM records))"
+
+
+def _of_experiment(columns: str) -> str:
+    return f"SELECT {columns} FROM runs WHERE experiment = ? AND version = ? ORDER BY time"
+
+
+def _version(experiment: Experiment) -> tuple[str, int]:
+    return experiment.name, experiment.version
 
 
 def _stored(row: Sequence[Any]) -> StoredRun:
@@ -173,30 +185,55 @@ def best_run(experiment: Experiment, store: Store, scale: str | None = None) -> 
     Only runs with the parameters of their scale count (seeds may differ): a run made small with ``--set`` is not the
     scale it was derived from.
     """
+    for name, _, _ in ranked_runs(experiment, store, scale):
+        if is_complete(store, name):
+            return _stored(store.database.query(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (name,))[0])
+    return None
+
+
+def ranked_runs(experiment: Experiment, store: Store, scale: str | None = None) -> list[tuple[str, Params, str]]:
+    """Name, parameters and scale of the runs that may judge an experiment, complete or not, the best first."""
     if scale is not None:
         require_scale(scale)
-    candidates = [
-        run
-        for run in stored_runs(store, experiment)
-        if scale in (None, run.scale) and _is_usual(experiment, run) and store.has_all(run.keys)
-    ]
-    scales = list[str](SCALES)
-    return max(candidates, key=lambda run: (scales.index(run.scale), len(run.params["seeds"]), run.time), default=None)
+    found = []
+    for name, own, text, when in store.database.query(_of_experiment("id, scale, params, time"), _version(experiment)):
+        settings = _settings(store, own, text)
+        params = _params_of(experiment, own, settings)
+        if scale in (None, own) and params is not None and _is_usual(experiment, own, settings):
+            found.append(((SCALES.index(own), len(settings["seeds"]), when), name, params, own))
+    return [(name, params, own) for _, name, params, own in sorted(found, key=lambda run: run[0], reverse=True)]
 
 
-def _is_usual(experiment: Experiment, run: StoredRun) -> bool:
-    usual = experiment.params(run.scale).model_dump(mode="json")
-    return {**run.params, "seeds": ()} == {**usual, "seeds": ()}
+def _settings(store: Store, scale: str, text: str) -> dict[str, Any]:
+    """The parameters of a run as the index holds them."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise store.database.damaged(f"the parameters of a run are not JSON: {error}") from None
+    if scale not in SCALES or not isinstance(found, dict) or not isinstance(found.get("seeds"), list):
+        raise store.database.damaged("the parameters of a run are none")
+    return found
+
+
+def is_complete(store: Store, name: str) -> bool:
+    """Whether every cell of a run has a record in the index."""
+    return bool(store.database.query(f"SELECT {_IS_COMPLETE} FROM runs WHERE id = ?", (name,))[0][0])
+
+
+def _is_usual(experiment: Experiment, scale: str, params: dict[str, Any]) -> bool:
+    usual = experiment.params(scale).model_dump(mode="json")
+    return {**params, "seeds": ()} == {**usual, "seeds": ()}
 
 
 def unfinished_runs(experiments: Iterable[Experiment], store: Store) -> list[tuple[Experiment, Params, str]]:
     """Remembered runs that lack records, as requests for ``run_experiments``."""
     requests = []
     for experiment in experiments:
-        for run in stored_runs(store, experiment):
-            params = run.params_of(experiment)
-            if params is not None and not store.has_all(run.keys):
-                requests.append((experiment, params, run.scale))
+        rows = store.database.query(_of_experiment(f"scale, params, {_IS_COMPLETE}"), _version(experiment))
+        for scale, text, complete in rows:
+            params = None if complete else _params_of(experiment, scale, _settings(store, scale, text))
+            if params is not None:
+                requests.append((experiment, params, scale))
     return requests
 
 

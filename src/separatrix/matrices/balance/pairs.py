@@ -20,6 +20,7 @@ from separatrix.core import (
     require_matrix,
     require_positive,
 )
+from separatrix.core.random import default_generator
 
 
 def balanced_pair(
@@ -31,7 +32,7 @@ def balanced_pair(
     scale: float = 1.0,
     product: Tensor | None = None,
     row_space: bool = False,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Draw weights ``(w1, w2)`` with ``w2' w2 - w1 w1' = balance * I``, in float64.
 
@@ -62,6 +63,7 @@ def balanced_pair(
         >>> bool(torch.allclose(w2.mT @ w2 - w1 @ w1.mT, 2 * torch.eye(4, dtype=w1.dtype)))
         True
     """
+    generator = default_generator(generator)
     lam = as_float64(balance, "balance")
     sizes = _require_sizes(n_in, n_hidden, n_out)
     if product is None:
@@ -79,13 +81,14 @@ def aligned_balanced_pair(
     *,
     scale: float = 1.0,
     row_space: bool = False,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """A balanced pair whose product has the singular vectors of the task ``corr_yx`` (*batch, n_out, n_in).
 
     Its singular values are those of a product of Gaussian matrices with entries of standard deviation ``scale``.
     Gradient flow then moves every mode of the task by itself.
     """
+    generator = default_generator(generator)
     corr = as_float64(corr_yx, "corr_yx")
     require_matrix(corr, "corr_yx")
     n_out, n_in = corr.shape[-2:]
@@ -182,8 +185,11 @@ def balanced_singular_values(
     return torch.where(lam >= 0, small, large), torch.where(lam >= 0, large, small)
 
 
-def random_rotation(batch: torch.Size | tuple[int, ...], size: int, *, generator: torch.Generator) -> Tensor:
+def random_rotation(
+    batch: torch.Size | tuple[int, ...], size: int, *, generator: torch.Generator | None = None
+) -> Tensor:
     """Orthogonal matrices (*batch, size, size) from the uniform (Haar) distribution, in float64."""
+    generator = default_generator(generator)
     normal = torch.randn(*batch, size, size, dtype=torch.float64, generator=generator)
     return _orthonormal(normal)
 

@@ -45,7 +45,7 @@ class AbstractEnsemble(abc.ABC):
     """What figures call it; the name if left out."""
 
     colour: ClassVar[str] = "grey"
-    """In figures: a name of the house's palette (``report.figures.style``)."""
+    """In figures: a name of the house's palette (``report.figures.house``)."""
 
     marker: ClassVar[str] = "x"
     """In figures: a marker of matplotlib."""

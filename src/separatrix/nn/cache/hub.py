@@ -66,8 +66,9 @@ class RelevanceLayer(CacheLayerMixin):
         held = self.pending
         if held is None or held[0] is not key:
             raise InvalidInput(
-                "the model was called without the cache of this context, or changes keys after storing them: pass "
-                "past_key_values=cache to every call inside relevance_attention."
+                "the model was called without the cache of this context (with none, or with a static one), or changes "
+                "keys after storing them: pass past_key_values=cache to every call inside relevance_attention, and no "
+                "cache_implementation."
             )
         self.pending = None
         return held

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 from separatrix.core.result import Result
 from separatrix.core.scalars import in_words
 
-from ..recurrent.core import default_generator
 from .bounded import BoundedKeys
 
 

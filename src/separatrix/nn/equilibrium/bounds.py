@@ -17,6 +17,7 @@ from torch.nn.utils import parametrize
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import ShapeError
+from separatrix.core.random import default_generator
 
 Layer = TypeVar("Layer", bound=nn.Module)
 
@@ -117,7 +118,9 @@ def bound_row_sums(layer: Layer, bound: float, *, name: str = "weight") -> Layer
     return _registered(layer, name, RowSumBall(bound))
 
 
-def bound_spectral_norm(layer: Layer, bound: float, *, generator: torch.Generator, name: str = "weight") -> Layer:
+def bound_spectral_norm(
+    layer: Layer, bound: float, *, generator: torch.Generator | None = None, name: str = "weight"
+) -> Layer:
     """Keep the largest singular value of a layer's weight at or below ``bound``.
 
     Args:
@@ -126,6 +129,7 @@ def bound_spectral_norm(layer: Layer, bound: float, *, generator: torch.Generato
         generator: for the start of the power iteration.
         name: of the parameter.
     """
+    generator = default_generator(generator)
     return _registered(layer, name, SpectralBall(_matrix(layer, name).detach(), bound, generator))
 
 

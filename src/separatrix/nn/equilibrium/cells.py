@@ -17,6 +17,7 @@ from torch.nn.utils import skip_init
 from separatrix.core.arrays import require_integer
 from separatrix.core.names import resolve, suggest_options
 from separatrix.core.networks.activations import ACTIVATIONS, Activation, Pointwise
+from separatrix.core.random import default_generator
 from separatrix.matrices.ensembles import AbstractEnsemble, AbstractRectangularEnsemble, DenseBlock, find_ensemble
 
 Family: TypeAlias = AbstractEnsemble | str
@@ -55,9 +56,10 @@ class TanhCell(nn.Module):
         weight_var: float = 1.0,
         phi: str | Activation | Pointwise = torch.tanh,
         bias: bool = True,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         width = require_integer(width, "width", at_least=1)
         matrix = find_ensemble(ensemble).sample(width, weight_var, generator=generator, dtype=dtype)
@@ -95,9 +97,10 @@ class ResidualCell(nn.Module):
         ensemble: DenseFamily = "haar",
         weight_var: float = 0.5,
         phi: str | Activation | Pointwise = functional.gelu,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         self.block = DenseLayers(
             width,
@@ -127,9 +130,10 @@ class DenseLayers(nn.Module):
         ensemble: DenseFamily,
         weight_var: float,
         phi: str | Activation | Pointwise = functional.gelu,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         block = dense_block(ensemble, width, hidden)
         into, out_of = block.sample(width, weight_var, generator=generator, dtype=dtype)

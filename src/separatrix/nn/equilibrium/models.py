@@ -12,6 +12,7 @@ from torch.nn.utils import skip_init
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
 
 from .backward import Implicit
@@ -79,8 +80,9 @@ class EquilibriumLanguageModel(nn.Module):
         embedding_std: float = 0.02,
         solver: AbstractEquilibriumSolver[Any] | str,
         backward_solver: AbstractEquilibriumSolver[Any] | str,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         require_integer(n_symbols, "n_symbols", at_least=2)
         require_positive(embedding_std, "embedding_std")

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.random import default_generator
 from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.methods.named import find_solver
 from separatrix.matrices.ensembles.initialisers import gaussian_
@@ -63,9 +64,10 @@ class MonotoneDEQ(nn.Module):
         solver: AbstractEquilibriumSolver[Any] | str = "picard",
         backward: AbstractBackward | str = "implicit",
         on_fail: Literal["return", "warn", "raise"] = "warn",
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         require_integer(input_size, "input_size", at_least=1)
         require_integer(width, "width", at_least=1)

@@ -11,6 +11,7 @@ from torch.nn.utils import skip_init
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 from separatrix.matrices.ensembles.initialisers import gaussian_
 
 from ..dropout import VariationalDropout
@@ -51,9 +52,10 @@ class TransformerCell(nn.Module):
         weight_var: float = 1.0,
         attention_var: float = 2.0,
         dropout: float = 0.0,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         self.attention = CausalAttention(width, n_heads, weight_var=attention_var, generator=generator, dtype=dtype)
         self.dense = DenseLayers(
@@ -84,9 +86,10 @@ class CausalAttention(nn.Module):
         n_heads: int,
         *,
         weight_var: float,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         width = require_integer(width, "width", at_least=1)
         self.n_heads = require_integer(n_heads, "n_heads", at_least=1)

@@ -11,16 +11,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from separatrix.core.arithmetic.transforms import is_mapped, transforms_active
 from separatrix.core.arrays import require_finite, require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, resolve
 from separatrix.core.networks.trace import Trace
+from separatrix.core.random import default_generator
 from separatrix.core.result import Result
 from separatrix.core.scalars import in_words, is_number, require_flags
 
 from ..orthogonal.starts import STARTS, rotation_start
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond
-from ..recurrent.core import default_generator
 from ..recurrent.elman_core import BIAS_RANGE
 from ..recurrent.steps.elman import NONLINEARITIES, find_nonlinearity
 from .keeping.screening import AbstractScreening
@@ -157,6 +158,11 @@ class AbstractAttentive(AbstractSequenceCore):
         return self.hidden_size * (2 if self._options.combine == "concat" else 1)
 
     @property
+    def carries_memory(self) -> bool:
+        """Whether the state that a call returns holds the memory."""
+        return self._options.carry_memory
+
+    @property
     def output_size(self) -> int:
         """Features of the output."""
         return self.hidden_size if self._options.readout == "h" else self.state_size
@@ -171,6 +177,7 @@ class AbstractAttentive(AbstractSequenceCore):
         """Outputs of all steps, and the state to go on with."""
         if isinstance(x, PackedSequence):
             return self._forward_packed(x, state, lengths)
+        self._refuse_mapping(x)
         inputs, is_single = self._time_first(x)
         inputs = inputs.to(self.matrix.dtype)
         if lengths is not None:
@@ -191,6 +198,14 @@ class AbstractAttentive(AbstractSequenceCore):
         end, cell_end = _last(states, macro, lengths), None if cells is None else _last(cells, cell, lengths)
         kept = record.memory if self._options.carry_memory else None
         return self._shaped(output, is_single), self._packed_state(end, cell_end, kept, is_single)
+
+    def _refuse_mapping(self, x: Any) -> None:
+        """Which states are kept depends on numbers, sample by sample: a batch can do that, a mapped axis cannot."""
+        if transforms_active() and any(is_mapped(one) for one in (x, *self.parameters()) if isinstance(one, Tensor)):
+            raise InvalidInput(
+                f"{type(self).__name__} cannot run inside torch.func.vmap; give sequences as a batch, and networks one "
+                "after another."
+            )
 
     def initial_state(self, batch: int) -> Any:
         """What sequences begin with if no state is given; where memory is carried, an empty one."""

@@ -13,11 +13,10 @@ from torch.nn.utils.rnn import PackedSequence
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import ShapeError
 from separatrix.core.names import suggest_options
-from separatrix.core.random import spawn
+from separatrix.core.random import default_generator, spawn
 from separatrix.core.scalars import in_words, require_flags, require_number
 
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond
-from ..recurrent.core import default_generator
 
 Pair = tuple[Tensor, Tensor]
 

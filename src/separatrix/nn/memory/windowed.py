@@ -12,10 +12,10 @@ from torch.nn.utils.rnn import PackedSequence
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 from separatrix.core.scalars import in_words
 
 from ..recurrent.calling import AbstractSequenceCore, checked_lengths, masked_beyond
-from ..recurrent.core import default_generator
 
 
 class _Block(nn.Module):

@@ -11,6 +11,7 @@ from torch.nn.utils import parametrize
 
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.random import default_generator
 
 from .catalogue import find_orthogonal_map
 from .manifold import AbstractOrthogonalMap, nearest_orthogonal
@@ -31,9 +32,10 @@ class OrthogonalMatrix(nn.Module):
         map: AbstractOrthogonalMap,
         start: str | None,
         *,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         require_real_dtype(dtype, map)
         self.map = map.to(dtype)

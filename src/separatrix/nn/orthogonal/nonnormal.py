@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.random import default_generator
 
 from .attach import OrthogonalMatrix
 from .catalogue import find_orthogonal_map
@@ -81,9 +82,10 @@ class NonNormalMatrix(nn.Module):
         gamma: Literal["learn"] | float = "learn",
         basis: str | AbstractOrthogonalMap = "exp",
         start: str | None = "henaff",
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
+        generator = default_generator(generator)
         super().__init__()
         require_integer(n, "n", at_least=2)
         choose("block", block, BLOCKS)

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_positive
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 
 from ..orthogonal.algebra import skew
-from .core import AbstractRecurrent, default_generator
+from .core import AbstractRecurrent
 from .steps.diagonal import DiagonalStep, GatedDiagonalStep
 from .steps.elman import ElmanStep, find_nonlinearity
 from .steps.oscillator_step import OscillatorStep

@@ -128,8 +128,3 @@ class AbstractRecurrent(AbstractSequenceCore):
         if h_0.is_complex() and not self.is_complex:
             raise InvalidInput(f"h_0 must be real; got {h_0.dtype}.")
         return (h_0 if is_single else h_0.squeeze(0)).to(dtype)
-
-
-def default_generator(generator: torch.Generator | None) -> torch.Generator:
-    """The generator that was given, or one with the fixed seed 0: two networks made without one are equal."""
-    return torch.Generator().manual_seed(0) if generator is None else generator

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.random import default_generator
 
 from ..orthogonal.starts import STARTS, rotation_start
-from .core import AbstractRecurrent, default_generator
+from .core import AbstractRecurrent
 from .sequence_model import SequenceModel
 from .steps.elman import ElmanStep, find_nonlinearity
 from .steps.step import AbstractStep, Weights

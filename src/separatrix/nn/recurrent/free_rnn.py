@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_positive
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.random import default_generator
 
 from ..orthogonal.starts import STARTS, rotation_start
-from .core import default_generator
 from .elman_core import AbstractElman
 
 

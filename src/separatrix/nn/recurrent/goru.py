@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 
 from ..orthogonal.attach import OrthogonalMatrix
 from ..orthogonal.catalogue import find_orthogonal_map
 from ..orthogonal.manifold import AbstractOrthogonalMap
-from .core import AbstractRecurrent, default_generator
+from .core import AbstractRecurrent
 from .steps.gated_step import GoruStep
 from .steps.step import AbstractStep, Weights
 

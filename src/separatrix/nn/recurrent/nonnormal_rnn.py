@@ -10,10 +10,10 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 
 from ..orthogonal.manifold import AbstractOrthogonalMap
 from ..orthogonal.nonnormal import Block, NonNormalMatrix
-from .core import default_generator
 from .elman_core import AbstractElman
 
 

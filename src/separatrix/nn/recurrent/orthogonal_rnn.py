@@ -9,6 +9,7 @@ from torch import Tensor
 
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 
 from ..orthogonal.attach import OrthogonalMatrix
 from ..orthogonal.catalogue import find_orthogonal_map
@@ -16,7 +17,6 @@ from ..orthogonal.givens import Givens
 from ..orthogonal.householder import Householder
 from ..orthogonal.manifold import AbstractOrthogonalMap
 from ..orthogonal.singular import SingularMargin
-from .core import default_generator
 from .elman_core import AbstractElman
 
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.random import default_generator
 
 from .calling import AbstractSequenceCore
-from .core import default_generator
 
 
 @final

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 
-from ..recurrent.core import default_generator
 from .starts import convolution, linear
 
 WIDTH = 128

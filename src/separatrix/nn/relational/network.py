@@ -15,8 +15,8 @@ from torch.nn import functional
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import choose, suggest_options
+from separatrix.core.random import default_generator
 
-from ..recurrent.core import default_generator
 from .context_norm import ContextNorm, Normalisation, Segments, require_segments
 from .encoder import WIDTH, GlyphEncoder
 from .starts import linear

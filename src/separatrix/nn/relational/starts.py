@@ -7,7 +7,10 @@ from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils import skip_init
+
+from separatrix.core.arithmetic.transforms import transforms_active
 
 Start: TypeAlias = Literal["uniform", "kaiming", "xavier", "xavier_tanh", "xavier_uniform"]
 """``uniform`` is torch's own for linear layers, biases included; with the others biases begin at 0."""
@@ -38,13 +41,28 @@ def convolution(n_in: int, n_out: int, kernel: int, generator: torch.Generator) 
     return layer
 
 
+class _MappableCell(nn.LSTMCell):
+    """Torch's cell, spelt out where ``torch.func`` maps it: the fused one has no rule for that."""
+
+    def forward(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Hidden and carried vector."""
+        if not transforms_active():
+            return super().forward(x, state)
+        hidden, carried = state
+        entering, forget, candidate, out = (
+            functional.linear(x, self.weight_ih, self.bias_ih) + functional.linear(hidden, self.weight_hh, self.bias_hh)
+        ).chunk(4, -1)
+        carried = forget.sigmoid() * carried + entering.sigmoid() * candidate.tanh()
+        return out.sigmoid() * carried.tanh(), carried
+
+
 def lstm_cell(n_in: int, n_hidden: int, generator: torch.Generator, start: Start = "xavier") -> nn.LSTMCell:
     """An LSTM cell with torch's two biases.
 
     With ``"xavier"`` gates are Xavier-normal, the candidate with the gain 5/3 of a tanh, biases 0; with ``"uniform"``
     all is torch's own.
     """
-    cell = skip_init(nn.LSTMCell, n_in, n_hidden)
+    cell = skip_init(_MappableCell, n_in, n_hidden)
     with torch.no_grad():
         for parameter in cell.parameters():
             if start == "uniform":

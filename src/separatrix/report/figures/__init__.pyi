@@ -1,36 +1,5 @@
 from .attention import *
-from .diagnosis import diagnosis_figures as diagnosis_figures
-from .experiment import draw_experiment as draw_experiment
-from .layout import (
-    caption_of as caption_of,
-    captioned as captioned,
-    legend_outside as legend_outside,
-    narrow as narrow,
-    within as within,
-)
-from .lint import lint_figure as lint_figure
-from .memory import (
-    draw_memory_bounds as draw_memory_bounds,
-    draw_memory_curves as draw_memory_curves,
-    draw_memory_totals as draw_memory_totals,
-    draw_transients as draw_transients,
-)
-from .models import model_look as model_look
-from .plots import drawable as drawable, plot as plot, plots as plots
-from .regime import draw_balance_profile as draw_balance_profile, draw_rich_lazy as draw_rich_lazy
-from .style import (
-    DIVERGING as DIVERGING,
-    PALETTE as PALETTE,
-    SEQUENTIAL as SEQUENTIAL,
-    faint as faint,
-    ink as ink,
-    new_figure as new_figure,
-    paper as paper,
-    save as save,
-    single_axes as single_axes,
-    styled as styled,
-    theme as theme,
-    to_page_svg as to_page_svg,
-    to_svg as to_svg,
-)
-from .sweep import draw_sweep as draw_sweep
+from .house import *
+from .learning import *
+from .recurrent import *
+from .results import *

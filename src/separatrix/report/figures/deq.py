@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from .families import look
-from .layout import captioned, legend_outside, line_over, smooth
-from .style import PALETTE, ink, new_figure, single_axes, styled
+from .house.families import look
+from .house.layout import captioned, legend_outside, line_over, smooth
+from .house.style import PALETTE, ink, new_figure, single_axes, styled
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -10,8 +10,8 @@ from matplotlib.backends.backend_pdf import PdfPages
 
 from separatrix.core.disk import write_text_whole, written_whole
 
-from ..figures.diagnosis import diagnosis_figures
-from ..figures.style import new_figure, theme, to_page_svg
+from ..figures.house.style import new_figure, theme, to_page_svg
+from ..figures.results.diagnosis import diagnosis_figures
 from .html import render
 
 _CAPTIONS = {

@@ -15,9 +15,9 @@ from PIL import Image
 from separatrix.lab.campaign import RunReport
 from separatrix.lab.experiment.claim import Verdict
 
-from ..figures.experiment import draw_experiment
-from ..figures.layout import caption_of
-from ..figures.style import to_page_svg
+from ..figures.house.layout import caption_of
+from ..figures.house.style import to_page_svg
+from ..figures.results.experiment import draw_experiment
 from .wording import slug
 
 _THUMBNAIL_DPI = 56

@@ -136,9 +136,9 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> TableView:
 
 def failures_of(run: RunReport) -> list[dict[str, Any]]:
     """The first failed cells of a run: arguments, seed and error."""
-    cells = {cell.key: cell for cell in run.cells}
-    listed = []
-    for key, error in list(run.failures.items())[:MAX_FAILURES]:
+    listed, shown = [], dict(list(run.failures.items())[:MAX_FAILURES])
+    cells = {cell.key: cell for cell in run.cells if cell.key in shown} if shown else {}
+    for key, error in shown.items():
         cell = cells.get(key)
         listed.append({"what": {**cell.args, "seed": cell.seed} if cell else key, "error": error})
     return listed

@@ -13,6 +13,7 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, MissingExtra
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 
 N_DIGITS = 1797
 N_CLASSES = 10
@@ -30,7 +31,9 @@ class Digits:
     test_y: Int[Tensor, " q"]
 
 
-def load_digits(n_train: int, *, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Digits:
+def load_digits(
+    n_train: int, *, generator: torch.Generator | None = None, dtype: torch.dtype = torch.float32
+) -> Digits:
     """The 1797 digits in a random order; the first ``n_train`` for training, the rest for testing.
 
     Args:
@@ -42,6 +45,7 @@ def load_digits(n_train: int, *, generator: torch.Generator, dtype: torch.dtype 
         InvalidInput: a training set that leaves nothing to test on.
         MissingExtra: scikit-learn is not installed.
     """
+    generator = default_generator(generator)
     require_integer(n_train, "n_train", at_least=1)
     if n_train >= N_DIGITS:
         raise InvalidInput(f"n_train must be below {N_DIGITS}, the number of digits; got {n_train}.")

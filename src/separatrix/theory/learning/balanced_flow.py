@@ -11,6 +11,7 @@ Full-batch gradient descent with step ``lr`` is the flow at ``t = lr * steps``, 
 
 from __future__ import annotations
 
+import functools
 from typing import Any, final
 
 import torch
@@ -70,8 +71,6 @@ class BalancedFlow:
                 [0., 1.]], dtype=torch.float64)
     """
 
-    modes: BalancedModes
-    """The start in the coordinates where learning separates."""
     fit: BalanceFit
     """How well the weights are balanced."""
     clock: float
@@ -103,10 +102,16 @@ class BalancedFlow:
         self.learning_rates = _require_rates(learning_rates)
         e1, e2 = self.learning_rates
         self.clock = e1 * e2 * input_var / tau
-        scaled = (self.w1 / e1**0.5, self.w2 / e2**0.5, self.target / (e1 * e2) ** 0.5)
-        self.fit = fit_balance(scaled[0], scaled[1])
+        self.saddle_tol = saddle_tol
+        self.fit = fit_balance(self.w1 / e1**0.5, self.w2 / e2**0.5)
         self.balance = _settle_balance(self.fit, balance, _BALANCE_TOL.get(self.dtype, 1e-5))
-        self.modes = decompose(*scaled, self.balance, saddle_tol)
+
+    @functools.cached_property
+    def modes(self) -> BalancedModes:
+        """The start in the coordinates where learning separates."""
+        e1, e2 = self.learning_rates
+        scaled = (self.w1 / e1**0.5, self.w2 / e2**0.5, self.target / (e1 * e2) ** 0.5)
+        return decompose(*scaled, self.balance, self.saddle_tol)
 
     @classmethod
     @not_a_formula("a constructor")
@@ -191,7 +196,7 @@ class BalancedFlow:
     @property
     def batch(self) -> torch.Size:
         """Shape of the batch of networks; results have shape (*times, *batch, ...)."""
-        return self.modes.batch
+        return self.w1.shape[:-2]
 
     @formula("anguita2024", "Theorem 3.3.1 (equal sizes); all sizes ours", erratum="anguita2024-3.3.1-item3")
     def product(self, t: Any) -> Float[Tensor, "*lead o i"]:

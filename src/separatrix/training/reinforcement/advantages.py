@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.core.errors import InvalidInput, ShapeError
+from separatrix.core.scalars import is_number
+
+
+def require_share(value: Any, name: str) -> None:
+    """A number from 0 to 1."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise InvalidInput(f"{name} must be a number in [0, 1]; got {value!r}.")
 
 
 def advantages(
@@ -43,9 +52,8 @@ def advantages(
             f"rewards, values and ends must be (t, batch) and last_value (batch,); got {tuple(rewards.shape)}, "
             f"{tuple(values.shape)}, {tuple(ends.shape)} and {tuple(last_value.shape)}."
         )
-    for name, value in (("discount", discount), ("decay", decay)):
-        if not 0 <= value <= 1:
-            raise InvalidInput(f"{name} must lie in [0, 1]; got {value!r}.")
+    require_share(discount, "discount")
+    require_share(decay, "decay")
     found = torch.zeros_like(rewards)
     running, following = torch.zeros_like(last_value), last_value
     for t in range(len(rewards) - 1, -1, -1):

@@ -7,9 +7,10 @@ from typing import Any, final
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from separatrix.core.arrays import require_integer
-from separatrix.core.errors import ShapeError
+from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
 from separatrix.core.random import spawn
 
@@ -24,7 +25,7 @@ class Agent(nn.Module):
     Args:
         encoder: observations (n, features) to numbers (n, ``core.input_size``).
         core: a recurrent network of this package, or one called alike: ``core(x, state, lengths)``. One that attends to
-            its past must carry its memory (``carry_memory=True``), or it forgets everything at each step.
+            its past must carry its memory (``carry_memory=True``), or it forgets it at each step.
         n_actions: how many actions there are.
         n_head: units of the hidden layers.
         seed: of the heads.
@@ -32,6 +33,7 @@ class Agent(nn.Module):
 
     def __init__(self, encoder: nn.Module, core: nn.Module, n_actions: int, n_head: int = 64, seed: int = 0) -> None:
         super().__init__()
+        _require_core(core)
         self.encoder, self.core = encoder, core
         self.n_actions = require_integer(n_actions, "n_actions", at_least=1)
         size = int(getattr(core, "output_size", core.hidden_size))  # type: ignore[arg-type]
@@ -44,7 +46,7 @@ class Agent(nn.Module):
             return self.core.initial_state(batch)  # type: ignore[operator]
         like, width = next(self.core.parameters()), int(self.core.input_size)  # type: ignore[arg-type]
         with torch.no_grad():
-            return mapped(torch.zeros_like, self.core(like.new_zeros(batch, 1, width))[1])
+            return mapped(torch.zeros_like, self.core(like.new_zeros(batch, 1, width), None)[1])
 
     def forward(
         self, seen: Float[Tensor, "batch t d"], state: Any, lengths: Int[Tensor, " batch"] | None = None
@@ -74,12 +76,14 @@ class GridEncoder(nn.Module):
     def __init__(self, shape: tuple[int, int, int], n_words: int = 0, seed: int = 0) -> None:
         super().__init__()
         self.shape, self.n_words = shape, require_integer(n_words, "n_words", at_least=0)
+        first, second, third = (
+            skip_init(nn.Conv2d, n_in, n_out, 2) for n_in, n_out in ((shape[2], 16), (16, 32), (32, 64))
+        )
         self.image = nn.Sequential(
-            nn.Conv2d(shape[2], 16, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 2), nn.ReLU(),
-            nn.Conv2d(32, 64, 2), nn.ReLU(), nn.Flatten(),
+            first, nn.ReLU(), nn.MaxPool2d(2), second, nn.ReLU(), third, nn.ReLU(), nn.Flatten()
         )  # fmt: skip
-        self.words = nn.Embedding(n_words + 1, 32) if n_words else None
-        self.reader = nn.GRU(32, 128, batch_first=True) if n_words else None
+        self.words = skip_init(nn.Embedding, n_words + 1, 32) if n_words else None
+        self.reader = _empty_reader() if n_words else None
         with torch.no_grad():
             width = self.image(torch.zeros(1, shape[2], *shape[:2])).shape[1]
         self.output_size = width + (128 if n_words else 0)
@@ -99,10 +103,27 @@ class GridEncoder(nn.Module):
         return torch.cat([features, outputs[torch.arange(len(told)), ends][which]], 1)
 
 
+def _require_core(core: nn.Module) -> None:
+    missing = [name for name in ("input_size", "hidden_size") if not hasattr(core, name)]
+    if missing:
+        raise InvalidInput(
+            f"core must be recurrent, with input_size and hidden_size; {type(core).__name__} has no {missing[0]}."
+        )
+    if not getattr(core, "carries_memory", True):
+        raise InvalidInput(
+            f"core must be built with carry_memory=True, or {type(core).__name__} forgets its memory at each step."
+        )
+
+
 def _head(size: int, n_head: int, n_outputs: int, generator: torch.Generator) -> nn.Sequential:
-    head = nn.Sequential(nn.Linear(size, n_head), nn.Tanh(), nn.Linear(n_head, n_outputs))
+    head = nn.Sequential(skip_init(nn.Linear, size, n_head), nn.Tanh(), skip_init(nn.Linear, n_head, n_outputs))
     _draw(head, generator)
     return head
+
+
+def _empty_reader() -> nn.GRU:
+    """A gated network whose weights are yet to be drawn; torch's would come from its global generator."""
+    return nn.GRU(32, 128, batch_first=True, device="meta").to_empty(device="cpu")
 
 
 def _draw(module: nn.Module, generator: torch.Generator) -> None:

@@ -17,7 +17,7 @@ from separatrix.core.random import spawn
 from separatrix.core.result import Result
 
 from ..log import History
-from .advantages import advantages
+from .advantages import advantages, require_share
 from .agent import Agent
 from .rollouts import Company, Piece, Rollout, collect
 
@@ -67,6 +67,8 @@ class PpoSettings:
             require_integer(getattr(self, name), name, at_least=1)
         for name in ("lr", "clip", "clip_norm"):
             require_positive(getattr(self, name), name)
+        for name in ("discount", "decay"):
+            require_share(getattr(self, name), name)
         for name in ("entropy", "value_weight"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise InvalidInput(f"{name} must be a number of at least 0; got {getattr(self, name)!r}.")

@@ -10,6 +10,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from separatrix.core.errors import InvalidInput
 from separatrix.core.random import stream_seed
 
 from .agent import Agent
@@ -74,6 +75,8 @@ class Company:
 
     def __init__(self, make: Callable[[], Any], n: int, seed: int, name: str = "train") -> None:
         self.members = [make() for _ in range(n)]
+        if not all(hasattr(self.members[0], name) for name in ("reset", "step")):
+            raise InvalidInput(f"make must give environments with reset and step; it gave {self.members[0]!r}.")
         self.seed, self.name = seed, name
         self.n_episodes, self.earned = [0] * n, [0.0] * n
         self.finished: list[float] = []

@@ -95,9 +95,11 @@ def answers_of(network: Any, images: Tensor, index: Tensor, label: Tensor, probl
     return Answers(accuracy, n, low, high, loss, by_pattern)
 
 
-def require_logits(logits: Tensor, label: Tensor) -> None:
+def require_logits(logits: Any, label: Tensor) -> None:
     """A row of logits for every problem, with a place for every answer."""
     most = int(label.max()) + 1
+    if not isinstance(logits, Tensor):
+        raise InvalidInput(f"network must give logits, a tensor; got {type(logits).__name__}.")
     if logits.ndim != 2 or len(logits) != len(label) or logits.shape[1] < most:
         raise ShapeError(
             f"network must give logits ({len(label)}, answers) with at least {most} answers; got {tuple(logits.shape)}."

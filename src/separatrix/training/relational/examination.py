@@ -11,6 +11,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
@@ -116,11 +117,16 @@ def examine_relational(
     """
     if not seeds:
         raise InvalidInput("seeds must hold at least one seed.")
+    require_integer(oracle_steps, "oracle_steps", at_least=1)
     tasks = {seed: task if isinstance(task, RelationalTask) else task(seed) for seed in seeds}
     first = tasks[seeds[0]]
     if not isinstance(first, RelationalTask):
         raise InvalidInput(f"task must be a RelationalTask or give one; got {type(first).__name__}.")
+    if isinstance(make, nn.Module):
+        raise InvalidInput("make must be a function from a seed to a new network; got a network.")
     networks = {seed: make(seed) for seed in seeds}
+    if not isinstance(networks[seeds[0]], nn.Module):
+        raise InvalidInput(f"make must give a torch module; got {type(networks[seeds[0]]).__name__}.")
     runs = [
         train_relational(networks[s], tasks[s], settings, seed=s, encoder=_part(networks[s], encoder)) for s in seeds
     ]

@@ -73,6 +73,11 @@ def _about_leaks(leaks: Leaks) -> list[str]:
         sentences.append(f"{leaks.by_batch:.0%} of answers change with the other problems of the batch: they leak")
     if leaks.by_number > STRAY:
         sentences.append(f"{leaks.by_number:.0%} of answers change with the numbering of the pictures: they leak")
+    if leaks.by_copy > STRAY:
+        sentences.append(
+            f"{leaks.by_copy:.0%} of answers change when equal pictures have different numbers: they are read from the "
+            "index, and leak"
+        )
     return sentences
 
 

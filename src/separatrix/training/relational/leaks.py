@@ -31,19 +31,22 @@ class Leaks(Result):
     """Share of problems answered otherwise when they are asked alone."""
     by_number: float
     """Share of problems answered otherwise when the pictures are numbered in another order."""
+    by_copy: float
+    """Share of problems answered otherwise when every picture has two numbers, one of which is taken at random."""
 
 
 def find_leaks(network: nn.Module, task: RelationalTask) -> Leaks:
-    """Ask test problems together, one by one, and with their pictures numbered in another order.
+    """Ask test problems together, one by one, with their pictures numbered in another order, and with two numbers each.
 
     An answer may depend on the pictures of its own problem and on nothing else: not on other problems of the batch (a
-    normalisation over the batch), nor on how pictures are numbered (a table learned by index).
+    normalisation over the batch), nor on how pictures are numbered (a table learned by index), nor on whether equal
+    pictures have equal numbers (which tells what is to be seen).
 
     Args:
         network: called with images and index.
         task: whose test problems are asked.
 
-    Cost: 66 calls of the network, 64 of them with one problem.
+    Cost: 67 calls of the network, 64 of them with one problem.
     """
     stream = spawn(0, "relational", "leaks")
     problems = task.problems("test", N_ASKED, generator=stream)
@@ -56,12 +59,15 @@ def find_leaks(network: nn.Module, task: RelationalTask) -> Leaks:
         together = _answers(network, images, index)
         alone = torch.cat([_answers(network, *_of_one(images, row)) for row in index.split(1)])
         renumbered = _answers(network, images[order], order.argsort()[index])
+        copies = index + len(images) * torch.randint(0, 2, index.shape, generator=stream)
+        copied = _answers(network, torch.cat([images, images]), copies)
     network.train(was_training)
     return Leaks(
         shown=float(torch.isin(problems.index, train).all(1).double().mean()),
         outside=float((~torch.isin(problems.index, test)).any(1).double().mean()),
         by_batch=float((alone != together).double().mean()),
         by_number=float((renumbered != together).double().mean()),
+        by_copy=float((copied != together).double().mean()),
     )
 
 

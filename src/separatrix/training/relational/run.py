@@ -138,6 +138,7 @@ def train_relational(
     """
     if not isinstance(task, RelationalTask):
         raise InvalidInput(f"task must be a RelationalTask; got {type(task).__name__}.")
+    _require_trainable(network, encoder)
     settings = RelationalSettings() if settings is None else settings
     encoder = network.encoder if encoder is None and isinstance(network, AbstractRelationalNetwork) else encoder
     batch_at, n_steps, batch_size = _batches(task, settings, seed)
@@ -174,6 +175,16 @@ def train_relational(
     last = evaluate_problems(network, task, task.problems("test", settings.n_test, generator=stream))
     movement = None if encoder is None or before is None else _movement(before, _vector(encoder))
     return _told(task, network, run, last, ratio, movement, batch_size, batch_at(0).equal_counts)
+
+
+def _require_trainable(network: Any, encoder: Any) -> None:
+    for name, module in (("network", network), ("encoder", encoder)):
+        if not isinstance(module, nn.Module) and not (module is None and name == "encoder"):
+            raise InvalidInput(f"{name} must be a torch module; got {type(module).__name__}.")
+    if any(nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
+        raise InvalidInput("network must have parameters of known shape; call it once with images and index before.")
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise InvalidInput(f"network must have a parameter to train; {type(network).__name__} has none.")
 
 
 def _batches(

@@ -31,6 +31,21 @@ def test_a_slow_spiral_ends_at_its_focus_after_a_few_turns(rate: float) -> None:
     assert int(run.steps) < 200  # at 1e-3 it was all of 20000
 
 
+def test_a_slender_spiral_ends_at_its_focus() -> None:
+    # where it is slow its speed says little of how far the focus is: Newton's method found it, and it was not believed
+    slender = torch.tensor([[-12.8795, -8.6990], [17.4043, 11.3055]], dtype=torch.float64)
+
+    class Slender(Radial):
+        def velocity(self, x: Tensor, t: Tensor | None = None) -> Tensor:
+            return x @ slender.mT
+
+    for turn in torch.linspace(0, math.pi, 9).tolist():
+        run = integrate(Slender(lambda s: s), state(math.cos(turn), math.sin(turn)))
+        assert int(run.outcome) == Outcome.CONVERGED
+        assert float(run.final.abs().max()) < 1e-12
+        assert int(run.steps) < 130  # 161 where the speed alone was believed
+
+
 @pytest.mark.parametrize(("rate", "start"), [(1e-3, 1.0), (-1e-3, 0.0)], ids=["grows", "falls ever slower"])
 def test_a_spiral_that_does_not_contract_to_the_centre_is_not_said_to_rest(rate: float, start: float) -> None:
     # away from the origin; to it as 1/sqrt(t), which no linear rate shows

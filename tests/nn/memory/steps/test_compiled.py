@@ -216,7 +216,7 @@ def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
     core = layers.RelRNN(3, 5, 2, 2, dtype=torch.float64)
     with use_backend("numba"):
         core(torch.ones(1, 4, 3, dtype=torch.float64))[0].sum().backward()
-    assert compiled._is_cached(torch.float64)
+    assert compiled.is_cached(torch.float64)
 
 
 def test_code_on_disk_is_out_of_date_when_either_file_changes() -> None:

@@ -147,20 +147,19 @@ def test_what_has_no_compiled_loop_runs_by_torch_even_when_numba_is_wanted() -> 
         assert torch.allclose(scan(step, *given[:2], tuple(given[2:])), plain_scan(step, *given[:2], tuple(given[2:])))
 
 
-def test_auto_waits_until_the_work_outlasts_import_and_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    readiness = compiled.Readiness()
+def test_auto_waits_until_the_work_outlasts_import_and_compilation() -> None:
+    after = (compiled.IMPORT_AFTER, compiled.COMPILE_AFTER)
+    readiness = compiled.Readiness(lambda dtype: bool(looks.append(dtype)), *after)
     looks: list[torch.dtype] = []
-    monkeypatch.setattr(compiled, "_is_cached", lambda dtype: bool(looks.append(dtype)))
     assert not readiness.after(compiled.IMPORT_AFTER - 1, torch.float32)
     assert looks == []
     assert not readiness.after(1, torch.float32)
     assert not readiness.after(1, torch.float32)
     assert looks == [torch.float32]  # once
     assert readiness.after(compiled.COMPILE_AFTER, torch.float32)
-    monkeypatch.setattr(compiled, "_is_cached", lambda dtype: True)
-    fresh = compiled.Readiness()
+    fresh = compiled.Readiness(lambda dtype: True, *after)
     assert fresh.after(compiled.IMPORT_AFTER, torch.float64)
-    assert not compiled.Readiness().after(1, torch.float64)
+    assert not compiled.Readiness(lambda dtype: True, *after).after(1, torch.float64)
 
 
 def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
@@ -168,12 +167,11 @@ def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
     given = drawn(step, (2, 1, 2), torch.float32)
     with use_backend("numba"):
         scan(step, *given[:2], given[2:]).sum().backward()
-    assert compiled._is_cached(torch.float32)
+    assert compiled.is_cached(torch.float32)
 
 
 def test_auto_leaves_large_products_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_READINESS", compiled.Readiness())
-    monkeypatch.setattr(compiled, "COMPILE_AFTER", 0)
+    monkeypatch.setattr(compiled, "_READINESS", compiled.Readiness(lambda dtype: False, 0, 0))
     step = ElmanStep(NONLINEARITIES["relu"])
     sizes = (4, 1000, 2000)
     given = [[torch.zeros(1, batch, 64), torch.zeros(batch, 64)] for batch in sizes]

@@ -19,6 +19,9 @@ SAFETY, SHRINK = 0.9, 0.2
 ATOL = {torch.float32: 1e-6, torch.float64: 1e-10}
 """Absolute error on the sphere per unit of time, in units of the rate."""
 
+SMALLEST_STEP = 1e-12
+"""Steps on the sphere below this make no progress, in units of 1 / rate."""
+
 KEPT = 10.0
 """Allowed errors of a step that stay alive around an equilibrium: steps grow to the limit of stability, where little of
 the error of one step is gone after the next."""
@@ -103,7 +106,7 @@ class DisplacementControl(AbstractControl):
 
     def smallest(self, pool: Pool) -> Float[Tensor, " batch"]:
         """A millionth of a millionth of the time scale of the flow."""
-        return 1e-12 / pool.unit
+        return SMALLEST_STEP / pool.unit
 
 
 @final

@@ -7,6 +7,7 @@ import functools
 from fractions import Fraction
 from typing import final
 
+import numpy
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -36,6 +37,12 @@ class Tableau:
     def n_stages(self) -> int:
         """Stages of a step; one fewer evaluation is needed, as the first is the last of the step before."""
         return len(self.nodes)
+
+    @functools.cache  # noqa: B019
+    def rows(self) -> numpy.ndarray:
+        """The rows of all stages, then those of the errors, filled up with zeros."""
+        filled = [[*row, *[0.0] * (self.n_stages - len(row))] for row in (*self.stages, *self.errors)]
+        return numpy.array(filled)
 
     @functools.cache  # noqa: B019 (a handful of tables that live as long as the program)
     def on(self, dtype: torch.dtype, device: torch.device) -> Coefficients:

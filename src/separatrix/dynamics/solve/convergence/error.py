@@ -19,8 +19,19 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
+from ..maps.stacks import Selection
 from ..methods.base import States
-from .stretch import Stretch, inverse_of, largest_stretch, pattern, probe, unit_vector, unseen_stretch
+from .stretch import (
+    Stretch,
+    inverse_of,
+    largest_response,
+    largest_stretch,
+    pattern,
+    probe,
+    seen_stretch,
+    unit_vector,
+    unseen_stretch,
+)
 
 _WINDOW = 5
 """Steps that are looked at together."""
@@ -52,9 +63,8 @@ class ErrorEstimate:
 
     def __init__(self, z: States, tol: float) -> None:
         self._tol = tol
-        self._last: tuple[Tensor, Tensor] | None = None
-        self._moves: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
-        self._changes: collections.deque[Tensor] = collections.deque(maxlen=_WINDOW)
+        self._window: collections.deque[tuple[Tensor, Tensor]] = collections.deque(maxlen=_WINDOW + 1)
+        """The last states and their images."""
         self._n_steps = 0
         self._stretch = Stretch.unknown(z)
         self._noted = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
@@ -69,14 +79,11 @@ class ErrorEstimate:
         """The largest response that it saw."""
         self._reach = z.new_zeros(z.shape[0])
         """How far from there a sample may be until a probe is out of date."""
+        self._has_probed = False
 
     def learn(self, z: States, f: States) -> None:
-        """Take in one step."""
-        if self._last is not None:
-            move = z - self._last[0]
-            self._moves.append(move)
-            self._changes.append((f - self._last[1]) - move)
-        self._last = (z, f)
+        """Take in one step: it is looked at when somebody asks."""
+        self._window.append((z, f))
         self._n_steps += 1
 
     def errors(
@@ -104,31 +111,46 @@ class ErrorEstimate:
             image: the map. It is evaluated a few times beside states that came to rest without having moved by steps
                 which tell something.
         """
+        rows = Selection(wanted)  # few at most steps: samples arrive one after the other, and rest
         noise = rounding * unit
-        stretch, evidence, response = self._seen(noise, unit)
-        assert self._last is not None
-        away = torch.linalg.vector_norm(self._last[0] - self._probed_at, dim=-1)
-        probed = away < torch.where(rested, _HERE, 1.0) * self._reach
-        doubtful = wanted & ~probed
+        stretch, evidence, response = self._seen(rows, rows.take(noise), rows.take(unit))
+        rested, few = rows.take(rested), _required(self._window[-1][0], rounding)
+        probed = self._still_probed(rows, rested)
+        doubtful = ~probed
         if rounding < COARSE:
-            few = _required(self._last, rounding)
-            doubtful &= (evidence < few) | grown | (stretch.size < _ONE_SIDED) | rested | (response > _STRAINED)
-        if any_true(doubtful):
-            self._probe(doubtful, grown, noise, unit, rounding, image)
-        probed = probed | doubtful
-        # a probe has looked at this very place: what older steps told is out of date
-        fading = torch.where(probed, _MEMORY_OF_THE_PROBED, _MEMORY) ** (self._n_steps - self._noted)
-        faded = self._stretch.times(torch.where(rested, 0.0, fading))
-        newest = stretch.where(stretch.size >= faded.size, faded)
-        self._stretch = newest.where(wanted, self._stretch)
-        self._noted = torch.where(wanted, self._n_steps, self._noted)
-        self.slowest = self._probed.where(probed & (self._probed.size > self._stretch.size), self._stretch)
-        known = wanted & (self.slowest.size > 0)  # no step, no probe: nothing is known
-        far = (size + rounding * scale) * self.slowest.size
+            strange = rows.take(grown) | rested | (response > _STRAINED)
+            doubtful &= (evidence < few) | (stretch.size < _ONE_SIDED) | strange
+        # inside vmap all rows are taken, also those that nobody asked about
+        everybody = rows.put(doubtful, torch.zeros_like(wanted)) & wanted
+        if any_true(everybody):
+            self._probe(everybody, grown, noise, unit, rounding, image)
+            probed = probed | rows.take(everybody)
+        slowest = self._remembered(rows, stretch, probed, rested)
+        known = slowest.size > 0  # no step, no probe: nothing is known
+        far = (rows.take(size) + rounding * rows.take(scale)) * slowest.size
         if rounding >= COARSE:  # terms that cancel are rounded before they do: the error of a map grows with them
-            far = far * torch.where(probed, self._response, response).div(_STRAINED).clamp_min(1.0)
-        betrayed = known & (far <= self._tol * unit) & (size * self._unseen > self._tol * unit)
-        return torch.where(known, self._resolved(far, betrayed, scale, noise, unit, rounding, image), torch.inf)
+            far = far * torch.where(probed, rows.take(self._response), response).div(_STRAINED).clamp_min(1.0)
+        estimate = rows.put(torch.where(known, far, torch.inf), torch.full_like(size, torch.inf))
+        if not self._has_probed:
+            return estimate
+        betrayed = (estimate <= self._tol * unit) & (size * self._unseen > self._tol * unit)
+        return self._resolved(estimate, betrayed, scale, noise, unit, rounding, image)
+
+    def _remembered(self, rows: Selection, stretch: Stretch, probed: Tensor, rested: Tensor) -> Stretch:
+        """The slowest of what is seen of these samples now, what was seen before, and what a probe has seen."""
+        # a probe has looked at this very place: what older steps told is out of date
+        fading = torch.where(probed, _MEMORY_OF_THE_PROBED, _MEMORY) ** (self._n_steps - rows.take(self._noted))
+        faded = self._stretch.taken(rows).times(torch.where(rested, 0.0, fading))
+        newest = stretch.where(stretch.size >= faded.size, faded)
+        self._stretch = self._stretch.put(rows, newest)
+        self._noted = torch.where(rows.mask, self._n_steps, self._noted)
+        if not self._has_probed:
+            self.slowest = self._stretch
+            return newest
+        told = self._probed.taken(rows)
+        slowest = told.where(probed & (told.size > newest.size), newest)
+        self.slowest = self.slowest.put(rows, slowest)
+        return slowest
 
     def _resolved(
         self,
@@ -145,8 +167,7 @@ class ErrorEstimate:
         A claim of theirs rests on a stretch that others, which no probe has seen, must exceed (``unseen_stretch``). The
         error is then |(I - J)^-1 (f(z) - z)|, and what rounding adds to it at worst.
         """
-        assert self._last is not None
-        z, f = self._last
+        z, f = self._window[-1]
         if z.shape[-1] > _COMPLETE or not any_true(betrayed):
             return far
         length, direction = self._steps(unit, rounding)
@@ -159,13 +180,19 @@ class ErrorEstimate:
         solved = torch.linalg.vector_norm(step, dim=-1) + rounding * scale * self.slowest.size
         return torch.where(betrayed, torch.maximum(solved, far), far)
 
-    def _seen(self, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor, Tensor]:
+    def _still_probed(self, rows: Selection, rested: Tensor) -> Tensor:
+        """Whether a probe has looked at about this place."""
+        if not self._has_probed:
+            return torch.zeros_like(rested)
+        away = torch.linalg.vector_norm(rows.take(self._window[-1][0]) - rows.take(self._probed_at), dim=-1)
+        return away < torch.where(rested, _HERE, 1.0) * rows.take(self._reach)
+
+    def _seen(self, rows: Selection, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor, Tensor]:
         """The stretch over the steps of the window, how many of them tell something, and the largest response."""
-        assert self._last is not None
-        if not self._moves:
-            return Stretch.unknown(self._last[0]), torch.zeros_like(unit, dtype=torch.int64), torch.zeros_like(unit)
-        moves, changes = (torch.stack(tuple(parts), dim=1) for parts in (self._moves, self._changes))
-        return *largest_stretch(moves, changes, noise, unit), _largest_response(moves, changes, noise)
+        if len(self._window) < 2:
+            none = Stretch.unknown(rows.take(self._window[-1][0]))
+            return none, torch.zeros_like(unit, dtype=torch.int64), torch.zeros_like(unit)
+        return seen_stretch(self._window, rows, noise, unit)
 
     def _probe(
         self,
@@ -177,39 +204,30 @@ class ErrorEstimate:
         image: Callable[[Tensor], Tensor],
     ) -> None:
         """Look at the map beside the present state."""
-        assert self._last is not None
-        z, f = self._last
+        z, f = self._window[-1]
         length, direction = self._steps(unit, rounding)
-        few, many = _required(self._last, rounding), min(_MANY, 2 * z.shape[-1])
+        few, many = _required(z, rounding), min(_MANY, 2 * z.shape[-1])
         counts = torch.where(wanted, torch.where(grown, many, few), 0)
         most = max(few, many) if any_true(wanted & grown) else few
         moves, changes = probe(z, f, counts, most, length, direction, image)
         stretch, _ = largest_stretch(moves, changes, noise, unit)
         unseen = unseen_stretch(moves, changes, noise, unit)
         self._unseen = torch.where(wanted, unseen, self._unseen)
-        self._response = torch.where(wanted, _largest_response(moves, changes, noise), self._response)
+        self._response = torch.where(wanted, largest_response(moves, changes, noise), self._response)
         self._probed_at = torch.where(wanted.unsqueeze(-1), z, self._probed_at)
         self._reach = torch.where(wanted, length, self._reach)
         self._probed = stretch.where(wanted, self._probed)
+        self._has_probed = True
 
     def _steps(self, unit: Tensor, rounding: float) -> tuple[Tensor, States]:
         """Length of probing steps, and the direction of the first."""
-        assert self._last is not None
-        z, f = self._last
+        z, f = self._window[-1]
         length = unit * max(rounding**0.5, _PROBE * rounding, min(10 * self._tol, 1e-2))
         direction = pattern(z) + unit_vector(f - z)
-        return length, direction + unit_vector(self._moves[-1]) if self._moves else direction
+        return length, direction + unit_vector(z - self._window[-2][0]) if len(self._window) > 1 else direction
 
 
-def _largest_response(moves: Tensor, changes: Tensor, noise: Tensor) -> Tensor:
-    """Largest |dr| / |dz| of pairs (batch, k, d) whose change stands out from rounding."""
-    moved, changed = (torch.linalg.vector_norm(parts, dim=-1) for parts in (moves, changes))
-    visible = changed > 10 * noise.unsqueeze(-1)
-    return torch.where(visible, changed / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).amax(-1)
-
-
-def _required(state: tuple[Tensor, Tensor] | None, rounding: float) -> int:
+def _required(z: States, rounding: float) -> int:
     """How many steps must tell something."""
-    assert state is not None
-    dim = state[0].shape[-1]
+    dim = z.shape[-1]
     return min(_EVIDENCE, dim) if rounding < COARSE else min(_MANY, 2 * dim)

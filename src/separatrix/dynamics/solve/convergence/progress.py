@@ -126,10 +126,12 @@ class Progress:
         """Who has converged, and the estimated errors."""
         rounding = fixed_point_map.rounding
         near = size <= allowed
-        if self.method.stop == "residual":
-            return near, torch.full_like(size, torch.inf)
-        self._estimate.learn(z, f)
         error = torch.full_like(size, torch.inf)
+        if self.method.stop == "residual":
+            return near, error
+        self._estimate.learn(z, f)
+        if not any_true(near):
+            return near, error
         near = near & self.running & ~self._nothing_gained(size, scale, rounding) & (size <= self._crossing.ceiling)
         if not any_true(near):
             return near, error

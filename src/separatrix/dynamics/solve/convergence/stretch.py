@@ -8,22 +8,27 @@ removes them. Rounding and curvature enter as noise in dr: none can pretend to h
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..maps.stacks import combination, inner_products, orthogonalised
+from ..maps.compiled import loops, runs_compiled
+from ..maps.stacks import Selection, combination, inner_products, orthogonalised
 from ..methods.base import States
 
 _VISIBLE = 2.0
 """Change of a residual, in units of its rounding error, from which on it tells something."""
+_STANDING_OUT = 10.0
+"""The same, from which on its size tells something too."""
 _LOCAL = 0.5
 """Largest step, relative to the state, that tells something about the map near its end."""
 _CURVATURE = 0.3
 """Error of dr = (J - I) dz in units of |dr| |dz| / |z|."""
+_MOST_STEPS = 6
+"""Steps that the compiled loop can look at together."""
 _ALIKE = 10.0
 """Length of what is new in a direction, in units of its rounding error, below which it is none."""
 
@@ -52,6 +57,18 @@ class Stretch:
             torch.where(rows, self.size, other.size),
             torch.where(row, self.direction, other.direction),
             torch.where(row, self.response, other.response),
+        )
+
+    def taken(self, rows: Selection) -> Stretch:
+        """Of these samples alone."""
+        return Stretch(rows.take(self.size), rows.take(self.direction), rows.take(self.response))
+
+    def put(self, rows: Selection, part: Stretch) -> Stretch:
+        """With that of these samples replaced."""
+        return Stretch(
+            rows.put(part.size, self.size),
+            rows.put(part.direction, self.direction),
+            rows.put(part.response, self.response),
         )
 
     def times(self, factor: Tensor) -> Stretch:
@@ -130,6 +147,50 @@ def largest_stretch(
     telling = pencil.usable & seen & (pencil.moved < _LOCAL * unit.unsqueeze(-1))
     combined = Stretch(stretch, combination(weights, pencil.moves), combination(weights, pencil.changes))
     return combined, telling.sum(-1)
+
+
+def seen_stretch(
+    steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor
+) -> tuple[Stretch, Tensor, Tensor]:
+    """``largest_stretch`` and ``largest_response`` over the moves between successive states, for some samples.
+
+    Args:
+        steps: the states and images of some steps, at most six, oldest first.
+        rows: the samples.
+        noise: size of the rounding error of the map, of these samples.
+        unit: size of their states.
+    """
+    if runs_compiled(steps[-1][0]):
+        return _seen_by_loops(steps, rows, noise, unit)
+    z, f = (torch.stack([rows.take(step[side]) for step in steps], dim=1) for side in (0, 1))
+    moves = z[:, 1:] - z[:, :-1]
+    changes = (f[:, 1:] - f[:, :-1]).sub_(moves)
+    return *largest_stretch(moves, changes, noise, unit), largest_response(moves, changes, noise)
+
+
+def largest_response(
+    moves: Float[Tensor, "batch k d"], changes: Float[Tensor, "batch k d"], noise: Tensor
+) -> Float[Tensor, " batch"]:
+    """Largest |dr| / |dz| of pairs whose change stands out from rounding."""
+    moved, changed = (torch.linalg.vector_norm(parts, dim=-1) for parts in (moves, changes))
+    visible = changed > _STANDING_OUT * noise.unsqueeze(-1)
+    return torch.where(visible, changed / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).amax(-1)
+
+
+def _seen_by_loops(
+    steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor
+) -> tuple[Stretch, Tensor, Tensor]:
+    last = steps[-1][0]
+    shape = (noise.shape[0], last.shape[1])
+    found = Stretch(torch.empty_like(noise), last.new_empty(shape), last.new_empty(shape))
+    evidence, response = torch.empty_like(noise, dtype=torch.int64), torch.empty_like(noise)
+    written = (part.numpy() for part in (found.size, evidence, response, found.direction, found.response))
+    padded = [*steps, *[steps[-1]] * (_MOST_STEPS - len(steps))]  # code is compiled for one length of tuples
+    z, f = (tuple(step[side].contiguous().numpy() for step in padded) for side in (0, 1))
+    constants, tiny = (_VISIBLE, _STANDING_OUT, _LOCAL, _CURVATURE), float(torch.finfo(last.dtype).tiny)
+    given = (noise.numpy(), unit.numpy(), constants, tiny)
+    loops().stretch(z, f, len(steps) - 1, rows.index.numpy(), *given, *written)
+    return found, evidence, response
 
 
 def unseen_stretch(

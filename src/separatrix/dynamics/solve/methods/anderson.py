@@ -13,6 +13,7 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
+from ..maps.compiled import loops, runs_compiled
 from ..maps.counted import CountedMap
 from ..maps.stacks import combination
 from .base import AbstractEquilibriumSolver, States
@@ -40,6 +41,11 @@ class AndersonHistory:
     def mixed(self, mixing: float | Tensor = 1.0) -> States:
         """The combination of the last images whose residual is predicted to be smallest."""
         n_filled = min(self.n_seen, self.images.shape[1])
+        if _is_one(mixing) and runs_compiled(self.images):
+            image = torch.empty_like(self.images[:, 0])
+            newest = (self.n_seen - 1) % self.images.shape[1]
+            loops().mix(self.residuals.numpy(), self.images.numpy(), n_filled, newest, float(self.ridge), image.numpy())
+            return image
         residuals = self.residuals[:, :n_filled]
         weights = self._weights(residuals)
         image = combination(weights, self.images[:, :n_filled])

@@ -240,7 +240,7 @@ def judge_beyond(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Panels (b) and (c)."""
-    from separatrix.report.figures.memory import draw_memory_curves, draw_transients
+    from separatrix.report.figures.recurrent.memory import draw_memory_curves, draw_transients
 
     first = [row for row in summary.transients if row["seed"] == summary.transients[0]["seed"]]
     return {

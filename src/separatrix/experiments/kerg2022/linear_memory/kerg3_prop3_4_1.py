@@ -258,7 +258,7 @@ def judge_highest(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """One matrix of the search between its bounds."""
-    from separatrix.report.figures.memory import draw_memory_bounds
+    from separatrix.report.figures.recurrent.memory import draw_memory_bounds
 
     return {"bounds": draw_memory_bounds(summary.example)} if summary.example else {}
 

@@ -17,11 +17,10 @@ from separatrix.lab import (
     Row,
     Summary,
     condition,
-    in_turn,
     interval_row,
     judge,
-    with_column,
     with_fields,
+    with_interval,
 )
 
 if TYPE_CHECKING:
@@ -287,7 +286,7 @@ EXPERIMENT = Experiment(
             measures="growth a step of the products along the network's own states, second half of the run",
             test="interval over draws below .05 a step",
             judge=judge_own_masks,
-            counterfeit=in_turn(with_column(RATES, "low", 0.15), with_column(RATES, "high", 0.25)),
+            counterfeit=with_interval(RATES, 0.15, 0.25),
         ),
     ),
 )

@@ -203,7 +203,7 @@ def judge_truncation(summary: Measured) -> Judgement:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Printed against exact totals."""
-    from separatrix.report.figures.memory import draw_memory_totals
+    from separatrix.report.figures.recurrent.memory import draw_memory_totals
 
     return {"totals": draw_memory_totals(summary.table("Total Fisher memory"))}
 

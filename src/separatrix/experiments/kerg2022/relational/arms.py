@@ -24,6 +24,7 @@ ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"random encoder {name}": (name, FROZEN) for name in ("CoRelNet", "CoRelNet-T", "ESBN")},
     **{f"asymmetric {name}": (name, ASYMMETRIC) for name in ("CoRelNet", "CoRelNet-T", "ESBN")},
     **{f"{name} cat": (name, SENSORY) for name in ("CoRelNet", "CoRelNet-T", "ESBN")},
+    "random encoder CoRelNet cat": ("CoRelNet", {**FROZEN, **SENSORY}),
     **{f"L1 {name}": (name, {"l1": 0.0}) for name in ("CoRelNet", "ESBN")},
     "CoRelNet-nhid": ("CoRelNet", {"hidden": 0}),
     "symmetric Transformer": ("Transformer", {"tied": True}),

@@ -75,11 +75,14 @@ def level_claim(
     every: bool = False,
     holds_for: Sequence[str] = (),
     where_it_holds: str = "",
+    control: tuple[str, float] | None = None,
     **more: Any,
 ) -> Claim:
     """The interval of the mean accuracy of every model on every task lies on one side of a bound.
 
-    Where that is false, but true of the models ``holds_for``, it holds under a condition: ``where_it_holds``.
+    Where that is false, but true of the models ``holds_for``, it holds under a condition: ``where_it_holds``. A
+    ``control`` is a network and the mean accuracy it must reach on every task; below that training was too short for
+    anybody, and nothing is told.
     """
     bound = above if above is not None else below
     assert bound is not None
@@ -87,6 +90,7 @@ def level_claim(
     def judge_levels(summary: Measured) -> Judgement:
         rows: list[Row] = []
         kept: list[Row] = []
+        short: list[Row] = []
         words = []
         for asked in _questions(summary, tasks, every):
             for model in _present(summary, models, "model"):
@@ -98,19 +102,26 @@ def level_claim(
                 rows.append(interval_row(named, mean, interval, above=above, below=below))
                 kept += rows[-1:] if model in holds_for else []
                 words.append(f"{named} {mean:.3f}")
-        return judge(", ".join(words), rows, condition(where_it_holds, kept) if kept else None)
+            if control is not None:
+                reached, _ = _interval(list(_of(summary, asked, control[0]).values()) or [0.0])
+                words.append(f"{control[0]} on {_named(asked, summary)} {reached:.3f}")
+                if reached < control[1]:
+                    short.append(Row(f"{control[0]} learned", reached, f"at least {control[1]:g}", agrees=None))
+        return judge(", ".join(words), short or rows, condition(where_it_holds, kept) if kept else None)
 
     good, bad = (bound + (1 - bound) / 2, bound / 2) if above is not None else (bound / 2, bound + (1 - bound) / 2)
     where = _rows(models, tasks)
+    learned = [with_column("runs", "accuracy", 0.99, _rows(control[:1], tasks))] if control is not None else []
     side = f"above {above:g}" if above is not None else f"below {below:g}"
+    told = f"; below {control[1]:g} of {control[0]} nothing is told" if control is not None else ""
     return Claim(
         id=id,
         statement=statement,
         measures="share of right answers about unseen pictures after the last step, mean over seeds",
-        test=f"95 % interval over seeds {side}, each model and task",
+        test=f"95 % interval over seeds {side}, each model and task{told}",
         judge=judge_levels,
-        counterfeit=with_column("runs", "accuracy", bad, where),
-        genuine=with_column("runs", "accuracy", good, where),
+        counterfeit=in_turn(*learned, with_column("runs", "accuracy", bad, where)),
+        genuine=in_turn(*learned, with_column("runs", "accuracy", good, where)),
         **{"scale": "laptop", **more},
     )
 
@@ -196,12 +207,23 @@ def _gaps(summary: Measured, asked: Asked, first: Sequence[str], second: Sequenc
 
 
 def fall_claim(
-    *, id: str, statement: str, models: Sequence[str], tasks: Sequence[str], least: float = 0.05, **more: Any
+    *,
+    id: str,
+    statement: str,
+    models: Sequence[str],
+    tasks: Sequence[str],
+    least: float = 0.05,
+    learned: float | None = None,
+    **more: Any,
 ) -> Claim:
-    """Accuracy without held-out shapes minus that of the extreme case is above a bound, each model and task."""
+    """Accuracy without held-out shapes minus that of the extreme case is above a bound, each model and task.
+
+    With ``learned``, networks whose mean without held-out shapes is lower have nothing to lose and tell nothing.
+    """
 
     def judge_falls(summary: Measured) -> Judgement:
         rows: list[Row] = []
+        short: list[Row] = []
         words = []
         for task in _present(summary, tasks, "task"):
             for model in _present(summary, models, "model"):
@@ -211,8 +233,11 @@ def fall_claim(
                     return judge("", [])
                 mean, interval = _interval([inside[seed] - outside[seed] for seed in shared])
                 rows.append(interval_row(f"fall of {model} on {task}", mean, interval, above=least))
-                words.append(f"{model} on {task} {mean:.3f}")
-        return judge(", ".join(words), rows)
+                before = sum(inside[seed] for seed in shared) / len(shared)
+                words.append(f"{model} on {task} {mean:.3f} from {before:.3f}")
+                if learned is not None and before < learned:
+                    short.append(Row(f"{model} learned {task}", before, f"at least {learned:g}", agrees=None))
+        return judge(", ".join(words), short or rows)
 
     def at(extreme: bool) -> Where:
         inner = _rows(models, tasks)
@@ -223,10 +248,12 @@ def fall_claim(
         id=id,
         statement=statement,
         measures="accuracy with all shapes in training minus that with the fewest, seed by seed",
-        test=f"95 % interval above {least:g}, each model and task",
+        test=f"95 % interval above {least:g}, each model and task"
+        + (f"; a network below {learned:g} with all shapes tells nothing" if learned is not None else ""),
         judge=judge_falls,
         counterfeit=in_turn(
-            with_column("runs", "accuracy", down, at(False)), with_column("runs", "accuracy", up, at(True))
+            with_column("runs", "accuracy", down if learned is None else learned, at(False)),
+            with_column("runs", "accuracy", up, at(True)),
         ),
         genuine=in_turn(
             with_column("runs", "accuracy", up, at(False)), with_column("runs", "accuracy", down, at(True))

@@ -15,6 +15,7 @@ def run(cell: Cell) -> Payload:
 
 
 MODELS = ("CoRelNet", "CoRelNet-T", "MNM", "LSTM", "NTM", "RN")
+JUDGED = ("game_row_matching", "game_left_of")
 
 EXPERIMENT = Experiment(
     name="kergC-table2",
@@ -23,7 +24,11 @@ EXPERIMENT = Experiment(
     place="appendix C, Table 2",
     version=1,
     scales=suite_scales(
-        GAMES, MODELS, smoke={"tasks": ("game_row_matching", "game_left_of"), "models": ("LSTM", "RN")}
+        GAMES,
+        MODELS,
+        smoke={"tasks": JUDGED, "models": ("LSTM", "RN")},
+        # CoRelNet shows that so many steps are enough to learn the rule
+        laptop={"tasks": JUDGED, "models": ("CoRelNet", "LSTM", "RN"), "game_steps": 1500, "n_measured": 5},
     ),
     expand=expand,
     run=run,
@@ -44,6 +49,24 @@ EXPERIMENT = Experiment(
             tasks=("game_left_of",),
             below=0.6,
             scale="paper",
+        ),
+        level_claim(
+            id="kerg2022-C-table2-rows-short",
+            statement="LSTM and relation networks do not get beyond chance at matching rows in a training that is long "
+            "enough for CoRelNet.",
+            models=("LSTM", "RN"),
+            tasks=("game_row_matching",),
+            below=0.6,
+            control=("CoRelNet", 0.8),
+        ),
+        level_claim(
+            id="kerg2022-C-table2-left-of-short",
+            statement="Relation networks do not get beyond chance at left-of in a training that is long enough for "
+            "CoRelNet.",
+            models=("RN",),
+            tasks=("game_left_of",),
+            below=0.6,
+            control=("CoRelNet", 0.8),
         ),
     ),
     draw=draw,

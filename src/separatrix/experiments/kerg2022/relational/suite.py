@@ -195,7 +195,7 @@ def _table(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Bars with intervals, and accuracy against held-out shapes where several numbers were run."""
-    from separatrix.report.figures.relational import draw_accuracies, draw_holdouts, draw_unseen_curves
+    from separatrix.report.figures.relational.accuracies import draw_accuracies, draw_holdouts, draw_unseen_curves
 
     figures = {"accuracies": draw_accuracies(summary.table(ACCURACIES))}
     if len({row["holdout"] for row in summary.runs}) > 1:

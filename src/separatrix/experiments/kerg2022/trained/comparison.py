@@ -10,18 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pydantic
 
 from separatrix.core.errors import InvalidInput
-from separatrix.lab import (
-    Cell,
-    Judgement,
-    Params,
-    Payload,
-    Row,
-    Summary,
-    in_turn,
-    interval_row,
-    judge,
-    with_column,
-)
+from separatrix.lab import Cell, Judgement, Params, Payload, Row, Summary, interval_row, judge, with_interval
 
 from .models import MODELS
 
@@ -277,16 +266,12 @@ def gap_above(task: str, models: Sequence[str], bound: float) -> Callable[[Measu
 
 def moved(title: str, task: str, models: Sequence[str], low: float, high: float, prefix: str = "") -> Any:
     """A counterfeit or a genuine summary: the intervals of these rows moved elsewhere."""
-
-    def where(row: Mapping[str, Any]) -> bool:
-        return row["task"] == task and row["model"] in models
-
-    return in_turn(with_column(title, f"{prefix}low", low, where), with_column(title, f"{prefix}high", high, where))
+    return with_interval(title, low, high, {"task": task, "model": tuple(models)}, prefix=prefix)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Curves of both tasks."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     figures = {}
     copy = [curve for curve in summary.curves if curve["task"] == "copy"]

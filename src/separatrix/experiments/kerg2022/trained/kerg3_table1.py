@@ -15,10 +15,9 @@ from separatrix.lab import (
     Params,
     Payload,
     Summary,
-    in_turn,
     interval_row,
     judge,
-    with_column,
+    with_interval,
 )
 
 from .comparison import NO_SCORE, at_edge, chosen_runs, finite, run_comparison, score_row
@@ -157,15 +156,12 @@ def _judge_gaps(
 
 
 def _moved(models: Sequence[str], low: float, high: float, prefix: str = "") -> Any:
-    def where(row: Mapping[str, Any]) -> bool:
-        return row["model"] in models
-
-    return in_turn(with_column(GAPS, f"{prefix}low", low, where), with_column(GAPS, f"{prefix}high", high, where))
+    return with_interval(GAPS, low, high, {"model": tuple(models)}, prefix=prefix)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Validation curves, one figure per window."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     label = f"bits per character, {summary.text}"
     return {

@@ -15,10 +15,10 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
-    in_turn,
     interval_row,
     judge,
     with_column,
+    with_interval,
 )
 
 if TYPE_CHECKING:
@@ -178,15 +178,12 @@ def judge_same(summary: Measured) -> Judgement:
 
 
 def _moved(title: str, low: float, high: float, variant: str | None = None) -> Any:
-    def where(row: Mapping[str, Any]) -> bool:
-        return variant is None or bool(row["variant"] == variant)
-
-    return in_turn(with_column(title, "low", low, where), with_column(title, "high", high, where))
+    return with_interval(title, low, high, None if variant is None else {"variant": variant})
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """On the way back, and during training."""
-    from separatrix.report.figures.recurrent_training import draw_over_steps
+    from separatrix.report.figures.recurrent.training import draw_over_steps
 
     return {
         "backward": draw_over_steps(

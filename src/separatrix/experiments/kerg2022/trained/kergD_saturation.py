@@ -17,7 +17,7 @@ from separatrix.lab import (
     in_turn,
     interval_row,
     judge,
-    with_column,
+    with_interval,
 )
 
 from .models import glorot_core
@@ -185,16 +185,12 @@ def judge_saturation(summary: Measured) -> Judgement:
 
 
 def _moved(quantity: str, low: float, high: float, prefix: str = "") -> Any:
-    def where(row: Mapping[str, Any]) -> bool:
-        return bool(row["quantity"] == quantity)
-
-    columns = {f"{prefix}low": low, f"{prefix}high": high}
-    return in_turn(*(with_column(TABLE, column, value, where) for column, value in columns.items()))
+    return with_interval(TABLE, low, high, {"quantity": quantity}, prefix=prefix)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Both quantities against the step."""
-    from separatrix.report.figures.recurrent_training import draw_over_steps
+    from separatrix.report.figures.recurrent.training import draw_over_steps
 
     return {
         quantity: draw_over_steps([c for c in summary.curves if c["quantity"] == quantity], label, caption=caption)

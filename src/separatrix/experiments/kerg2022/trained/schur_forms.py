@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from separatrix.lab import Cell, Params, Payload, Summary, in_turn, with_column
+from separatrix.lab import Cell, Params, Payload, Summary, with_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,16 +156,12 @@ def gap_row(summary: Measured, less: str, more: str, quantity: str) -> Mapping[s
 
 def moved(title: str, low: float, high: float, **keys: str) -> Any:
     """A counterfeit or a genuine summary: the intervals of the rows with these keys moved elsewhere."""
-
-    def where(row: Mapping[str, Any]) -> bool:
-        return all(row[name] == value for name, value in keys.items())
-
-    return in_turn(with_column(title, "low", low, where), with_column(title, "high", high, where))
+    return with_interval(title, low, high, keys)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The forms of the first seed, and mean sizes along sub-diagonals."""
-    from separatrix.report.figures.recurrent_training import draw_over_steps, draw_schur_forms
+    from separatrix.report.figures.recurrent.training import draw_over_steps, draw_schur_forms
 
     lines = [{"model": task, "curve": values} for task, values in summary.sub_diagonals.items()]
     return {

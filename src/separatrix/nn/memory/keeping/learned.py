@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import ShapeError
 from separatrix.core.names import suggest_options
+from separatrix.core.random import default_generator
 
-from ...recurrent.core import default_generator
 from .screening import AbstractScreening, Sight
 
 

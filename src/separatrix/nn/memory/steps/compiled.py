@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arithmetic.backend import current_backend, has_numba
+from separatrix.core.arithmetic.readiness import Readiness
 
-from ...recurrent.steps.compiled import PRECISIONS, Readiness
+from ...recurrent.steps.compiled import PRECISIONS
 from ...recurrent.steps.elman import NONLINEARITIES
 from ..keeping.policies import AttentionSum
 from ..keeping.slots import sorted_index
@@ -185,7 +186,7 @@ def _loops() -> ModuleType:
     return importlib.import_module(f"{__package__}.attend_loops")
 
 
-def _is_cached(dtype: torch.dtype) -> bool:
+def is_cached(dtype: torch.dtype) -> bool:
     """Whether code for this precision lies on disk."""
     loops = _loops()
     one = torch.zeros(1, dtype=dtype).numpy()
@@ -206,7 +207,7 @@ def _is_cached(dtype: torch.dtype) -> bool:
     return loops.has_code(loops.forward, forward) and loops.has_code(loops.backward, backward)
 
 
-_READINESS = Readiness(_is_cached, IMPORT_AFTER, COMPILE_AFTER)
+_READINESS = Readiness(is_cached, IMPORT_AFTER, COMPILE_AFTER)
 
 
 def _array(tensor: Tensor) -> numpy.ndarray:

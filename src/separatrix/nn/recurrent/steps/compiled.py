@@ -9,8 +9,6 @@ thread: where a library shares large products among several, they stay with torc
 from __future__ import annotations
 
 import importlib
-import threading
-from collections.abc import Callable
 from types import ModuleType
 from typing import final
 
@@ -19,6 +17,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arithmetic.backend import current_backend, has_numba
+from separatrix.core.arithmetic.readiness import Readiness
 
 from .elman_kernels import ElmanKernel
 from .step import AbstractStep, Weights
@@ -104,50 +103,14 @@ def _can_run(step: AbstractStep, drives: Tensor, initial: Tensor, weights: Weigh
     return is_plain and fits and not torch.compiler.is_compiling() and step.compiled_kernel(weights) is not None
 
 
-class Readiness:
-    """How many steps this process has made by torch, and which precisions have code by now.
-
-    Args:
-        is_cached: whether code for a precision lies on disk; by default that of the Elman scan.
-        import_after: steps after which the cache is looked into, which takes an import of numba; by default as above.
-        compile_after: steps after which it is worth compiling.
-    """
-
-    def __init__(
-        self,
-        is_cached: Callable[[torch.dtype], bool] | None = None,
-        import_after: int | None = None,
-        compile_after: int | None = None,
-    ) -> None:
-        self.is_cached, self.import_after, self.compile_after = is_cached, import_after, compile_after
-        self.n_steps = 0
-        self.ready: dict[torch.dtype, bool] = {}
-        self.lock = threading.Lock()
-
-    def after(self, n_steps: int, dtype: torch.dtype) -> bool:
-        """Count a sequence, and say whether it should be run by compiled code."""
-        if self.ready.get(dtype):
-            return True
-        with self.lock:
-            self.n_steps += n_steps
-            if self.n_steps >= (COMPILE_AFTER if self.compile_after is None else self.compile_after):
-                self.ready[dtype] = True
-            elif (
-                self.n_steps >= (IMPORT_AFTER if self.import_after is None else self.import_after)
-                and dtype not in self.ready
-            ):
-                self.ready[dtype] = (self.is_cached or _is_cached)(dtype)
-        return self.ready.get(dtype, False)
-
-
-_READINESS = Readiness()
+_READINESS = Readiness(lambda dtype: is_cached(dtype), IMPORT_AFTER, COMPILE_AFTER)
 
 
 def _loops() -> ModuleType:
     return importlib.import_module(f"{__package__}.elman_loops")
 
 
-def _is_cached(dtype: torch.dtype) -> bool:
+def is_cached(dtype: torch.dtype) -> bool:
     """Whether code for this precision lies on disk."""
     loops = _loops()
     numbers = {rank: torch.zeros((1,) * rank, dtype=dtype).numpy() for rank in (1, 2, 3)}

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..layout import captioned, legend_outside
-from ..plots import plots
-from ..style import PALETTE, faint, ink, new_figure, single_axes, styled
+from ..house.layout import captioned, legend_outside
+from ..house.plots import plots
+from ..house.style import PALETTE, faint, ink, new_figure, single_axes, styled
 
 END_COLOURS = {
     "consensus": PALETTE[0],

@@ -9,8 +9,8 @@ import numpy
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from ..layout import captioned, legend_outside, within
-from ..style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, styled
+from ..house.layout import captioned, legend_outside, within
+from ..house.style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, styled
 
 
 @styled

@@ -8,9 +8,9 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..layout import captioned, legend_outside
-from ..plots import plots
-from ..style import PALETTE, ink, paper, single_axes, styled
+from ..house.layout import captioned, legend_outside
+from ..house.plots import plots
+from ..house.style import PALETTE, ink, paper, single_axes, styled
 
 MARKS = {"consensus": "_", "bipartite": "o", "clustering": "^"}
 LABELS = {

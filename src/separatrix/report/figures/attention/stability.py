@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy
 from matplotlib.figure import Figure
 
-from ..layout import captioned
-from ..style import PALETTE, ink, new_figure, single_axes, styled
+from ..house.layout import captioned
+from ..house.style import PALETTE, ink, new_figure, single_axes, styled
 
 
 @styled

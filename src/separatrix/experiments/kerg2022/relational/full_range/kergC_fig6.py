@@ -14,6 +14,8 @@ def run(cell: Cell) -> Payload:
     return run_suite(cell)
 
 
+SHORT = ("CoRelNet", "CoRelNet-T", "Transformer")
+
 EXPERIMENT = Experiment(
     name="kergC-fig6",
     title="Five networks on the four basic tasks over the range of held-out shapes",
@@ -21,7 +23,11 @@ EXPERIMENT = Experiment(
     place="appendix C, Fig. 6",
     version=1,
     scales=suite_scales(
-        BASIC, FIVE, RANGE, smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "PrediNet", "Transformer")}
+        BASIC,
+        FIVE,
+        RANGE,
+        smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "PrediNet", "Transformer")},
+        laptop={"tasks": ("identity_rules",), "models": SHORT, "n_steps": 600, "n_measured": 6},
     ),
     expand=expand,
     run=run,
@@ -42,6 +48,22 @@ EXPERIMENT = Experiment(
             models=("Transformer", "PrediNet"),
             tasks=BASIC,
             scale="paper",
+        ),
+        level_claim(
+            id="kerg2022-C-fig6-identity-rules",
+            statement="CoRelNet and CoRelNet-T answer nearly every problem of the identity rules, without held-out "
+            "shapes and with as many as possible.",
+            models=SHORT[:2],
+            tasks=("identity_rules",),
+            above=0.95,
+            every=True,
+        ),
+        fall_claim(
+            id="kerg2022-C-fig6-identity-rules-fall",
+            statement="A transformer loses accuracy on the identity rules when shapes are held out.",
+            models=("Transformer",),
+            tasks=("identity_rules",),
+            learned=0.9,
         ),
     ),
     draw=draw,

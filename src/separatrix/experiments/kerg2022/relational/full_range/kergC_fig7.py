@@ -16,6 +16,8 @@ def run(cell: Cell) -> Payload:
 
 MODELS = (*RELATIONAL, *(f"{name} cat" for name in RELATIONAL))
 
+SHORT = ("dist3", "identity_rules")
+
 EXPERIMENT = Experiment(
     name="kergC-fig7",
     title="Sensory features beside relations, over the range of held-out shapes",
@@ -23,7 +25,11 @@ EXPERIMENT = Experiment(
     place="appendix C, Fig. 7",
     version=1,
     scales=suite_scales(
-        BASIC, MODELS, RANGE, smoke={"tasks": ("same_diff", "dist3"), "models": ("CoRelNet", "CoRelNet cat")}
+        BASIC,
+        MODELS,
+        RANGE,
+        smoke={"tasks": ("same_diff", "dist3"), "models": ("CoRelNet", "CoRelNet cat")},
+        laptop={"tasks": SHORT, "models": ("CoRelNet", "CoRelNet cat"), "n_steps": 600, "n_measured": 6},
     ),
     expand=expand,
     run=run,
@@ -46,6 +52,22 @@ EXPERIMENT = Experiment(
             tasks=("dist3",),
             within=0.1,
             scale="paper",
+        ),
+        gap_claim(
+            id="kerg2022-C-fig7-identity-rules-corelnet",
+            statement="In the extreme case sensory features make CoRelNet less accurate on the identity rules.",
+            first=("CoRelNet",),
+            second=("CoRelNet cat",),
+            tasks=("identity_rules",),
+            above=0.0,
+        ),
+        gap_claim(
+            id="kerg2022-C-fig7-dist3-corelnet",
+            statement="On the distribution of three sensory features do CoRelNet little harm.",
+            first=("CoRelNet",),
+            second=("CoRelNet cat",),
+            tasks=("dist3",),
+            within=0.1,
         ),
     ),
     draw=draw,

@@ -16,6 +16,8 @@ def run(cell: Cell) -> Payload:
 
 MODELS = (*RELATIONAL, *(f"random encoder {name}" for name in RELATIONAL))
 
+OF_CORELNET = ("CoRelNet", "random encoder CoRelNet")
+
 EXPERIMENT = Experiment(
     name="kergC-fig8",
     title="Random encoders over the range of held-out shapes",
@@ -23,7 +25,11 @@ EXPERIMENT = Experiment(
     place="appendix C, Fig. 8",
     version=1,
     scales=suite_scales(
-        BASIC, MODELS, RANGE, smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "random encoder CoRelNet")}
+        BASIC,
+        MODELS,
+        RANGE,
+        smoke={"tasks": ("same_diff",), "models": OF_CORELNET},
+        laptop={"tasks": ("rmts", "identity_rules"), "models": OF_CORELNET, "n_steps": 600, "n_measured": 6},
     ),
     expand=expand,
     run=run,
@@ -38,6 +44,16 @@ EXPERIMENT = Experiment(
             within=0.02,
             every=True,
             scale="paper",
+        ),
+        gap_claim(
+            id="kerg2022-C-fig8-random-corelnet",
+            statement="CoRelNet is as good with a random encoder as with a trained one on match to sample and on the "
+            "identity rules, without held-out shapes and with as many as possible.",
+            first=OF_CORELNET[:1],
+            second=OF_CORELNET[1:],
+            tasks=("rmts", "identity_rules"),
+            within=0.02,
+            every=True,
         ),
     ),
     draw=draw,

@@ -122,7 +122,7 @@ def leaving_out(left_out: str) -> Callable[[Mapping[str, Any]], bool]:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Bars by word and by what was left out."""
-    from separatrix.report.figures.relational import draw_accuracies
+    from separatrix.report.figures.relational.accuracies import draw_accuracies
 
     rows = [
         {

@@ -23,7 +23,10 @@ EXPERIMENT = Experiment(
     place="appendix C, Fig. 5",
     version=1,
     scales=suite_scales(
-        (*BASIC, *UNSEEN), MODELS, smoke={"tasks": ("identity_rules4",), "models": ("CoRelNet", "CoRelNet-nhid")}
+        (*BASIC, *UNSEEN),
+        MODELS,
+        smoke={"tasks": ("identity_rules4",), "models": ("CoRelNet", "CoRelNet-nhid")},
+        laptop={"tasks": BASIC, "models": ("CoRelNet", "CoRelNet-nhid"), "n_steps": 600, "n_measured": 6},
     ),
     expand=expand,
     run=run,
@@ -37,6 +40,14 @@ EXPERIMENT = Experiment(
             tasks=(*BASIC, *UNSEEN),
             above=-0.02,
             scale="paper",
+        ),
+        gap_claim(
+            id="kerg2022-C-fig5-nhid-basic",
+            statement="More hidden units do not make CoRelNet less accurate on the four basic tasks.",
+            first=("CoRelNet-nhid",),
+            second=("CoRelNet",),
+            tasks=BASIC,
+            above=-0.02,
         ),
     ),
     draw=draw,

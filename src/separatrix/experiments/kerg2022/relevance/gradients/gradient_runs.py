@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Payload, Summary, in_turn, interval_row, with_column
+from separatrix.lab import Cell, Payload, Summary, in_turn, interval_row, with_interval
 from separatrix.lab.experiment.claim import Row
 
 from ..models import arithmetic
@@ -126,15 +126,9 @@ def in_words(summary: Summary, models: Sequence[str]) -> str:
 
 def changed(changes: Mapping[str, float]) -> Any:
     """A counterfeit or a genuine summary: changes of models elsewhere."""
-    parts = []
-    for model, value in changes.items():
-
-        def where(row: Mapping[str, Any], model: str = model) -> bool:
-            return bool(row["model"] == model)
-
-        parts += [
-            with_column(SLOPES, "change", value, where),
-            with_column(SLOPES, "low", value - 0.05, where),
-            with_column(SLOPES, "high", value + 0.05, where),
-        ]
-    return in_turn(*parts)
+    return in_turn(
+        *(
+            with_interval(SLOPES, value - 0.05, value + 0.05, {"model": model}, middle="change")
+            for model, value in changes.items()
+        )
+    )

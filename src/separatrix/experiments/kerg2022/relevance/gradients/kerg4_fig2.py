@@ -194,7 +194,7 @@ def _with_powers(**powers: float) -> Any:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Gradients and bytes."""
-    from separatrix.report.figures.screening import draw_gradient_norms, draw_kept_bytes
+    from separatrix.report.figures.recurrent.screening import draw_gradient_norms, draw_kept_bytes
 
     return {
         "gradients": draw_gradient_norms({"after training on denoise": summary.curves}),

@@ -117,7 +117,7 @@ def _as_printed(summary: Measured) -> Measured:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Curves of both panels."""
-    from separatrix.report.figures.screening import draw_gradient_norms
+    from separatrix.report.figures.recurrent.screening import draw_gradient_norms
 
     def chosen(place: int) -> list[dict[str, Any]]:
         names = [summary.smallest[place], *summary.others[place]]

@@ -15,10 +15,9 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
-    in_turn,
     interval_row,
     judge,
-    with_column,
+    with_interval,
 )
 
 from ..models import arithmetic, named_backend
@@ -255,21 +254,13 @@ def measured_side(quantity: str, *, learned: float = 0.0, **side: float) -> Call
 
 def moved_to(quantity: str, value: float) -> Any:
     """A counterfeit or a genuine summary: the quantity elsewhere."""
-
-    def where(row: Mapping[str, Any]) -> bool:
-        return bool(row["quantity"] == quantity)
-
     spread = 0.02 * max(abs(value), 0.1)
-    return in_turn(
-        with_column(MEASURES, "mean", value, where),
-        with_column(MEASURES, "low", value - spread, where),
-        with_column(MEASURES, "high", value + spread, where),
-    )
+    return with_interval(MEASURES, value - spread, value + spread, {"quantity": quantity}, middle="mean")
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """The maps side by side."""
-    from separatrix.report.figures.screening import draw_attention_maps
+    from separatrix.report.figures.recurrent.screening import draw_attention_maps
 
     return {"attention": draw_attention_maps(summary.maps)}
 

@@ -139,7 +139,7 @@ def _median(values: Sequence[float]) -> float:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Accuracies against the delay, and curves of training."""
-    from separatrix.report.figures.screening import draw_accuracies, draw_learning
+    from separatrix.report.figures.recurrent.screening import draw_accuracies, draw_learning
 
     return {
         "accuracy": draw_accuracies(summary.table(ACCURACY)),

@@ -51,9 +51,15 @@ def keeps(models: Sequence[str], above: float, *, trained_only: bool = False) ->
     def judge_kept(summary: Measured) -> Judgement:
         found = [row for model in models for row in _own(summary, model)]
         found = [row for row in found if not trained_only or row["delay"] == row["trained_at"]]
-        return judge(in_words(found), [_as_row(row, above=above) for row in found])
+        rows = [_as_row(row, above=above) for row in found]
+        return judge(in_words(found), rows + _not_run(summary, models) if rows else [])
 
     return judge_kept
+
+
+def _not_run(summary: Summary, models: Sequence[str]) -> list[Row]:
+    """A statement about several networks is not confirmed by some of them."""
+    return [Row(f"{model} was run", "no", "yes", agrees=None) for model in models if not _own(summary, model)]
 
 
 def loses(models: Sequence[str], learned: float, below: float) -> Callable[[Measured], Judgement]:
@@ -73,7 +79,7 @@ def loses(models: Sequence[str], learned: float, below: float) -> Callable[[Meas
                 if has_learned
                 else Row(f"{model} learned its own delay", first["mean"], f"at least {learned}", agrees=None)
             )
-        return judge(in_words(words), rows)
+        return judge(in_words(words), rows + _not_run(summary, models) if rows else [])
 
     return judge_lost
 

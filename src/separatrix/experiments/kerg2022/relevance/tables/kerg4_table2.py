@@ -41,7 +41,7 @@ SCALES = {
         n_valid=10,
         measure_every=2,
     ),
-    "laptop": Compiled(models=MODELS[:-1], n_steps=3400, tail_steps=600, **SMALL),  # type: ignore[arg-type]
+    "laptop": Compiled(models=MODELS, n_steps=3400, tail_steps=600, **SMALL),  # type: ignore[arg-type]
     "paper": Settings(
         models=("RelRNN", "LSTM", "expRNN", "orth-RNN", "GORU"),
         task="denoise",

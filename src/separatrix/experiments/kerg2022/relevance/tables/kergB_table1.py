@@ -171,7 +171,7 @@ def _learned_with_gap(gap: float) -> Any:
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Rewards while learning."""
-    from separatrix.report.figures.recurrent_training import draw_model_curves
+    from separatrix.report.figures.recurrent.training import draw_model_curves
 
     return {
         pair: draw_model_curves(
@@ -203,7 +203,7 @@ EXPERIMENT = Experiment(
             n_steps=16,
             batch_frames=32,
         ),
-        "laptop": Settings(seeds=(0, 1, 2), pairs=("Corridor", "DoorKey"), n_frames=60_000, n_episodes=32, longest=8),
+        "laptop": Settings(seeds=(0, 1, 2), pairs=("Corridor", "DoorKey"), n_frames=100_000, n_episodes=32, longest=8),
         "paper": Settings(),
     },
     expand=expand,

@@ -7,7 +7,7 @@ from typing import Any
 
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, condition, instead, judge, misprint
 
-from .theorem_parts import Measured, equality, put, worst_of
+from .theorem_parts import Measured, Right, equality, put, worst_of, zeros
 
 PARTS = ("paths", "even", "sparse", "leverage", "algorithm", "memory", "start")
 LEVERAGE = "Gradient at the end of one chain of sparse attention"
@@ -280,33 +280,6 @@ def judge_sparse(summary: Measured) -> Judgement:
     return judge(evidence, rows, misprint(says, right))
 
 
-def judge_leverage(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-ch4-leverage``."""
-    found = summary.numbers
-    rows = [
-        Row("power of 1/kappa minus (d + 1), largest", found["power_error"], 0.0, 1e-6),
-        Row("log of the factor for one more step minus log(lambda/kappa), largest", found["step_error"], 0.0, 1e-6),
-    ]
-    return judge(
-        f"powers of kappa are off by {found['power_error']:.0e}, factors per step by {found['step_error']:.0e}", rows
-    )
-
-
-def judge_algorithm(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-ch4-algorithm1``."""
-    found = summary.numbers
-    rows = [Row("steps at which the set is not that of lines 6 and 7", found["not_printed"], 0)]
-    right = [Row("steps at which it is not the best rho of those that left the buffer", found["not_offline"], 0)]
-    evidence = f"{found['not_printed']:.0f} steps disagree with t - rho, {found['not_offline']:.0f} with t - nu"
-    return judge(evidence, rows, misprint("nu in place of rho in lines 6 and 7", right))
-
-
-def judge_size(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-ch4-sparsity``."""
-    count = summary.numbers["too_many"]
-    return judge(f"{count:.0f} steps attend to more", [Row("steps with more than nu + rho states", count, 0)])
-
-
 def judge_memory(summary: Measured) -> Judgement:
     """Decide ``kerg2022-ch4-memory``."""
     found = summary.numbers
@@ -321,21 +294,6 @@ def judge_memory(summary: Measured) -> Judgement:
         "what a gradient needs grows with the length"
     )
     return judge(evidence, rows, condition("per step, where no gradient is wanted; for one it is linear in T", right))
-
-
-def judge_start(summary: Measured) -> Judgement:
-    """Decide ``screening-start``."""
-    found = summary.numbers
-    rows = [
-        Row("share of kept states that are not the first ten, copy", found["not_first_copy"], 0.0, MOSTLY),
-        Row("the same, denoise", found["not_first_denoise"], 0.0, MOSTLY),
-    ]
-    evidence = (
-        f"untrained networks keep the first ten states but for {found['not_first_copy']:.1%} and "
-        f"{found['not_first_denoise']:.1%}: {found['retention_copy']:.0%} of the symbols of copy, "
-        f"{found['retention_denoise']:.0%} of those of denoise; first scores are {found['bias_copy']:.1f} times others"
-    )
-    return judge(evidence, rows)
 
 
 EXPERIMENT = Experiment(
@@ -389,34 +347,45 @@ EXPERIMENT = Experiment(
             place="Theorem 4.4.3, Theorem B.1.39, Remarks B.1.36 to B.1.38",
             erratum="kerg2022-sparse-bound",
         ),
-        Claim(
-            id="kerg2022-ch4-leverage",
-            statement="Depth enters the bound exponentially, sparsity as a power.",
+        zeros(
+            "kerg2022-ch4-leverage",
+            "section 4.4.3, Remark B.1.40",
+            "Depth enters the bound exponentially, sparsity as a power.",
+            "powers and factors to 1e-6",
+            {
+                "power_error": "power of 1/kappa minus (d + 1), largest",
+                "step_error": "log of the factor for one more step minus log(lambda/kappa), largest",
+            },
+            "powers of kappa are off by {power_error:.0e}, factors per step by {step_error:.0e}",
+            within=1e-6,
             measures="gradient at the end of a planted chain over depths 1 to 3 and sparsities 2, 4, 8",
-            test="powers and factors to 1e-6",
-            judge=judge_leverage,
-            counterfeit=put(power_error=0.5),
-            place="section 4.4.3, Remark B.1.40",
         ),
-        Claim(
-            id="kerg2022-ch4-algorithm1",
-            statement="Algorithm 1 keeps, of the states up to t - rho, those with the rho best scores.",
+        zeros(
+            "kerg2022-ch4-algorithm1",
+            "Algorithm 1",
+            "Algorithm 1 keeps, of the states up to t - rho, those with the rho best scores.",
+            "no step differs",
+            {"not_printed": "steps at which the set is not that of lines 6 and 7"},
+            "{not_printed:.0f} steps disagree with t - rho, {not_offline:.0f} with t - nu",
+            within=0.0,
+            right=Right(
+                misprint,
+                "nu in place of rho in lines 6 and 7",
+                {"not_offline": "steps at which it is not the best rho of those that left the buffer"},
+                0.0,
+            ),
             measures="kept sets of random weights at every step against the best scores offline",
-            test="no step differs",
-            judge=judge_algorithm,
-            counterfeit=put(not_offline=5.0),
-            genuine=put(not_printed=0.0),
-            place="Algorithm 1",
             erratum="kerg2022-algorithm-1",
         ),
-        Claim(
-            id="kerg2022-ch4-sparsity",
-            statement="At every step at most nu + rho states are attended to.",
+        zeros(
+            "kerg2022-ch4-sparsity",
+            "section 4.5",
+            "At every step at most nu + rho states are attended to.",
+            "no step has more",
+            {"too_many": "steps with more than nu + rho states"},
+            "{too_many:.0f} steps attend to more",
+            within=0.0,
             measures="sizes of the memory in random runs",
-            test="no step has more",
-            judge=judge_size,
-            counterfeit=put(too_many=4.0),
-            place="section 4.5",
         ),
         Claim(
             id="kerg2022-ch4-memory",
@@ -429,16 +398,21 @@ EXPERIMENT = Experiment(
             place="section 4.5",
             erratum="kerg2022-constant-memory",
         ),
-        Claim(
-            id="screening-start",
-            statement="Of the ten states an untrained network keeps, at least eight are the first, whatever they hold.",
+        zeros(
+            "screening-start",
+            "start-up of the memory",
+            "Of the ten states an untrained network keeps, at least eight are the first, whatever they hold.",
+            "at most .2",
+            {
+                "not_first_copy": "share of kept states that are not the first ten, copy",
+                "not_first_denoise": "the same, denoise",
+            },
+            "untrained networks keep the first ten states but for {not_first_copy:.1%} and {not_first_denoise:.1%}: "
+            "{retention_copy:.0%} of the symbols of copy, {retention_denoise:.0%} of those of denoise; first scores "
+            "are {bias_copy:.1f} times others",
+            within=MOSTLY,
             measures="share of kept states beyond the first ten; copy at delay 60 and denoise, nu = rho = 10",
-            test="at most .2",
-            judge=judge_start,
-            counterfeit=put(not_first_copy=0.8, not_first_denoise=0.8),
-            genuine=put(not_first_copy=0.0, not_first_denoise=0.0),
             document="separatrix",
-            place="start-up of the memory",
         ),
     ),
 )

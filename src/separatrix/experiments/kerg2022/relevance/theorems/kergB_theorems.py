@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from separatrix.lab import (
-    Cell,
-    Claim,
-    Experiment,
-    Judgement,
-    Params,
-    Payload,
-    Row,
-    condition,
-    instead,
-    judge,
-    misprint,
-)
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, condition, instead, judge, misprint
 
-from .theorem_parts import Measured, equality, error_rows, put, worst_of
+from .theorem_parts import Measured, Right, equality, put, worst_of, zeros
 
 PARTS = ("paths", "parameters", "sums", "rates", "non-normal", "single")
 EIGENVALUES = (0.2, 0.5, 0.8, -0.3, -0.5, -0.9, 0.3 + 0.6j, -0.2 + 0.7j)
@@ -197,35 +185,6 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     return Measured(numbers=numbers, tables={RATES: rates["rates"]})
 
 
-def judge_jacobian(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-lemma2``."""
-    found = summary.numbers
-    rows = [Row("sum over paths with the printed J, relative error", found["printed_jacobian"], 0.0, 1e-12)]
-    right = error_rows(summary, {"paths": "with J = dh_{k+1}/ds_k"})
-    evidence = f"error {found['printed_jacobian']:.2g} with the printed J, {found['paths']:.0e} with the right one"
-    return judge(evidence, rows, misprint("J_k is dh_{k+1}/ds_k", right))
-
-
-def judge_rate(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-prop33``."""
-    found = summary.numbers
-    rows = [
-        Row(
-            "largest difference of a measured slope from max(-1, Re lambda - 1)",
-            found["printed_slope_error"],
-            0.0,
-            SLOPE,
-        )
-    ]
-    right = [
-        Row("largest difference from Re lambda/(1 - lambda) - 1", found["slope_error"], 0.0, SLOPE),
-        Row("largest relative difference from the level A", found["level_error"], 0.0, SLOPE),
-    ]
-    printed, ours = found["printed_slope_error"], found["slope_error"]
-    evidence = f"slopes differ by up to {printed:.2f} from the printed exponents and {ours:.1e} from ours"
-    return judge(evidence, rows, instead("p ~ A T^(mu - 1), mu = lambda/(1 - lambda), without a term c/T", right))
-
-
 def judge_theorem(summary: Measured) -> Judgement:
     """Decide ``kerg2022-B-theorem34``."""
     first, last = summary.numbers["counterexample_first"], summary.numbers["counterexample_last"]
@@ -259,74 +218,11 @@ def judge_gap(summary: Measured) -> Judgement:
     )
 
 
-def judge_omega4(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-remark22``."""
-    found = summary.numbers
-    rows = [
-        Row("relative error of Eq. (B.1.143)", found["omega4_first_print"], 0.0, 1e-12),
-        Row("relative error of Eq. (B.1.144)", found["omega4_second_print"], 0.0, 1e-12),
-    ]
-    right = error_rows(summary, {"omega4": "with -(2 S4 + S2^2)/8"})
-    evidence = f"off by {found['omega4_first_print']:.1%} and {found['omega4_second_print']:.1%} (t = 2, k = 9)"
-    return judge(evidence, rows, misprint("the constant is -(2 S4 + S2^2)/8: pairs of pairs were counted twice", right))
-
-
-def judge_psi(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-prop25``."""
-    found = summary.numbers
-    rows = [Row("largest error of psi by sums over partitions", found["psi_unordered"], 0.0, 1e-12)]
-    right = error_rows(
-        summary, {"psi_ordered": "sums over ordered compositions", "omega_from_psi": "omega from these psi"}
-    )
-    evidence = f"partitions give psi off by {found['psi_unordered']:.2g}, compositions by {found['psi_ordered']:.0e}"
-    return judge(evidence, rows, misprint("the sum is over ordered compositions", right))
-
-
-def judge_composition(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-remark30``."""
-    found = summary.numbers
-    rows = [Row("cases of Eq. (B.1.215) that fail", found["composition_without_convention_broken"], 0)]
-    right = [Row("cases that fail with theta_{0:0}(0) = 1", found["composition_broken"], 0)]
-    evidence = (
-        f"{found['composition_without_convention_broken']:.0f} cases fail as stated, {found['composition_broken']:.0f} "
-        "with theta_{0:0}(0) = 1"
-    )
-    return judge(evidence, rows, condition("theta_{0:0}(0) = 1 is adopted as well", right))
-
-
-def judge_bounds(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-lemma28-31``."""
-    found = summary.numbers
-    rows = [
-        Row("cases that break Lemma B.1.28", found["theta_bounds_broken"], 0),
-        Row("cases that break Lemma B.1.31", found["chi_bounds_broken"], 0),
-    ]
-    return judge(f"{rows[0].measured:.0f} and {rows[1].measured:.0f} cases break the two bounds", rows)
-
-
-def judge_recurrence(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-lemma16``."""
-    found = summary.numbers
-    rows = [Row("relative error with the slope at a_t", found["recurrence_printed"], 0.0, 1e-12)]
-    right = error_rows(summary, {"recurrence": "with the slope at a_{t-1} and the outer product turned round"})
-    evidence = f"error {found['recurrence_printed']:.2g} as printed, {found['recurrence']:.0e} with phi'(a_{{t-1}})"
-    return judge(evidence, rows, misprint("the slope is taken at a_{t-1}, which leads to h_t", right))
-
-
 def judge_non_normal(summary: Measured) -> Judgement:
     """Decide ``kerg2022-B-remark35``."""
     ratio = summary.numbers["eigenvalues_over_norm"]
     name = "largest ratio of the root of sum |p(lambda_i)|^2 to the Frobenius norm"
     return judge(f"{name} {ratio:.3f}", [Row(name, ratio, "at most 1", agrees=ratio <= 1 + 1e-9)])
-
-
-def judge_single(summary: Measured) -> Judgement:
-    """Decide ``kerg2022-B-remark40``."""
-    found = summary.numbers
-    rows = [Row("relative error of Eq. (B.1.291)", found["single_printed"], 0.0, 1e-9)]
-    right = error_rows(summary, {"single": "with lambda^k added"})
-    evidence = f"error up to {found['single_printed']:.1e} as printed, {found['single']:.0e} with the recurrent path"
-    return judge(evidence, rows, misprint("plus lambda^k, the path of recurrent steps alone", right))
 
 
 def claim(id: str, place: str, statement: str, test: str, **rest: Any) -> Claim:
@@ -357,14 +253,14 @@ EXPERIMENT = Experiment(
             "The total derivative of s_{t+k} by h_t is the sum over all chains of products of F and E.",
             {"paths": "all chains, one by one", "degrees": "the same by a recursion over degrees"},
         ),
-        claim(
-            "lemma2",
+        zeros(
+            "kerg2022-B-lemma2",
             "Lemma B.1.2",
             "The Jacobian in the recursion is J_k = ds_{k+1}/dh_k.",
             "relative error at most 1e-12",
-            judge=judge_jacobian,
-            counterfeit=put(paths=0.1),
-            genuine=put(printed_jacobian=0.0),
+            {"printed_jacobian": "sum over paths with the printed J, relative error"},
+            "error {printed_jacobian:.2g} with the printed J, {paths:.0e} with the right one",
+            right=Right(misprint, "J_k is dh_{k+1}/ds_k", {"paths": "with J = dh_{k+1}/ds_k"}),
             erratum="kerg2022-lemma-b12",
         ),
         equality(
@@ -385,14 +281,18 @@ EXPERIMENT = Experiment(
             "The gradient by parameters of the alignment is a sum weighted by attention.",
             {"alignment": "by W_a, U_a and v_a against autograd"},
         ),
-        claim(
-            "lemma16",
+        zeros(
+            "kerg2022-B-lemma16",
             "Lemma B.1.16, Eq. (B.1.101)",
             "The gradient by V, U and b is the sum of [s, x, 1] dL/dh diag(phi'(a_t)).",
             "relative error at most 1e-12",
-            judge=judge_recurrence,
-            counterfeit=put(recurrence=0.1),
-            genuine=put(recurrence_printed=0.0),
+            {"recurrence_printed": "relative error with the slope at a_t"},
+            "error {recurrence_printed:.2g} as printed, {recurrence:.0e} with phi'(a_{{t-1}})",
+            right=Right(
+                misprint,
+                "the slope is taken at a_{t-1}, which leads to h_t",
+                {"recurrence": "with the slope at a_{t-1} and the outer product turned round"},
+            ),
             erratum="kerg2022-lemma-b116",
         ),
         equality(
@@ -401,33 +301,48 @@ EXPERIMENT = Experiment(
             "Under even attention ds_{t+k}/dh_t is a polynomial in V with the coefficients chi.",
             {"chi": "recursion against all chains in rational numbers"},
         ),
-        claim(
-            "remark22",
+        zeros(
+            "kerg2022-B-remark22",
             "Remark B.1.22, Eqs. (B.1.143) and (B.1.144)",
             "omega(4) by power sums.",
             "relative error at most 1e-12",
-            judge=judge_omega4,
-            counterfeit=put(omega4=0.1),
-            genuine=put(omega4_first_print=0.0, omega4_second_print=0.0),
+            {
+                "omega4_first_print": "relative error of Eq. (B.1.143)",
+                "omega4_second_print": "relative error of Eq. (B.1.144)",
+            },
+            "off by {omega4_first_print:.1%} and {omega4_second_print:.1%} (t = 2, k = 9)",
+            right=Right(
+                misprint,
+                "the constant is -(2 S4 + S2^2)/8: pairs of pairs were counted twice",
+                {"omega4": "with -(2 S4 + S2^2)/8"},
+            ),
             erratum="kerg2022-omega-4",
         ),
-        claim(
-            "prop25",
+        zeros(
+            "kerg2022-B-prop25",
             "Lemma B.1.23, Remark B.1.24, Proposition B.1.25, Remark B.1.26",
             "omega(s) is a polynomial in S_1 whose coefficients psi are sums over partitions.",
             "error at most 1e-12",
-            judge=judge_psi,
-            counterfeit=put(psi_ordered=0.1),
-            genuine=put(psi_unordered=0.0),
+            {"psi_unordered": "largest error of psi by sums over partitions"},
+            "partitions give psi off by {psi_unordered:.2g}, compositions by {psi_ordered:.0e}",
+            right=Right(
+                misprint,
+                "the sum is over ordered compositions",
+                {"psi_ordered": "sums over ordered compositions", "omega_from_psi": "omega from these psi"},
+            ),
             erratum="kerg2022-psi",
         ),
-        claim(
-            "lemma28-31",
+        zeros(
+            "kerg2022-B-lemma28-31",
             "Lemmas B.1.28 and B.1.31",
             "theta and chi lie between two sums of binomial coefficients and omega.",
             "no case breaks them (t = 1, 2, 5, in rational numbers)",
-            judge=judge_bounds,
-            counterfeit=put(theta_bounds_broken=3.0),
+            {
+                "theta_bounds_broken": "cases that break Lemma B.1.28",
+                "chi_bounds_broken": "cases that break Lemma B.1.31",
+            },
+            "{theta_bounds_broken:.0f} and {chi_bounds_broken:.0f} cases break the two bounds",
+            within=0.0,
         ),
         claim(
             "remark29",
@@ -439,24 +354,41 @@ EXPERIMENT = Experiment(
             genuine=put(bound_gap_short=1.0, bound_gap_long=0.01),
             erratum="kerg2022-bound-gap",
         ),
-        claim(
-            "remark30",
+        zeros(
+            "kerg2022-B-remark30",
             "Remark B.1.30, Eq. (B.1.215)",
             "chi is a sum of theta.",
             "no case fails (rational numbers)",
-            judge=judge_composition,
-            counterfeit=put(composition_broken=2.0),
-            genuine=put(composition_without_convention_broken=0.0),
+            {"composition_without_convention_broken": "cases of Eq. (B.1.215) that fail"},
+            "{composition_without_convention_broken:.0f} cases fail as stated, {composition_broken:.0f} with "
+            "theta_{{0:0}}(0) = 1",
+            within=0.0,
+            right=Right(
+                condition,
+                "theta_{0:0}(0) = 1 is adopted as well",
+                {"composition_broken": "cases that fail with theta_{0:0}(0) = 1"},
+                0.0,
+            ),
             erratum="kerg2022-theta-00",
         ),
-        claim(
-            "prop33",
+        zeros(
+            "kerg2022-B-prop33",
             "Lemma B.1.32, Proposition B.1.33",
             "Under even attention each eigenvalue contributes c/T + c' T^(lambda - 1).",
             "slopes of the exact recursion within .002 of it",
-            judge=judge_rate,
-            counterfeit=put(slope_error=0.5),
-            genuine=put(printed_slope_error=0.0),
+            {"printed_slope_error": "largest difference of a measured slope from max(-1, Re lambda - 1)"},
+            "slopes differ by up to {printed_slope_error:.2f} from the printed exponents and {slope_error:.1e} from "
+            "ours",
+            within=SLOPE,
+            right=Right(
+                instead,
+                "p ~ A T^(mu - 1), mu = lambda/(1 - lambda), without a term c/T",
+                {
+                    "slope_error": "largest difference from Re lambda/(1 - lambda) - 1",
+                    "level_error": "largest relative difference from the level A",
+                },
+                SLOPE,
+            ),
             erratum="kerg2022-uniform-rate",
         ),
         claim(
@@ -477,14 +409,17 @@ EXPERIMENT = Experiment(
             judge=judge_non_normal,
             counterfeit=put(eigenvalues_over_norm=1.5),
         ),
-        claim(
-            "remark40",
+        zeros(
+            "kerg2022-B-remark40",
             "Remark B.1.40, Eq. (B.1.291)",
             "Where one state is attended to, p = lambda^d (1 - lambda^(c - d + 1))/(1 - lambda).",
             "relative error at most 1e-9",
-            judge=judge_single,
-            counterfeit=put(single=0.1),
-            genuine=put(single_printed=0.0),
+            {"single_printed": "relative error of Eq. (B.1.291)"},
+            "error up to {single_printed:.1e} as printed, {single:.0e} with the recurrent path",
+            within=1e-9,
+            right=Right(
+                misprint, "plus lambda^k, the path of recurrent steps alone", {"single": "with lambda^k added"}
+            ),
             erratum="kerg2022-single-attention",
         ),
     ),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, judge, with_fields
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, Truth, judge, with_fields
 
 ROUNDING = 1e-12
 """Of relative differences in double precision, after a few hundred operations."""
@@ -36,6 +36,64 @@ def put(**values: float) -> Callable[[Measured], Measured]:
 def error_rows(summary: Measured, names: Mapping[str, str], tolerance: float = ROUNDING) -> list[Row]:
     """One row per number that should be zero up to rounding."""
     return [Row(words, summary.numbers[name], 0.0, tolerance) for name, words in names.items()]
+
+
+class Right(NamedTuple):
+    """What is true where the print is not: ``misprint``, ``condition`` or ``instead``, and numbers that are then zero.
+
+    A tuple of plain values, so that the digest of a rule sees all of it.
+    """
+
+    how: Callable[[str, Iterable[Row]], Truth]
+    says: str
+    zeros: Mapping[str, str]
+    within: float = ROUNDING
+
+
+def zeros(
+    id: str,
+    place: str,
+    statement: str,
+    test: str,
+    numbers: Mapping[str, str],
+    evidence: str,
+    *,
+    within: float = ROUNDING,
+    right: Right | None = None,
+    measures: str = "see the evidence",
+    **rest: Any,
+) -> Claim:
+    """A claim that holds if some numbers are zero: errors, differences, cases that fail.
+
+    Args:
+        id: identifier of the claim.
+        place: where the statement stands.
+        statement: the statement in our words.
+        test: the tolerance in words.
+        numbers: by name, what each number is.
+        evidence: the sentence of the judgement, with fields for numbers of the summary.
+        within: how far from zero a number may be.
+        right: what is true if they are not zero.
+        measures: the quantity that is measured.
+        rest: other fields of the claim.
+    """
+
+    def judge_zeros(summary: Measured) -> Judgement:
+        truth = right and right.how(right.says, error_rows(summary, right.zeros, right.within))
+        return judge(evidence.format(**summary.numbers), error_rows(summary, numbers, within), truth)
+
+    wrong = numbers if right is None else right.zeros
+    return Claim(
+        id=id,
+        statement=statement,
+        measures=measures,
+        test=test,
+        judge=judge_zeros,
+        counterfeit=put(**dict.fromkeys(wrong, 1.0)),
+        genuine=put(**dict.fromkeys(numbers, 0.0)),
+        place=place,
+        **rest,
+    )
 
 
 def equality(id: str, place: str, statement: str, names: Mapping[str, str], **rest: Any) -> Claim:

@@ -1,0 +1,94 @@
+"""All comparisons in one table: ``./run bench [--only linear,deq] [--quick]``.
+
+Each part is a script of this folder with a function ``rows``; each runs in a process of its own, so that none inherits
+the threads, caches or compiled code of another. The table is printed, written to results/bench.json (parts that were
+not run keep their rows) and drawn in results/bench.png. A part that fails is named, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rows import HEAD, RESULTS, Row, environment, from_json, line
+
+PARTS = ("attention", "linear", "deq", "recurrent", "relevance", "startup")
+HERE = Path(__file__).parent
+PART = """
+import importlib, pathlib, sys
+folder, name, quick, target = sys.argv[1:]
+sys.path.insert(0, folder)
+importlib.import_module("rows").written(importlib.import_module(name).rows, bool(quick), pathlib.Path(target))
+"""
+"""What runs a part in a process of its own."""
+
+
+def run_part(name: str, quick: bool) -> dict[str, Any] | None:
+    """What a script writes, with the seconds it took; None if it failed."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "rows.json"
+        code = subprocess.call([sys.executable, "-c", PART, str(HERE), name, "quick" if quick else "", str(target)])
+        if code or not target.is_file():
+            print(f"bench: {name}.py failed (exit {code}); the other parts go on", file=sys.stderr)
+            return None
+        content: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
+    return content | {"wall_seconds": time.monotonic() - begun}
+
+
+def draw(rows: list[Row], target: Path) -> None:
+    """The summaries as dots with their spread and goals, faster to the left."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    shown = [row for row in rows if row.readme and row.ratio is not None][::-1]
+    figure, axes = pyplot.subplots(figsize=(10, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
+    for place, row in enumerate(shown):
+        assert row.ratio is not None
+        colour = "tab:red" if row.holds is False else "tab:blue"
+        axes.plot([row.least or row.ratio, row.most or row.ratio], [place, place], color=colour, alpha=0.5)
+        axes.plot(row.ratio, place, "o", color=colour)
+        if row.goal is not None:
+            axes.plot(row.goal, place, "|", color="black", markersize=14)
+    axes.axvline(1, color="gray", linewidth=0.8)
+    axes.set(xscale="log", xlabel="CPU time, ours over theirs (bar: spread; mark: goal)")
+    axes.set_yticks(range(len(shown)), [f"{row.job} / {row.peer}" for row in shown], fontsize=8)
+    figure.savefig(target, dpi=130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="./run bench", description=(__doc__ or "").split("\n\n", 1)[0])
+    parser.add_argument("--only", help=f"parts, separated by commas, of {', '.join(PARTS)}")
+    parser.add_argument("--quick", action="store_true", help="a rehearsal of a minute or two; nothing is kept")
+    options = parser.parse_args()
+    chosen = tuple(options.only.split(",")) if options.only else PARTS
+    unknown = [name for name in chosen if name not in PARTS]
+    if unknown:
+        parser.error(f"unknown part {unknown[0]!r}; there are {', '.join(PARTS)}.")
+    kept = RESULTS / "bench.json"
+    parts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))["parts"] if kept.is_file() else {}
+    for name in chosen:
+        print(f"bench: {name}", file=sys.stderr, flush=True)
+        found = run_part(name, options.quick)
+        if found is not None:
+            parts[name] = found
+    told = {name: [from_json(row) for row in parts[name]["rows"]] for name in PARTS if name in parts}
+    print(HEAD, *(line(row) for name in told for row in told[name] if name in chosen), sep="\n")
+    judged = [row for name in chosen for row in told.get(name, []) if row.holds is not None]
+    print(f"{sum(bool(row.holds) for row in judged)} of {len(judged)} goals hold")
+    if not options.quick:
+        content = {"environment": environment(), "parts": {name: parts[name] for name in PARTS if name in parts}}
+        kept.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        draw([row for rows in told.values() for row in rows], RESULTS / "bench.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Commands that run experiments and look after their records."""

@@ -1,0 +1,1 @@
+"""Commands that look things up: citations, errata, data sets, versions."""

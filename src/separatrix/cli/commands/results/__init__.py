@@ -1,0 +1,1 @@
+"""Commands that show, publish and check what experiments gave."""

@@ -1,0 +1,1 @@
+"""Detectors of what one pass shows: numbers, signals, units, structure, the batch."""

@@ -1,0 +1,166 @@
+"""Samples that see each other, and statistics over the batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as tree
+
+from ...findings.finding import EXACT, Finding, Place
+from ...findings.thresholds import threshold
+from ...model_call import evaluation_mode
+from ...recording.mixing import first_mixing
+from ...recording.observed import Observed
+from ...recording.subject import open_kernels
+from ..reporting import beyond, fine, judged
+
+
+def batch_mixing(facts: Observed) -> list[Finding]:
+    """Largest gradient of one middle sample's output by another sample's input, over the largest by any, in evaluation.
+
+    Inputs without a gradient are tried by exchanging the other samples. Cost: a forward and a backward.
+    """
+    sample = facts.subject.sample
+    if sample.n < 2 or sample.packed:
+        facts.skip("batch_mixing", "packed sequences" if sample.packed else "one sample", "a batch of at least 2")
+        return []
+    rows = facts.prediction_rows
+    if rows is None:
+        facts.skip("batch_mixing", f"the first axis of the prediction {tuple(facts.evaluated.predicted.shape)} does "
+                   f"not count the {sample.n} samples", "samples along the first axis")  # fmt: skip
+        return []
+    middle = sample.n // 2
+    value = _by_gradient(facts, rows, middle)
+    value = _by_exchange(facts, rows, middle) if value is None else value
+    if value is None:
+        return []
+    limit = threshold("batch_mixing", "fault")
+    facts.measures["batch_mixing"] = value
+    if value <= limit:
+        return [fine("batch_mixing", value, "no mixing between samples (exact)")]
+    place, said = _suspect(facts)
+    return [
+        Finding(
+            "batch_mixing", "fault", place, value,
+            f"output {middle} reacts to other samples, up to {value:.2g} of its strongest reaction{said}",
+            "Keep samples apart: batch_first=True, permute() instead of view() or reshape(), softmax and "
+            "normalisation not over the batch axis.", threshold=limit, certainty=EXACT,
+        )
+    ]  # fmt: skip
+
+
+def _by_gradient(facts: Observed, rows: Tensor, middle: int) -> float | None:
+    ratios = []
+    for place, leaf in enumerate(facts.evaluated.leaves):
+        if leaf.ndim < 2 or leaf.shape[0] != facts.subject.sample.n or not rows.requires_grad:
+            continue
+        gradient = facts.evaluated_gradient(rows[middle : middle + 1], place)
+        if gradient is None:
+            continue
+        sizes = gradient.detach().flatten(1).abs().double().amax(1)
+        largest = float(sizes.max())
+        if largest > 0:
+            others = torch.cat([sizes[:middle], sizes[middle + 1 :]])
+            ratios.append(float(others.max()) / largest)
+    return max(ratios, default=None)
+
+
+def _by_exchange(facts: Observed, rows: Tensor, middle: int) -> float | None:
+    """How much one output changes when all other samples are exchanged, over its size."""
+    n = facts.subject.sample.n
+    order = torch.tensor([*range(1, n), 0])
+    order[middle] = middle
+    order[(middle - 1) % n] = (middle + 1) % n
+
+    def exchanged(value: object) -> object:
+        return value[order] if isinstance(value, Tensor) and value.ndim and value.shape[0] == n else value
+
+    args, kwargs, _ = facts.subject.sample.leaves(direct=facts.subject.direct)
+    args, kwargs = tree.tree_map(exchanged, (args, kwargs))
+    with evaluation_mode(facts.subject.model), torch.no_grad(), open_kernels():
+        other = facts.subject.predicted(facts.subject.call(args, kwargs))
+    if other.numel() != rows.numel():
+        return None
+    before, after = rows[middle].detach(), other.reshape(rows.shape)[middle]
+    size = float(before.abs().double().max())
+    change = float((before - after).abs().double().max())
+    return change / size if size > 0 and change > 1e-5 * size else 0.0
+
+
+def _suspect(facts: Observed) -> tuple[Place, str]:
+    """A recurrent layer that ran along the samples, or the first operation that shows it."""
+    n = facts.subject.sample.n
+    for name, x in facts.evaluated.functions.recurrent:
+        module = facts.subject.model.get_submodule(name)
+        if isinstance(module, nn.RNNBase) and not module.batch_first and x.shape[0] == n:
+            kind = type(module).__name__
+            return Place(name, kind), f"; {name or kind} has batch_first=False and ran along the {n} samples."
+    try:
+        event = first_mixing(facts.subject, (n // 2 + 1) % n)
+    except Exception:  # the place is an extra; the finding stands without it
+        event = None
+    if event is None:
+        return Place(), "."
+    return Place(event.module, event.op, event.source), f"; first seen at {event.op}."
+
+
+def _tracked(model: nn.Module, address: int) -> tuple[str, int]:
+    """The module whose running mean lies at an address, and how many batches it has seen (-1 if it does not count)."""
+    for name, module in model.named_modules():
+        mean = getattr(module, "running_mean", None)
+        if isinstance(mean, Tensor) and mean.data_ptr() == address:
+            seen = getattr(module, "num_batches_tracked", None)
+            return name, int(seen) if isinstance(seen, Tensor) else -1
+    return "", -1
+
+
+def stale_statistics(facts: Observed) -> list[Finding]:
+    """In evaluation, after training: medians over channels of |ln(var batch / var running)| and of the shift of the
+    mean in running deviations."""
+    found, n = [], facts.subject.sample.n
+    forward = facts.forward if any(not norm.training for norm in facts.forward.operations.norms) else None
+    for norm in forward.operations.norms if forward is not None else ():
+        name, seen = _tracked(facts.subject.model, norm.running)
+        if norm.training or seen <= 0 or norm.variance is None or norm.mean is None or norm.values < 8 or n < 4:
+            continue
+        for measure, value in (("stale_variance", norm.variance), ("stale_mean", norm.mean)):
+            facts.measures[measure] = max(value, facts.measures.get(measure, 0.0))
+        if norm.variance > threshold("stale_statistics", "variance") or norm.mean > threshold(
+            "stale_statistics", "mean"
+        ):
+            by_variance = norm.variance > threshold("stale_statistics", "variance")
+            value = norm.variance if by_variance else norm.mean
+            limit = threshold("stale_statistics", "variance" if by_variance else "mean")
+            found.append(
+                judged(
+                    "stale_statistics",
+                    "fault",
+                    value,
+                    limit,
+                    f"the batch at {name} differs from the running statistics: variances by a factor of "
+                    f"{2.718281828**norm.variance:.3g}, means by {norm.mean:.2g} deviations (medians over channels).",
+                    where=Place(name, norm.event.op, norm.event.source),
+                    certainty=beyond("stale_variance" if by_variance else "stale_mean"),
+                    advice="Preprocess as in training, or estimate the statistics again on such data.",
+                    code="model.train(); [model(x) for x in loader]; model.eval()",
+                )
+            )
+    return found
+
+
+def tiny_norm_batch(facts: Observed) -> list[Finding]:
+    """Values per channel of batch normalisation in training mode."""
+    limit = int(threshold("tiny_norm_batch", "warning"))
+    small = [norm for norm in facts.forward.operations.norms if norm.training and norm.values < limit]
+    small = [norm for norm in small if facts.subject.sample.given == facts.subject.sample.n]
+    if not small:
+        return []
+    least = min(small, key=lambda norm: norm.values)
+    return [
+        Finding(
+            "tiny_norm_batch", "warning", Place(least.event.module, least.event.op, least.event.source),
+            float(least.values),
+            f"batch normalisation estimates each channel from {least.values} values: its output is mostly noise.",
+            "Use a larger batch, or GroupNorm or LayerNorm.", threshold=float(limit), unit="values",
+        )
+    ]  # fmt: skip

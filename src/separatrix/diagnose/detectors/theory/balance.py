@@ -1,0 +1,47 @@
+"""The balance of layer pairs, which gradient flow keeps."""
+
+from __future__ import annotations
+
+from separatrix.core import SeparatrixError
+
+from ...balance import Law, balance_profile
+from ...findings.finding import Certainty, Finding, Place
+from ...recording.observed import Observed
+from ...recording.subject import open_kernels
+
+_THEORY = "anguita2024, Theorem 4.5.1: lambda* = Tr(W2'W2 - W1W1') / n_h"
+_LARGEST = 20_000_000
+
+
+def balance(facts: Observed) -> list[Finding]:
+    """A note on the pairs whose law holds on this sample. Cost: a dozen passes and a product per pair."""
+    sizes = [sorted(value.flatten(1).shape) for value in facts.matrices.values()]
+    estimate = 14 * facts.forward_seconds + sum(2e-10 * low * high**2 for low, high in sizes)
+    total = sum(value.numel() for value in facts.matrices.values())
+    if total > _LARGEST or not facts.budget.allows(estimate):
+        facts.skip("balance", "too large or no time left", f"about {estimate:.0f} more seconds")
+        return []
+    sample = facts.subject.sample.first(min(facts.subject.sample.n, 8))
+    inputs = dict(sample.kwargs) if sample.kwargs else tuple(sample.args)
+    try:
+        with open_kernels():
+            profile = balance_profile(facts.subject.model, example_inputs=inputs, output=facts.subject.pick)
+    except SeparatrixError as error:
+        facts.skip("balance", f"could not be measured ({' '.join(str(error).split())[:80]})")
+        return []
+    kept = [pair for pair in profile.pairs if pair.law in (Law.FULL, Law.DIAGONAL, Law.ROTATION_PAIRS)]
+    if not kept:
+        facts.skip("balance", "no pair of layers whose balance training keeps")
+        return []
+    facts.profiles["balance"] = [
+        {"pair": pair.name, "law": pair.law.label, "balance": pair.balance, "spread": pair.spread} for pair in kept
+    ]
+    top = max(kept, key=lambda pair: abs(pair.balance))
+    low, high = min(pair.balance for pair in kept), max(pair.balance for pair in kept)
+    many = f"{len(kept)} pairs keep their balance: lambda* {low:.3g} to {high:.3g}" if len(kept) > 1 else (
+        f"{top.name} keeps its balance: lambda* {top.balance:.3g}")  # fmt: skip
+    said = f"{many}; furthest from 0 at {top.name} (spread {top.spread:.2g} a unit)."
+    return [
+        Finding("balance", "note", Place(top.name), top.balance, said, theory=_THEORY, unit="lambda*",
+                certainty=Certainty("exact"))
+    ]  # fmt: skip

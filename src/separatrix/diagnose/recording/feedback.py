@@ -1,0 +1,114 @@
+"""Maps that are applied again and again: does the state rest?
+
+What enters a weight is compared with what entered it before. That is deceived by a solver that ends with looks beside
+its state. So, where one step from x towards f(x) was seen, plain or damped, the place of f(x) among the results that
+follow the weight is known, and later the residual |f(x) - x| / |x| is taken there, whatever happens in between.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+
+from torch import Tensor
+
+from .reductions import rms
+
+_FOLLOWED = 16
+"""How many results after a weight may be f(x)."""
+_KEPT, _ROUNDING = 48, 3e-6
+_TRIES = 40
+"""Uses after which f(x) is no longer looked for."""
+_SAME = frozenset(["detach", "view", "alias", "_unsafe_view", "clone", "_to_copy", "t", "transpose", "expand"])
+"""The same numbers under another name."""
+_EQUAL, _LEAST = 1e-5, 0.02
+
+
+def relative_change(before: Tensor, after: Tensor) -> float:
+    """rms of the difference over that of the second; 0 for zeros."""
+    size = rms(after)
+    return rms(after - before) / size if size > 0 else 0.0
+
+
+@dataclasses.dataclass(eq=False)
+class Use:
+    """How a weight is used: how often, how often without a graph, and how its input changed last."""
+
+    count: int = 0
+    without_graph: int = 0
+    previous: Tensor | None = None
+    change: float | None = None
+    residual: float | None = None
+    """|f(x) - x| / |x| at the last use, where f(x) is known."""
+    changes: list[float] = dataclasses.field(default_factory=list)
+    """Relative changes from use to use, the first of them."""
+    fed: bool = False
+    """Whether anything but zeros ever entered."""
+    place: int | None = None
+    """Which result after the weight is f(x)."""
+    results: list[tuple[int, Tensor]] = dataclasses.field(default_factory=list)
+    followed: int = 0
+    made: set[int] = dataclasses.field(default_factory=set)
+    """Storages that were made from the last product."""
+
+    @property
+    def _again(self) -> bool:
+        return self.place is not None
+
+    @property
+    def contraction(self) -> float | None:
+        """Factor by which changes shrink from use to use before rounding ends it; None with fewer than four."""
+        logs = [math.log(change) for change in itertools.takewhile(lambda c: c > _ROUNDING, self.changes)]
+        if len(logs) < 4:
+            return None
+        return math.exp(statistics.linear_regression(range(len(logs)), logs).slope)
+
+    def enter(self, x: Tensor, *, graph: bool) -> None:
+        """Note one use with its input."""
+        self.count += 1
+        self.without_graph += not graph
+        self.fed = self.fed or bool(x.any())
+        if self.place is None and self.previous is not None:
+            self.place = next((at for at, made in self.results if _is_next(made, x, self.previous)), None)
+        if self.previous is not None and self.previous.shape == x.shape and (self.count > 6 or self._again):
+            self.change = relative_change(self.previous, x)
+            self.changes = [*self.changes, self.change][:_KEPT]
+        self.previous, self.results, self.followed = x.detach(), [], 0
+        self.made = set()
+
+    def follow(self, name: str, tensors: list[Tensor], output: Tensor) -> bool:
+        """Note a result that is made from the last product; False when there is nothing left to wait for."""
+        if self.previous is None or self.followed >= _FOLLOWED:
+            return False
+        if self.count > _TRIES and self.place is None:
+            self.results = []
+            return False
+        if not self.made or any(part.untyped_storage()._cdata in self.made for part in tensors):
+            self.made.add(output.untyped_storage()._cdata)
+            if name in _SAME:
+                return True
+            self.followed += 1
+            if output.shape == self.previous.shape and output.is_floating_point():
+                self._result(output)
+        return True
+
+    def _result(self, output: Tensor) -> None:
+        assert self.previous is not None
+        if self.place is None:
+            self.results.append((self.followed, output.detach()))
+        elif self.followed == self.place:
+            self.residual = relative_change(output.detach(), self.previous)
+
+
+def _is_next(made: Tensor, x: Tensor, before: Tensor) -> bool:
+    """Whether what enters next lies on the way from what entered before to a result: a plain or a damped step."""
+    if made.shape != x.shape or before.shape != x.shape:
+        return False
+    taken, whole = (x - before).detach().double().flatten(), (made - before).detach().double().flatten()
+    length = float(whole @ whole)
+    if not length > 0 or not float(taken @ taken) > _EQUAL * float(before.double().square().sum()):
+        return False
+    share = float(taken @ whole) / length
+    return share > _LEAST and float((taken - share * whole).norm()) < _EQUAL * float(taken.norm())

@@ -1,0 +1,1 @@
+"""Pairs of trainings with and without a change that ``separatrix.check`` advises."""

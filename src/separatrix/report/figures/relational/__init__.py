@@ -1,0 +1,1 @@
+"""Figures of relational networks: accuracies on unseen pictures, problems as pictures."""

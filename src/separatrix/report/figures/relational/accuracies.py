@@ -1,0 +1,149 @@
+"""Figures of relational networks: accuracies on unseen pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+from matplotlib.figure import Figure
+
+from ..house.layout import captioned, legend_outside, mark, one_place, within
+from ..house.models import hatch_of, line_of, model_look
+from ..house.style import ink, new_figure, single_axes, styled
+
+_LETTERS_SIDE_BY_SIDE = 75
+"""As many letters of names stand below an axis of the usual width."""
+
+
+@styled
+def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Bars of mean accuracy with 95 % intervals, grouped by task; dots are the least and the greatest seed.
+
+    Args:
+        rows: of the table of accuracies; of several numbers of held-out shapes the last is drawn.
+    """
+    last = {(row["task"], row["asked on"], row["model"]): row for row in rows}
+    groups = list(dict.fromkeys((task, asked) for task, asked, _ in last))
+    models = list(dict.fromkeys(model for *_, model in last))
+    figure, axes = single_axes(width=max(6.4, 0.9 + 0.28 * len(groups) * (len(models) + 1)), height=3.8)
+    width = 0.8 / len(models)
+    for place, model in enumerate(models):
+        colour, _, label = model_look(model)
+        chosen = [(k, last[(*group, model)]) for k, group in enumerate(groups) if (*group, model) in last]
+        x = numpy.array([k for k, _ in chosen]) - 0.4 + (place + 0.5) * width
+        means = numpy.array([row["mean"] for _, row in chosen])
+        reach = within(means, [row["low"] for _, row in chosen], [row["high"] for _, row in chosen])
+        drawn: dict[str, Any] = {
+            "color": colour,
+            "hatch": hatch_of(model),
+            "edgecolor": ink(),
+            "linewidth": 0.4,
+            "label": label,
+        }
+        axes.bar(x, 100 * means, width * 0.92, **drawn)
+        axes.errorbar(x, 100 * means, yerr=100 * reach, fmt="none", color=ink(), linewidth=0.8)
+        for bound in ("least", "greatest"):
+            axes.plot(x, [100 * row[bound] for _, row in chosen], ".", color=ink(), markersize=2.5)
+    names = [task_name(task) if asked == "unseen shapes" else f"{task_name(task)}\n{asked}" for task, asked in groups]
+    if max(len(line) for name in names for line in name.split("\n")) * len(names) > _LETTERS_SIDE_BY_SIDE:
+        axes.set_xticks(range(len(groups)), [name.replace("\n", ", ") for name in names], rotation=35, ha="right")
+        for tick in axes.get_xticklabels():
+            tick.set_rotation_mode("anchor")
+    else:
+        axes.set_xticks(range(len(groups)), names)
+    axes.set_xlim(-max(0.5, 1.2 - 0.3 * len(groups)), len(groups) - 1 + max(0.5, 1.2 - 0.3 * len(groups)))
+    axes.set_ylabel("right answers about unseen pictures, %")
+    axes.set_ylim(0, 105)
+    legend_outside(figure)
+    return captioned(
+        figure,
+        """Right answers about pictures that were never seen in training, by task and network: mean over seeds with
+        its 95 % interval, cut at 0 and 100; dots are the least and the greatest seed.""",
+    )
+
+
+@styled
+def draw_holdouts(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Accuracy against the number of held-out shapes, a panel per task.
+
+    Args:
+        rows: of the table of accuracies.
+    """
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    figure, grid = new_figure(1, len(tasks), width=1.2 + 2.3 * len(tasks), height=3.2, sharey=True)
+    for axes, task in zip(grid[0], tasks, strict=True):
+        own = [row for row in rows if row["task"] == task]
+        ticks = list(dict.fromkeys(str(row["held out"]) for row in own))
+        for model in dict.fromkeys(row["model"] for row in own):
+            points = [row for row in own if row["model"] == model]
+            colour, marker, label = model_look(model)
+            x = [ticks.index(str(row["held out"])) for row in points]
+            means = numpy.array([row["mean"] for row in points])
+            reach = within(means, [row["low"] for row in points], [row["high"] for row in points])
+            drawn: dict[str, Any] = {"linestyle": line_of(model), "marker": marker, "color": colour, "label": label}
+            axes.errorbar(x, 100 * means, yerr=100 * reach, elinewidth=0.7, **drawn)
+        axes.set_title(task_name(task))
+        axes.set_xticks(range(len(ticks)), ticks)
+        axes.set_xlabel("shapes held out")
+    grid[0, 0].set_ylabel("right answers, %")
+    legend_outside(figure)
+    return captioned(
+        figure,
+        """Right answers about unseen pictures against the number of shapes that were held out of training, mean
+        over seeds with 95 % intervals, a panel per task. A network that learned the relation stays level to the
+        right.""",
+    )
+
+
+@styled
+def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
+    """Accuracy on unseen pictures during training, a thin line per seed, a panel per task.
+
+    Args:
+        curves: mappings with ``task``, ``model``, ``steps`` and ``values``, of which the last number of held-out shapes
+            is drawn.
+    """
+    tasks = list(dict.fromkeys(curve["task"] for curve in curves))
+    columns = min(4, len(tasks))
+    n_rows = -(-len(tasks) // columns)
+    figure, grid = new_figure(n_rows, columns, width=1.0 + 2.3 * columns, height=0.8 + 2.2 * n_rows, sharey=True)
+    for axes in grid.flat[len(tasks) :]:
+        axes.set_visible(False)
+    once = True
+    for axes, task in zip(grid.flat, tasks, strict=False):
+        own = [curve for curve in curves if curve["task"] == task]
+        own = [curve for curve in own if curve["holdout"] == own[-1]["holdout"]]
+        for curve in own:
+            colour, marker, name = model_look(curve["model"])
+            first = curve is next(c for c in own if c["model"] == curve["model"])
+            drawn: dict[str, Any] = {
+                "color": colour,
+                "lw": 0.8,
+                "label": name if first else None,
+                "ls": line_of(curve["model"]),
+            }
+            values = 100 * numpy.array(curve["values"])
+            axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
+        once = one_place(axes, (step for curve in own for step in curve["steps"])) and once
+        axes.set_title(task_name(task))
+        axes.set_xlabel("training step")
+    for first in grid[:, 0]:
+        first.set_ylabel("right answers about\nunseen pictures, %")
+    legend_outside(figure)
+    if once:
+        return captioned(
+            figure,
+            """Right answers about unseen pictures, measured once in so short a training, a mark per seed, a panel per
+            task. There is no course to see.""",
+        )
+    return captioned(
+        figure,
+        """Right answers about unseen pictures during training, a line per seed, a panel per task. Look for seeds
+        that fall again after they were right.""",
+    )
+
+
+def task_name(task: str) -> str:
+    """A task as people read it."""
+    return task.replace("game_", "game: ").replace("_", " ")

@@ -1,0 +1,32 @@
+"""Figures of advice: what the advised changes did to accuracy, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from ..house.layout import captioned
+from ..house.style import COLOURS, faint, single_axes, styled
+
+_COLOUR = {"helps": COLOURS["blue"], "harms": COLOURS["vermilion"], "no gain shown": COLOURS["grey"]}
+
+
+@styled
+def draw_gains(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Mean paired difference of accuracy with its interval, the largest gain on top; a square promises nothing."""
+    ordered = sorted(rows, key=lambda row: row["gain"])
+    figure, ax = single_axes(width=6.4, height=0.8 + 0.2 * len(ordered))
+    ax.axvline(0.0, color=faint(), linewidth=0.8)
+    for place, row in enumerate(ordered):
+        colour = _COLOUR[row["result"]]
+        low, high = (min(max(float(row[end]), -1.0), 1.0) for end in ("low", "high"))
+        ax.plot([low, high], [place, place], color=colour, linewidth=1.4)
+        ax.plot(row["gain"], place, "o" if row["promised"] else "s", color=colour, markersize=4)
+    ax.set_yticks(range(len(ordered)), [f"{row['finding']}: {row['change']} ({row['optimiser']})" for row in ordered])
+    ax.tick_params(axis="y", labelsize=6)
+    ax.set(xlabel="test accuracy with the advised change minus without it", ylim=(-0.7, len(ordered) - 0.3))
+    shown = "Circles: the advice promises accuracy; squares: it does not."
+    words = "Blue: the 95 % interval lies above zero; red: below; grey: no gain shown."
+    return captioned(figure, f"Paired differences over seeds. {shown} {words}")

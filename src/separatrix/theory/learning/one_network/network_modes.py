@@ -1,0 +1,87 @@
+"""The start of one network in the modes of its task, as plain arrays; ``balanced_modes`` in few calls."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import final
+
+import numpy
+
+from .plain_arrays import Array, PlainNetwork
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class NetworkModes:
+    """Rows of the stacked weights in the eigenvectors of F, by falling rate: growing, outside the task, decaying.
+
+    The product is ``outputs @ S @ inputs'`` for a small matrix S of the mode coordinates.
+    """
+
+    outputs: Array
+    """Singular vectors of the task, and those directions outside it that the weights touch (the larger side only)."""
+    inputs: Array
+    mix_in: Array
+    mix_out: Array
+    strengths: Array
+    """Singular value behind each row; zero outside the task."""
+    rates: Array
+    rows: Array
+    n_task: int
+    n_growing: int
+    """Rows of positive rate."""
+
+    @classmethod
+    def of(cls, network: PlainNetwork) -> NetworkModes:
+        """Cost: one thin SVD, and one QR decomposition where sizes differ by much."""
+        w1, w2, target, balance = network
+        u, s, vh = numpy.linalg.svd(target, full_matrices=False)
+        along_v, along_u = vh @ w1.T, u.T @ w2
+        angle = numpy.arctan2(2 * s, abs(balance)) / 2
+        mix_in, mix_out = numpy.sin(angle)[:, None], numpy.cos(angle)[:, None]
+        if balance < 0:
+            mix_in, mix_out = mix_out, mix_in
+        grow, decay = mix_in * along_v + mix_out * along_u, mix_out * along_v - mix_in * along_u
+        mu = numpy.hypot(s, balance / 2)
+        n_in, n_out = w1.shape[1], w2.shape[0]
+        inputs, outputs = vh.T, u
+        if n_in == n_out:
+            parts, rates, strengths = [grow, decay[::-1]], [mu, -mu[::-1]], [s, s[::-1]]
+        else:
+            wide = n_in > n_out
+            directions, rows = _compressed(w1.T - vh.T @ along_v if wide else w2 - u @ along_u)
+            inputs = numpy.concatenate([inputs, directions], 1) if wide else inputs
+            outputs = outputs if wide else numpy.concatenate([outputs, directions], 1)
+            rate = numpy.full(len(rows), -balance / 2 if wide else balance / 2)
+            parts, rates = [grow, rows, decay[::-1]], [mu, rate, -mu[::-1]]
+            strengths = [s, numpy.zeros(len(rows)), s[::-1]]
+        rate = numpy.concatenate(rates)
+        return cls(
+            outputs, inputs, mix_in, mix_out, numpy.concatenate(strengths), rate, numpy.concatenate(parts), len(s),
+            int(numpy.count_nonzero(rate > 0)),
+        )  # fmt: skip
+
+    def sides(self, coordinates: Array) -> tuple[Array, Array]:
+        """Output and input side (times, directions, k) of the stacked weights from their coordinates (times, m, k)."""
+        r, m = self.n_task, coordinates.shape[-2]
+        grow, decay = coordinates[:, :r], coordinates[:, m - r :][:, ::-1]
+        lower, upper = self.mix_out * grow, self.mix_in * grow
+        lower -= self.mix_in * decay
+        upper += self.mix_out * decay
+        if self.inputs.shape[1] > r:
+            upper = numpy.concatenate([upper, coordinates[:, r : m - r]], 1)
+        elif self.outputs.shape[1] > r:
+            lower = numpy.concatenate([lower, coordinates[:, r : m - r]], 1)
+        return lower, upper
+
+
+def _compressed(outside: Array) -> tuple[Array, Array]:
+    """Directions and rows of the weights outside the task: all of these have one rate, so any basis does.
+
+    A decomposition pays where it leaves far fewer rows.
+    """
+    size, n_hidden = outside.shape
+    if size <= 2 * n_hidden:
+        return numpy.eye(size), outside
+    directions, rows = numpy.linalg.qr(outside)
+    return directions, rows

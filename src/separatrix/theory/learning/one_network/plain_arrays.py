@@ -1,0 +1,67 @@
+"""Which networks the fast path takes: one network of plain numbers in double precision that is clearly balanced.
+
+Whatever else there is (batches, single precision, other devices, gradients, weights near the edge of what counts as
+balanced, bad input) goes to ``BalancedFlow``, which judges it and finds the words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from separatrix.core.arithmetic.transforms import transforms_active
+
+Array: TypeAlias = NDArray[numpy.float64]
+
+_BALANCED = 1e-9
+"""A tenth of what ``BalancedFlow`` allows."""
+
+
+class PlainNetwork(NamedTuple):
+    """Weights, task and balance of one network."""
+
+    w1: Array
+    w2: Array
+    target: Array
+    balance: float
+
+
+def plain_network(w1: Any, w2: Any, corr_yx: Any, input_var: float = 1.0) -> PlainNetwork | None:
+    """The network as arrays, or None if it is not one for the fast path.
+
+    The fitted balance is that of ``matrices.fit_balance``; its residual is bounded from above by
+    ``|Q|^2 >= |Q|_F^2 / n_hidden`` instead of a singular value.
+    """
+    first, second, corr = _plain(w1), _plain(w2), _plain(corr_yx)
+    if first is None or second is None or corr is None:
+        return None
+    n_hidden, n_in = first.shape
+    n_out = second.shape[0]
+    if second.shape[1] != n_hidden or corr.shape != (n_out, n_in) or not (n_hidden and n_in and n_out):
+        return None
+    stacked = numpy.concatenate([first.T, second])
+    weight = float(numpy.vdot(stacked, stacked))
+    if not 1e-200 < weight < 1e200 or not numpy.isfinite(corr.sum()):  # zero, enormous, or not finite
+        return None
+    acted = stacked @ (second.T @ second - first @ first.T)
+    balance = float(numpy.vdot(acted, stacked)) / weight
+    acted -= balance * stacked
+    left_over = float(numpy.vdot(acted, acted)) ** 0.5
+    if not left_over * n_hidden <= _BALANCED * weight**1.5:
+        return None
+    return PlainNetwork(first, second, corr / input_var if input_var != 1.0 else corr, balance)
+
+
+def _plain(value: Any) -> Array | None:
+    if isinstance(value, Tensor):
+        usual = type(value) is Tensor and value.dtype is torch.float64 and value.device.type == "cpu"
+        if not usual or value.ndim != 2 or value.requires_grad or transforms_active():
+            return None
+        return value.resolve_neg().numpy()
+    if isinstance(value, numpy.ndarray) and value.dtype == numpy.float64 and value.ndim == 2:
+        return value
+    return None

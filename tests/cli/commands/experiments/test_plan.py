@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from command_line import OWN, Answer
+from separatrix.experiments import catalogue
+from separatrix.lab import Record, Store, shipped_publications
+from short_experiments import SHORT, run_inline
+
+Cli = Callable[..., Answer]
+
+
+def test_a_plan_is_shown_before_the_run(cli: Cli, tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        for cell in SHORT.cells(SHORT.params("smoke")):
+            store.write(Record(cell, {"mean": 0.0, "number": 1}, {"seconds": 2.0 + 0.1 * cell.args["number"]}))
+    answer = cli("plan", OWN, "--store", tmp_path, "--jobs", 2)
+    assert "short (paper): 8 cells, 4 of them done" in answer.out
+    assert "on one core, from 4 records of the store" in answer.out
+    assert "on 2 workers: about" in answer.out
+    found = json.loads(cli("plan", OWN, "--store", tmp_path, "--json").out)
+    assert found["seconds"]["low"] < found["seconds"]["typical"] < found["seconds"]["high"]
+
+
+def test_a_plan_that_cannot_tell_says_so_and_what_to_do(cli: Cli, tmp_path: Path) -> None:
+    with Store(tmp_path) as store:  # cells of a millisecond
+        run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+    answer = cli("plan", OWN, "--store", tmp_path, "--set", "n_cells=5000")
+    assert "computing: cannot tell from 4 records of the store, whose cells are too short or too unlike" in answer.out
+    assert "separatrix run with --scale or --set" in answer.out
+    assert "longest cell" not in answer.out
+    assert "about" not in answer.out
+
+
+def test_a_published_run_serves_where_nothing_was_run(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    name = next(name for name, found in shipped_publications(catalogue()).items() if found.records)
+    assert "from the published run at scale laptop" in cli("plan", name).out
+    assert "was ever measured" in cli("plan", OWN).err

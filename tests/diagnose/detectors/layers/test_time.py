@@ -1,0 +1,102 @@
+"""Memory: the rate, not the radius of a matrix; cuts, not underflow."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+import separatrix
+from check_recipes import faults, healthy, scores
+from check_recipes.cases import RECIPES
+from check_recipes.networks import CellLoop
+from separatrix.diagnose.detectors.layers.time import fitted_rate, layer_rate
+from separatrix.matrices import robust_eigenvalues
+
+_ = (faults, healthy)
+
+
+def test_a_large_radius_of_a_gate_is_no_accusation() -> None:
+    case = RECIPES["lstm_large_recurrence"].case(0)
+    blocks = case.model.rnn.weight_hh_l0.detach().double().chunk(4)
+    assert max(float(robust_eigenvalues(block).abs().max()) for block in blocks) > 1
+    found = scores.examine(case)
+    assert found.verdict == "ok"
+    assert found.find("memory").severity == "note"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.9, 1.1])
+def test_the_rate_of_a_linear_layer_is_its_exponent(decay: float) -> None:
+    """A rectifying layer whose units stay on is linear: d h_T / d x_t = decay^(T - 1 - t) W."""
+    layer = nn.RNN(3, 5, nonlinearity="relu", batch_first=True)
+    layer.weight_hh_l0.data.copy_(decay * torch.eye(5))
+    layer.weight_ih_l0.data.abs_()
+    layer.bias_ih_l0.data.fill_(1.0)
+    layer.bias_hh_l0.data.zero_()
+    rate = layer_rate(layer, torch.rand(6, 20, 3) + 0.1, 0)
+    assert rate is not None
+    assert rate.mean == pytest.approx(math.log(decay), abs=1e-6)
+    assert rate.r2 == pytest.approx(1.0, abs=1e-9)
+
+
+def test_zeros_of_underflow_are_left_out_of_the_fit() -> None:
+    lags = torch.arange(39, -1, -1, dtype=torch.float64)
+    norms = torch.exp(-20 * lags).repeat(3, 1)
+    norms[:, :5] = 0.0
+    rate = fitted_rate(norms)
+    assert rate is not None
+    assert rate.mean == pytest.approx(-20, abs=1e-9)
+
+
+def test_gradients_that_underflow_are_not_cut() -> None:
+    """float32 gradients over 300 steps end in exact zeros; none of them lies beside a large value."""
+    torch.manual_seed(0)
+    model = CellLoop(16, 3)
+    model.cell.weight_hh.data.mul_(0.6)
+    x = torch.randn(8, 300, 8)
+    found = separatrix.check(model, x)
+    assert found.find("time_cut") is None
+
+
+def test_a_model_that_sees_only_a_window_is_not_cut() -> None:
+    class Window(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = nn.Conv1d(8, 12, 5), nn.Linear(12, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(torch.relu(self.conv(x.transpose(1, 2)))[:, :, -1])
+
+    assert separatrix.check(Window(), torch.randn(8, 30, 8)).find("time_cut") is None
+
+
+class Stacked(nn.Module):
+    def __init__(self, rnn: nn.LSTM, classes: int = 4) -> None:
+        super().__init__()
+        self.rnn, self.head = rnn, nn.Linear(rnn.hidden_size, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+@pytest.mark.needs_data
+@pytest.mark.parametrize(
+    ("file", "prefix", "layers", "length", "rate"),
+    [("vad_lstm_silero", "", 1, 100, -0.0108), ("speaker_lstm3_resemblyzer", "lstm.", 3, 80, -0.0095)],
+)
+def test_trained_networks_are_not_accused(file: str, prefix: str, layers: int, length: int, rate: float) -> None:
+    """Their matrices have radii of 3 to 8; gradients live for a hundred steps (rates of another implementation)."""
+    arrays = numpy.load(f"{os.environ['SEPARATRIX_DATA']}/weights/{file}.npz")
+    names = {f"{name}_l{i}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh") for i in range(layers)}
+    state = {name: torch.from_numpy(arrays[prefix + (name if prefix else name[:-3])]) for name in names}
+    rnn = nn.LSTM(state["weight_ih_l0"].shape[1], state["weight_hh_l0"].shape[1], layers, batch_first=True)
+    rnn.load_state_dict(state)
+    torch.manual_seed(0)
+    x = torch.randn(8, length, rnn.input_size).clamp_min(0)
+    found = separatrix.check(Stacked(rnn), x)
+    assert found.verdict == "ok"
+    assert found.measures["recurrent_rate_max"] == pytest.approx(rate, abs=0.01)

@@ -1,0 +1,42 @@
+"""Flows drawn at random end where they must: no cycle is missed, none invented, and what rests is at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fresh_flows import KINDS, drawn, neutral, outside_an_unstable_ring, saddle, spiral
+from separatrix.core import Outcome
+from separatrix.dynamics import integrate
+
+N_FLOWS = 20
+MOST_STEPS = 4000
+
+
+def told(kind: Callable[..., Any], seed: tuple[int, ...]) -> str:
+    """What is wrong with the end of one flow; empty if nothing is."""
+    flow, start, core = drawn(kind, seed)
+    run = integrate(flow, start, max_steps=MOST_STEPS)
+    outcome = Outcome(int(run.outcome))
+    if core.period is None:
+        late = outcome == Outcome.OUT_OF_STEPS and not core.patient and core.is_line
+        return "" if outcome == Outcome.CONVERGED or late else f"{seed}: {outcome.label} instead of rest"
+    if outcome != Outcome.CYCLE:
+        return f"{seed}: {outcome.label} instead of a cycle"
+    floquet = run.cycles[0]
+    if abs(floquet.period / core.period - 1) > 1e-4:
+        return f"{seed}: period {floquet.period:.6g} instead of {core.period:.6g}"
+    return "" if floquet.stable == core.stable else f"{seed}: stable {floquet.stable}"
+
+
+@pytest.mark.parametrize("kind", [neutral, outside_an_unstable_ring, saddle, spiral], ids=lambda kind: kind.__name__)
+def test_a_flow_ends_where_it_must(kind: Callable[..., Any]) -> None:
+    assert told(kind, (0, 0)) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_many_flows_end_where_they_must(kind: Callable[..., Any], seed: int) -> None:
+    assert [said for number in range(N_FLOWS) if (said := told(kind, (seed, 1 + number)))] == []

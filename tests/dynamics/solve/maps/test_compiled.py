@@ -1,0 +1,132 @@
+"""The compiled loops of a solve against their plain twins, alone and within whole solves."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from helpers import seeded
+from separatrix.core import use_backend
+from separatrix.dynamics import Anderson, find_equilibrium
+from separatrix.dynamics.solve.convergence.stretch import seen_stretch
+from separatrix.dynamics.solve.maps import compiled
+from separatrix.dynamics.solve.maps.stacks import Selection
+from separatrix.dynamics.solve.methods.anderson import AndersonHistory
+
+numba = pytest.importorskip("numba")
+PRECISIONS = {torch.float32: 2e-5, torch.float64: 1e-12}
+
+
+def linear_steps(batch: int, dim: int, count: int, dtype: torch.dtype):
+    """States and images of a linear map, with its matrix."""
+    generator = seeded(batch + dim)
+    matrix = torch.randn(dim, dim, generator=generator, dtype=dtype) / (2 * dim**0.5)
+    states = [torch.randn(batch, dim, generator=generator, dtype=dtype) for _ in range(count)]
+    return matrix, [(z, z @ matrix.mT) for z in states]
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_stretch_agrees_with_its_twin(dtype: torch.dtype, count: int) -> None:
+    for batch, dim in ((7, 9), (3, 1), (4, 30)):
+        matrix, steps = linear_steps(batch, dim, count, dtype)
+        rows = Selection(torch.arange(batch) != 1)
+        noise = torch.full((batch,), 1e-6, dtype=dtype)[1:]
+        unit = torch.linspace(0.1, 9.0, batch, dtype=dtype)[1:]
+        with use_backend("torch"):
+            plain, *expected_counts = seen_stretch(steps, rows, noise, unit)
+        with use_backend("numba"):
+            swift, *counts = seen_stretch(steps, rows, noise, unit)
+        tol = PRECISIONS[dtype]
+        torch.testing.assert_close(swift.size, plain.size, rtol=10 * tol, atol=tol)
+        assert torch.equal(counts[0], expected_counts[0])
+        torch.testing.assert_close(counts[1], expected_counts[1], rtol=10 * tol, atol=0)
+        # the signs of eigenvectors are free, so the direction is; what it did to the residual is not
+        expected = swift.direction @ (matrix - torch.eye(dim, dtype=dtype)).mT
+        torch.testing.assert_close(swift.response, expected, rtol=100 * tol, atol=100 * tol)
+        assert (torch.linalg.vector_norm(swift.direction, dim=-1) > 0).all()
+
+
+def test_stretch_of_rows_that_are_not_numbers_agrees() -> None:
+    _, steps = linear_steps(5, 4, 5, torch.float64)
+    steps[1][0][0] = torch.nan
+    for z, f in steps:
+        z[1] = 1.0
+        f[1] = 1.0
+    steps[3][1][2, 1] = torch.inf
+    rows, ones = Selection(torch.ones(5, dtype=torch.bool)), torch.ones(5, dtype=torch.float64)
+    with use_backend("torch"):
+        plain, *expected_counts = seen_stretch(steps, rows, 1e-6 * ones, ones)
+    with use_backend("numba"):
+        swift, *counts = seen_stretch(steps, rows, 1e-6 * ones, ones)
+    torch.testing.assert_close(swift.size, plain.size, rtol=1e-9, atol=0)
+    assert torch.equal(counts[0], expected_counts[0])
+    assert torch.isfinite(swift.direction).all()
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_mixing_agrees_with_its_twin(dtype: torch.dtype) -> None:
+    generator = seeded(3)
+    for n_steps in (2, 5, 6, 9):
+        history = AndersonHistory(torch.zeros(6, 20, dtype=dtype), 5, None)
+        for _ in range(n_steps):
+            residual = torch.randn(6, 20, generator=generator, dtype=dtype)
+            residual[4] = 1.0  # all alike: weights are a matter of rounding
+            residual[5] = torch.nan  # none: the newest
+            history.residual_slot().copy_(residual)
+            history.remember(torch.randn(6, 20, generator=generator, dtype=dtype))
+        with use_backend("torch"):
+            plain = history.mixed()
+        with use_backend("numba"):
+            swift = history.mixed()
+        told = [0, 1, 2, 3, 5]
+        tol = 1e3 * PRECISIONS[dtype]
+        torch.testing.assert_close(swift[told], plain[told], rtol=tol, atol=tol)
+        assert torch.equal(swift[5], history.images[5, (n_steps - 1) % 6])
+        assert torch.isfinite(swift[4]).all()
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_whole_solves_end_alike(dtype: torch.dtype) -> None:
+    generator = seeded(5)
+    weight = torch.randn(12, 12, generator=generator, dtype=dtype)
+    shift = torch.randn(40, 12, generator=generator, dtype=dtype)
+    scales = torch.linspace(0.05, 1.8, 40, dtype=dtype)[:, None]  # the last ones have no stable equilibrium
+
+    def image(z: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(scales * (z @ weight.mT)) + shift
+
+    solutions = []
+    for backend in ("torch", "numba"):
+        with use_backend(backend), pytest.warns():
+            solutions.append(find_equilibrium(image, Anderson(max_steps=30), 0 * shift, throw=False))
+    plain, swift = solutions
+    assert 5 < plain.n_failed < 35
+    assert (plain.outcome != swift.outcome).sum() <= 1
+    both = (plain.outcome == 0) & (swift.outcome == 0)
+    torch.testing.assert_close(swift.value[both], plain.value[both], rtol=1e-3, atol=1e-3)
+
+
+def test_what_has_no_compiled_loop_stays_with_torch() -> None:
+    z = torch.zeros(3, 2)
+    with use_backend("numba"):
+        assert compiled.runs_compiled(z)
+        assert not compiled.runs_compiled(z.half())
+        assert not compiled.runs_compiled(z[:0])
+        assert not compiled.runs_compiled(torch.nn.Parameter(z))
+        assert torch.func.vmap(lambda row: row + compiled.runs_compiled(row))(z).sum() == 0
+    with use_backend("torch"):
+        assert not compiled.runs_compiled(z)
+
+
+def test_auto_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = compiled.Readiness(lambda dtype: dtype is torch.float32, 3.0, 6.0)
+    monkeypatch.setattr(compiled, "_READINESS", ready)
+    single, double = torch.zeros(2, 2), torch.zeros(2, 2, dtype=torch.float64)
+    with use_backend("auto"):
+        assert [compiled.runs_compiled(single) for _ in range(4)] == [False, False, True, True]
+        assert [compiled.runs_compiled(double) for _ in range(4)] == [False, False, True, True]
+        monkeypatch.setattr(compiled, "MOST_NUMBERS", 1)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+        assert not compiled.runs_compiled(single)
+    assert compiled.is_cached(torch.float64) in (True, False)
