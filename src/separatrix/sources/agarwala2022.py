@@ -377,7 +377,7 @@ ITEMS: tuple[Item, ...] = (
         "5",
         "section 4.1",
         "test error on MNIST: orthogonal weights allow larger scales",
-        ("agarwala2022-fig5-orthogonal",),
+        ("agarwala2022-fig5-orthogonal", "agarwala2022-fig5-tuned"),
     ),
     Item(
         "figure",
