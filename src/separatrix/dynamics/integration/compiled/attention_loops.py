@@ -183,9 +183,7 @@ def _root(_, a):
     def code(context, builder, sig, args):
         vector = args[0].type
         name = f"llvm.sqrt.v{vector.count}f{a.dtype.bitwidth}"
-        return builder.call(
-            cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name), args
-        )
+        return builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name), args)
 
     return a(a), code
 
@@ -901,9 +899,8 @@ def _put_rows(w, at, d, n, tokens, sizes, b):
 
 @_part
 @no_type_check
-def _merge(
-    w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints
-):
+def _merge(w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares,
+           ints):
     """Carry on tokens that stay together as one row, where that halves the rows; returns how many there are.
 
     As ``Merging.merge`` does, only looked at more often and without place holders.
@@ -961,9 +958,8 @@ def _begin(w, at, rules, d, n, ld, numbers, counts, b):
 
 @_part
 @no_type_check
-def _follow(
-    w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints
-):
+def _follow(w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares,
+            ints):
     """Rounds of steps until a trajectory needs attention; returns the length of its rows in ``w``."""
     n = counts[b, ROWS]
     ld = row_length(VECTOR_BYTES // w.itemsize, n)
@@ -1013,29 +1009,8 @@ def _exchange(w, start, d, n, ld, rows, b, out):
 
 @_kept_part
 @no_type_check
-def carry(
-    first,
-    last,
-    w,
-    at,
-    rules,
-    table,
-    tokens,
-    velocities,
-    anchors,
-    headings,
-    sizes,
-    labels,
-    exact,
-    bounds,
-    which,
-    numbers,
-    counts,
-    f,
-    vectors,
-    squares,
-    ints,
-):
+def carry(first, last, w, at, rules, table, tokens, velocities, anchors, headings, sizes, labels, exact, bounds,
+          which, numbers, counts, f, vectors, squares, ints):
     """Follow the trajectories first to last - 1 until each needs attention; everything is changed in place.
 
     Args:

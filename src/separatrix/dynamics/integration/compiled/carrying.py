@@ -42,7 +42,9 @@ class Carrier:
         n_threads: trajectories that are followed at once; by default as many as torch uses.
     """
 
-    def __init__(self, flow: AttentionFlow, shape: tuple[int, ...], plan: Plan, n_threads: int | None = None) -> None:
+    def __init__(
+        self, flow: AttentionFlow, shape: tuple[int, ...], plan: Plan, n_threads: int | None = None
+    ) -> None:
         assert isinstance(plan.method, RungeKutta)
         self.loops, self.plan = loops(), plan
         self.n_threads = torch.get_num_threads() if n_threads is None else n_threads
