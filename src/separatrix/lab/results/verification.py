@@ -149,7 +149,7 @@ def _wrong_header(published: Publication, experiment: Experiment) -> Iterator[st
     for part in ("title", "document", "place"):
         if getattr(published, part) != getattr(experiment, part):
             yield f"its {part} is {getattr(published, part)!r}; that of the experiment is {getattr(experiment, part)!r}"
-    plain = {
+    plain: dict[str, Any] = {
         scale: json.loads(json.dumps(settings.model_dump(exclude={"seeds"})))
         for scale, settings in experiment.scales.items()
     }
