@@ -38,6 +38,49 @@ def linear_outputs(family: Gaussian | GOE, v: float, x: torch.Tensor, count: int
     return torch.linalg.solve(torch.eye(width, dtype=torch.float64) - w, x)
 
 
+@erratum("eq6")
+def untied_weights_are_fresh_at_every_step() -> None:
+    x, stream = torch.ones(80, dtype=torch.float64), generator()
+    one = Gaussian().sample(80, 0.5, generator=stream)
+    tied, untied, steps = x, x, []
+    for _ in range(200):
+        fresh = Gaussian().sample(80, 0.5, generator=stream)
+        steps = [float((one @ tied + x - tied).norm()), float((fresh @ untied + x - untied).norm())]
+        tied, untied = one @ tied + x, fresh @ untied + x
+    assert steps[0] < 1e-9 < 1 < steps[1]
+
+
+@erratum("eq42")
+def an_exception_may_be_the_whole_event() -> None:
+    delta = 0.1
+    usual, odd = torch.ones(10), torch.ones(10).index_fill(0, torch.tensor([3]), -1.0)
+    below = {name: float((values < 0).double().mean()) for name, values in (("usual", usual), ("odd", odd))}
+    assert float(((usual - odd).abs() < 0.5).double().mean()) == pytest.approx(1 - delta)
+    assert not below["usual"] >= (1 - delta) * below["odd"]  # printed (42), z* usual and z_t odd
+    assert not below["odd"] <= below["usual"] / (1 - delta)  # printed (43), the other way round
+    assert below["usual"] >= below["odd"] - delta - 1e-12
+    assert below["odd"] <= below["usual"] + delta + 1e-12
+
+
+@erratum("eq44")
+def the_lower_bound_loses_what_the_upper_gains() -> None:
+    values = torch.arange(1000, dtype=torch.float64) / 1000  # uniform: B = 1
+    share = float((values < 0.5).double().mean())
+    slack, delta = 0.1, 0.01
+    assert not share >= (1 - delta) * (share + slack)
+    assert share >= share - slack - delta
+    assert float((values < 0.5 - slack).double().mean()) >= share - slack - 1e-12
+
+
+@erratum("eq46")
+def the_bound_is_on_the_difference_of_two_laws() -> None:
+    before = torch.rand(100_000, dtype=torch.float64, generator=generator())
+    after = before + torch.where(torch.arange(100_000) % 50 == 0, 1.0, 0.05)
+    gaps = [abs(float((after < z).double().mean() - (before < z).double().mean())) for z in (0.2, 0.5, 0.8)]
+    assert min(gaps) > 0.04  # not the printed zero
+    assert max(gaps) <= 0.05 + 0.02 + 0.005
+
+
 @erratum("eq7")
 def finite_time_variance() -> None:
     x, v, steps, count = torch.ones(50, dtype=torch.float64), 0.5, 3, 1500
@@ -295,6 +338,19 @@ def corner_of_a_block_inverse() -> None:
     z, a, b, c = 2.0, 0.5, 0.7, 1.3
     block = torch.tensor([[z, -a], [-b, -c]], dtype=torch.float64)  # z - 0, -V; -Q, -P
     assert float(torch.linalg.inv(block)[0, 0]) == pytest.approx(1 / (z + a * b / c))
+
+
+@erratum("eq154")
+def first_block_of_the_inverse_pencil() -> None:
+    w = Gaussian().sample(6, 0.5, generator=generator())
+    eye, zero = torch.eye(6, dtype=torch.complex128), torch.zeros(6, 6, dtype=torch.complex128)
+    x, iy = (w + w.mT).to(eye) / 2, (w - w.mT).to(eye) / 2
+    rows = ((zero, eye, zero), (eye, -eye + 2 * x, -x - iy), (zero, -x + iy, eye))
+    block = torch.linalg.inv(torch.cat([torch.cat(row, 1) for row in rows]))[:6, :6]
+    factor = eye - w
+    torch.testing.assert_close(block, factor @ factor.mT)
+    printed = torch.linalg.inv(factor).mT @ torch.linalg.inv(factor)
+    assert float((block - printed).abs().max()) > 0.1
 
 
 @erratum("eq180")

@@ -58,6 +58,65 @@ def test_every_erratum_is_verified_here() -> None:
     assert {erratum.key for erratum in ERRATA} == set(VERIFIED)
 
 
+@verifies("anguita2024-2.7")
+def test_steps_of_descent_are_means_over_samples():
+    x, y = normal(3, 7, seed=1), normal(2, 7, seed=2)
+    w1, w2 = normal(4, 3, seed=3).requires_grad_(), normal(2, 4, seed=4).requires_grad_()
+    ((w2 @ w1 @ x - y).square().sum() / (2 * 7)).backward()
+    with torch.no_grad():
+        for weight, printed in ((w1, w2.mT @ (w2 @ w1 @ x - y) @ x.mT), (w2, (w2 @ w1 @ x - y) @ x.mT @ w1.mT)):
+            torch.testing.assert_close(weight.grad, printed / 7)
+            assert float((weight.grad - printed).abs().max()) > 0.1
+
+
+@verifies("anguita2024-3.60")
+def test_the_weights_own_left_vectors_enter():
+    u, v, task_u, task_v = (torch.linalg.qr(normal(4, 4, seed=k))[0] for k in range(4))
+    s1, s2, a, x = (normal(4, seed=10 + k).abs().diag() for k in range(4))
+    plus, minus = a + x @ a, a - x @ a
+    o = torch.cat([torch.cat([task_v @ minus, task_v @ plus], 1), torch.cat([task_u @ plus, -task_u @ minus], 1)])
+    q = torch.cat([v @ s1, u @ s2])
+
+    def parts(left: torch.Tensor) -> torch.Tensor:
+        b = s2 @ left @ plus + s1 @ v.mT @ task_v @ minus
+        c = s2 @ left @ minus - s1 @ v.mT @ task_v @ plus
+        return torch.cat([b.mT, -c.mT])
+
+    torch.testing.assert_close(o.mT @ q, parts(u.mT @ task_u))
+    assert float((o.mT @ q - parts(task_u.mT @ task_u)).abs().max()) > 0.1
+
+
+@verifies("anguita2024-3.1-larger-k")
+def test_a_wider_middle_layer_may_raise_the_balance():
+    n_in, ratio = 100, 4
+    found = []
+    for k in (0.5, 2.0, 8.0):
+        n_hidden, n_out = round(k * n_in), ratio * n_in
+        w1 = normal(n_hidden, n_in, seed=1) * (2 / (n_in + n_hidden)) ** 0.5
+        w2 = normal(n_out, n_hidden, seed=2) * (2 / (n_hidden + n_out)) ** 0.5
+        found.append(float(balance_matrix(w1, w2).diagonal().mean()))
+        assert found[-1] == pytest.approx(2 * (ratio / (k + ratio) - 1 / (k + 1)), abs=0.03)
+    assert found[0] < found[1] - 0.1  # lower as printed, higher in truth
+    assert found[2] < found[1] - 0.1  # beyond k = sqrt(r) the print is right
+
+
+@verifies("anguita2024-algorithm2-scale")
+def test_the_scale_reaches_the_aligned_weights():
+    y, x = normal(3, 9, seed=5), normal(3, 9, seed=6)
+
+    def unaligned(sigma: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+        return balanced_factors(sigma**2 * normal(3, 3, seed=7) @ normal(3, 3, seed=8), 0.5, 3, generator=seeded(9))
+
+    def aligned(sigma: float, *passed: float) -> torch.Tensor:
+        w1, w2 = unaligned(*passed)
+        left, _, right = torch.linalg.svd(y @ x.mT)
+        own_left, _, own_right = torch.linalg.svd(w2 @ w1)
+        return left @ own_left.mT @ w2 @ w1 @ own_right.mT @ right
+
+    assert torch.equal(aligned(0.1), aligned(1.0))  # as printed: sigma changes nothing
+    torch.testing.assert_close(100 * aligned(0.1, 0.1), aligned(1.0, 1.0))
+
+
 @verifies("anguita2024-2.2")
 def test_a_common_hidden_basis_needs_commuting_grams() -> None:
     def commutator(w1, w2):

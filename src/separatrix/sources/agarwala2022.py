@@ -10,6 +10,13 @@ from .document import Document, Erratum, Item
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
+        key="agarwala2022-eq6",
+        place="Eq. (6)",
+        printed="z_{t+1} = W_k z_t + x for untied weights, k bound to nothing",
+        correct="W_t z_t + x, a fresh matrix at every step",
+        evidence="V = 0.5: with one index kept the change of z falls to rounding, with fresh matrices it does not",
+    ),
+    Erratum(
         key="agarwala2022-eq7",
         place="Eq. (7)",
         printed="Var[(z_t)_i] = (x.x/N) sum_{k=1}^{t} V^t",
@@ -101,6 +108,27 @@ ERRATA: tuple[Erratum, ...] = (
         printed="largest eigenvalue of (W^{t+1})^T W^{t+1} bounded by (t + 1) V^{t+1}",
         correct="(t + 2)^{t+2} / (t + 1)^{t+1} V^{t+1}, about e (t + 2) V^{t+1}",
         evidence="t = 0, V = 1: 4 (the largest squared singular value of W), printed 1",
+    ),
+    Erratum(
+        key="agarwala2022-eq42",
+        place="Eqs. (42), (43)",
+        printed="P(z* < z) >= (1 - d) P(z_t < z - e) and <= P(z_t < z + e) / (1 - d), if |z* - z_t| < e but for d",
+        correct="P(z* < z) >= P(z_t < z - e) - d and <= P(z_t < z + e) + d: the exception may be the whole event",
+        evidence="ten equal outcomes that differ in one: 0 is not above 0.09, 0.1 is not below 0",
+    ),
+    Erratum(
+        key="agarwala2022-eq44",
+        place="Eq. (44)",
+        printed="P(z* < z) >= (1 - d)[P(z_t < z) + B e]",
+        correct="P(z_t < z) - B e - d: the bound from below loses B e",
+        evidence="a uniform law and z* = z_t, e = 0.1, d = 0.01, at the median: 0.5 is not above 0.594",
+    ),
+    Erratum(
+        key="agarwala2022-eq46",
+        place="Eq. (46)",
+        printed="|F_N(t, z) - F_N(t, z)| < 2 (d + B e), which is |0|",
+        correct="|F_N(z) - F_N(z; t)| <= d + B e",
+        evidence="a uniform law moved by 0.05, and by 1 in 2 of 100 cases: differences between 0.04 and 0.07",
     ),
     Erratum(
         key="agarwala2022-eq47",
@@ -206,6 +234,13 @@ ERRATA: tuple[Erratum, ...] = (
         printed="tr[z + V P^{-1} Q]",
         correct="tr[(z + V P^{-1} Q)^{-1}]",
         evidence="corner of the inverse of a block matrix",
+    ),
+    Erratum(
+        key="agarwala2022-eq154",
+        place="text after Eq. (154)",
+        printed="the first block of the inverse pencil is (1 - W)^{-T} (1 - W)^{-1}",
+        correct="its inverse, (1 - W)(1 - W)^T; what follows needs (Lambda - pencil)^{-1}, which is right",
+        evidence="a Gaussian matrix of width 6: agreement to 1e-12 with the inverse, off by more than 0.1 as printed",
     ),
     Erratum(
         key="agarwala2022-eq180",
@@ -342,7 +377,7 @@ ITEMS: tuple[Item, ...] = (
         "5",
         "section 4.1",
         "test error on MNIST: orthogonal weights allow larger scales",
-        ("agarwala2022-fig5-orthogonal",),
+        ("agarwala2022-fig5-orthogonal", "agarwala2022-fig5-tuned"),
     ),
     Item(
         "figure",

@@ -27,6 +27,13 @@ ERRATA: tuple[Erratum, ...] = (
         "singular task at balance zero, and an empty hidden unit: exact solution against an ODE",
     ),
     Erratum(
+        "anguita2024-2.7",
+        "Eqs. (2.7)-(2.10)",
+        "steps of descent with (W2 W1 X - Y) X' and the rate alone",
+        "with 1/P before it, P the number of samples: the loss is a mean, and so is the whitening of Eq. (2.6)",
+        "P = 7: the gradient by automatic differentiation is a seventh of the printed step",
+    ),
+    Erratum(
         "anguita2024-2.30",
         "Eq. (2.30)",
         "the bracket without inverse, and e^(-St) - I in its third term",
@@ -62,6 +69,13 @@ ERRATA: tuple[Erratum, ...] = (
         "sampled layers for the variance; the general expression of Table 3.2 at extreme ratios for the limits",
     ),
     Erratum(
+        "anguita2024-3.1-larger-k",
+        "text after Table 3.2",
+        "a larger k lowers lambda for every initialisation",
+        "for LeCun, He and scaled; for Glorot lambda has a maximum at k = sqrt(r) if r > 1, a minimum if r < 1",
+        "Glorot, r = 4: 0.444 at k = 0.5 and 0.667 at k = 2, by the table and by sampled layers",
+    ),
+    Erratum(
         "anguita2024-3.2",
         "Theorem 3.2.1, Eqs. (3.2), (3.5), (3.12), (3.19)",
         "exponent K t without the sign of the balance; denominator sqrt(l^2 + 4 a^2 + l)",
@@ -83,6 +97,13 @@ ERRATA: tuple[Erratum, ...] = (
         "the printed X is half of the X of item 2 and does not diagonalise F",
     ),
     Erratum(
+        "anguita2024-3.60",
+        "Eqs. (3.60), (3.61)",
+        "S2 U~' U~ in both",
+        "S2 U' U~, as Eq. (3.57) gives it: U belongs to the weights, U~ to the task",
+        "random orthogonal factors: Eq. (3.62) holds to rounding with U, and not with U~",
+    ),
+    Erratum(
         "anguita2024-3.3.1-item3",
         "Theorem 3.3.1, item 3; Eqs. (3.67)-(3.77)",
         "Z [ ... ] Z'",
@@ -102,6 +123,13 @@ ERRATA: tuple[Erratum, ...] = (
         "n_o > n_i: V_perp is not empty, U_perp is",
         "n_o > n_i: U_perp is not empty; the eigenvalue sgn(n_o - n_i) balance/2 is right",
         "eigenvalues of F for 2 inputs and 4 outputs, and their eigenvectors",
+    ),
+    Erratum(
+        "anguita2024-algorithm2-scale",
+        "Algorithm 2, line 3",
+        "the unaligned weights are drawn without the scale sigma, which the function takes and never uses",
+        "sigma is passed on to Algorithm 1",
+        "sigma = 0.1 and 1: as printed the same weights, corrected a product a hundred times smaller",
     ),
     Erratum(
         "anguita2024-4.1-extra-block",

@@ -361,3 +361,14 @@ def test_a_norm_that_a_probe_has_seen_does_not_count_as_unread() -> None:
     (layer,) = attention_layers(model).layers
     assert not layer.causal
     assert layer.writes_through is not None
+
+
+def test_a_t5_module_is_read_but_for_its_position_bias() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.T5Config(d_model=8, d_kv=4, num_heads=2, num_layers=2, d_ff=8, vocab_size=9)
+    model = transformers.T5EncoderModel(config).eval()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    found = attention_layers(model)
+    assert [layer.name for layer in found.layers] == [f"encoder.block.{k}.layer.0.SelfAttention" for k in (0, 1)]
+    assert all("relative position bias" in (layer.note or "") for layer in found.layers)
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())

@@ -114,7 +114,16 @@ def drop_cells(body: dict[str, Any]) -> None:
         del body["records"][key]
 
 
+def forge_nan(body: dict[str, Any]) -> None:
+    numbers = next(iter(body["records"].values()))["numbers"]
+    numbers[next(iter(numbers))] = float("nan")
+
+
 FORGERIES = {
+    "not a number": (forge_nan, "although its digest is right"),
+    "a title": (lambda body: body.update(title="A proof"), "its title is 'A proof'; that of the experiment is"),
+    "a scale": (lambda body: body.update(scale="paper"), "it calls itself paper, with the parameters of"),
+    "seeds": (lambda body: body["provenance"].update(seeds=[0, 1, 2]), r"it claims the seeds \[0, 1, 2\]"),
     "a number whose digest is right": (forge_number, "although its digest is right"),
     "verdicts": (forge_verdicts, "does not follow from the summary by the rule of this code: verdict"),
     "rows": (forge_rows, "does not follow from the summary by the rule of this code: .*rows"),

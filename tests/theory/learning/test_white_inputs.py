@@ -103,3 +103,11 @@ def test_bad_data_are_refused(x: tuple[int, ...], y: tuple[int, ...]) -> None:
     w1, w2 = network()
     with pytest.raises(ShapeError):
         BalancedFlow.from_data(w1, w2, torch.ones(x, dtype=F64), torch.ones(y, dtype=F64))
+
+
+def test_inputs_and_targets_of_two_precisions_and_a_readable_flow() -> None:
+    one = 0.1 * torch.eye(2, dtype=torch.float64)
+    x = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+    flow = BalancedFlow.from_data(one, one, x, x.double())
+    torch.testing.assert_close(flow.product(1e9), torch.eye(2, dtype=torch.float64))
+    assert repr(flow) == "BalancedFlow(2-2-2, balance = 0, tau = 1, float64)"

@@ -19,6 +19,7 @@ from separatrix.core import InvalidInput
 
 from .assembly import assemble, by_head, by_path, layer_scale, parent, queries_then_shared, thirds, through
 from .layer import AttentionLayer
+from .probes import RELATIVE
 from .tensors import LayerFacts, Linear, Tensors, Unreadable
 
 State: TypeAlias = Mapping[str, Tensor]
@@ -26,7 +27,6 @@ Reader: TypeAlias = Callable[[Tensors, str, LayerFacts], AttentionLayer]
 
 ROTARY = "couplings are those of tokens at one place: position enters by rotation if the model has rotary embeddings"
 ALIBI = "couplings are those of tokens at one place: position enters by a bias that grows with distance (ALiBi)"
-RELATIVE = "couplings leave out the relative position bias, which is added to the logits"
 DECODES = "taken as causal, as decoders are; pass causal=False if it sees all tokens"
 OTHER_SEQUENCE = "it attends to another sequence, so its tokens are not one flow"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import math
@@ -18,6 +19,7 @@ AGREES = 1e-4
 """Largest relative difference between a layer as read and its own forward: single precision and a small epsilon."""
 
 N_TOKENS = 6
+RELATIVE = "couplings leave out the relative position bias, which is added to the logits"
 UNCHECKED = "not compared with the model's own forward, which cannot be called with tokens alone"
 
 
@@ -56,6 +58,8 @@ def certified(model: nn.Module, layer: AttentionLayer, facts: LayerFacts, *, tol
     module = dict(model.named_modules()).get(layer.name)
     x = math.sqrt(2.0) * _tokens(layer.dim)
     read = x if layer.reads_through is None else layer.reads_through(x)
+    if module is not None and layer.note is not None and RELATIVE in layer.note:
+        module = _without_bias(module)  # the layer leaves it out, and says so: the rest is what has to agree
     answers = [] if module is None else list(_answers(module, read))
     if module is None or not answers:
         unknown = None if told else _UNKNOWN
@@ -74,6 +78,18 @@ def certified(model: nn.Module, layer: AttentionLayer, facts: LayerFacts, *, tol
     if not told:
         return _UNKNOWN
     return dataclasses.replace(layer, note=joined(layer.note, MASKED_FROM_OUTSIDE)) if layer.causal else layer
+
+
+def _without_bias(module: nn.Module) -> nn.Module:
+    """A copy whose tables of relative positions, if it has any, are zero."""
+    tables = [name for name, _ in module.named_parameters() if name.endswith("relative_attention_bias.weight")]
+    if not tables:
+        return module
+    module = copy.deepcopy(module)
+    with torch.no_grad():
+        for name in tables:
+            module.get_parameter(name).zero_()
+    return module
 
 
 _UNKNOWN = "neither its names nor its forward tell whether tokens see only the past; pass causal="

@@ -128,11 +128,10 @@ def judge_orthogonal(summary: Measured) -> Judgement:
 
 
 def _moved(to: float) -> Callable[[Measured], Measured]:
-    """Every difference of the families is ``to``, with intervals as wide as those measured, all samples converged."""
-    middle = "haar_minus_gaussian"
-    low = with_column(PAIRS, "low", lambda row: to + row["low"] - row[middle])
-    high = with_column(PAIRS, "high", lambda row: to + row["high"] - row[middle])
-    return in_turn(low, high, with_column(PAIRS, middle, to), with_column(PAIRS, "converged", 1.0))
+    """Every difference of the families is ``to``, give or take a tenth of it, and all samples converged."""
+    low, high = to - 0.1 * abs(to), to + 0.1 * abs(to)
+    columns = {"low": low, "high": high, "haar_minus_gaussian": to, "converged": 1.0}
+    return in_turn(*(with_column(PAIRS, name, value) for name, value in columns.items()))
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

@@ -103,7 +103,11 @@ def verify(
     chosen = keys if sample is None or sample >= len(keys) else random.Random(seed).sample(sorted(keys), sample)
     records = {key: compute_record(expected[key], {}) for key in chosen}
     checks = tuple(_check(expected[key], record, published.records[key], rtol) for key, record in records.items())
-    faults = [*_wrong_cells(published, expected), *_wrong_claims(published, experiment, rtol)]
+    faults = [
+        *_wrong_header(published, experiment),
+        *_wrong_cells(published, expected),
+        *_wrong_claims(published, experiment, rtol),
+    ]
     if len(records) == len(expected):
         faults += _wrong_summary(published, experiment, list(records.values()), rtol)
     promise = promised(published.provenance.get("devices", ["cpu"]), {r.provenance["device"] for r in records.values()})
@@ -135,6 +139,28 @@ def rule_standing(judged: dict[str, Any]) -> str:
 
 def _rules(published: Publication) -> Iterator[tuple[str, str]]:
     return ((name, rule_standing(judged)) for name, judged in published.claims.items())
+
+
+def _wrong_header(published: Publication, experiment: Experiment) -> Iterator[str]:
+    """What the file says of itself and its experiment does not: title, document, place, scale, seeds.
+
+    Dates, commits, machines and history cannot be computed again; the version control of the file vouches for them.
+    """
+    for part in ("title", "document", "place"):
+        if getattr(published, part) != getattr(experiment, part):
+            yield f"its {part} is {getattr(published, part)!r}; that of the experiment is {getattr(experiment, part)!r}"
+    plain: dict[str, Any] = {
+        scale: json.loads(json.dumps(settings.model_dump(exclude={"seeds"})))
+        for scale, settings in experiment.scales.items()
+    }
+    own = {name: value for name, value in published.params.items() if name != "seeds"}
+    others = [scale for scale, params in plain.items() if params == own and scale != published.scale]
+    if others and plain.get(published.scale) != own:
+        yield f"it calls itself {published.scale}, with the parameters of {others[0]}"
+    seeds = sorted({record["seed"] for record in published.records.values()})
+    claimed = published.provenance.get("seeds", seeds)
+    if sorted(claimed) != seeds:
+        yield f"it claims the seeds {list(claimed)}; those of its cells are {seeds}"
 
 
 def _wrong_cells(published: Publication, expected: dict[str, Cell]) -> Iterator[str]:
@@ -225,5 +251,7 @@ def _compared(cell: Cell, record: Record, published: dict[str, float], rtol: flo
 
 
 def _relative(a: float, b: float, floor: float) -> float:
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return 0.0 if a == b or (math.isnan(a) and math.isnan(b)) else math.inf
     scale = max(abs(a), abs(b), floor)
     return abs(a - b) / scale if scale > 0 else 0.0

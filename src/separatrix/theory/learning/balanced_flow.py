@@ -158,6 +158,8 @@ class BalancedFlow:
                 "inputs and targets must have one row per sample, (P, n_in) and (P, n_out); "
                 f"got {tuple(x.shape)} and {tuple(y.shape)}."
             )
+        dtype = torch.promote_types(x.dtype, y.dtype)
+        x, y = x.to(dtype), y.to(dtype)
         white = require_white(x, allow_non_white)
         return cls(
             w1,
@@ -169,6 +171,12 @@ class BalancedFlow:
             balance=balance,
             saddle_tol=saddle_tol,
         )
+
+    def __repr__(self) -> str:
+        low, high = float(self.balance.min()), float(self.balance.max())
+        balance = f"balance = {low:.4g}" if low == high else f"balance from {low:.4g} to {high:.4g}"
+        sizes = f"{self.n_in}-{self.n_hidden}-{self.n_out}"
+        return f"{type(self).__name__}({sizes}, {balance}, tau = {self.tau:g}, {str(self.dtype)[6:]})"
 
     @property
     def n_in(self) -> int:
