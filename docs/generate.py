@@ -18,7 +18,7 @@ from sitegen.pages import present
 from sitegen.pictures import with_figures
 
 DOCS = Path(__file__).parent
-WRITTEN = (".md", ".png", ".js", ".css", ".woff2", ".txt", "LICENSE")
+WRITTEN = (".md", ".png", ".svg", ".js", ".css", ".woff2", ".txt", "LICENSE")
 
 LINKS = "GENERATED PAGES"
 """Where the home page wants the links to the generated pages."""

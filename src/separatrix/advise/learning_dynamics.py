@@ -28,7 +28,8 @@ from separatrix.core import (
 )
 from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.theory import BalancedFlow
-from separatrix.theory.learning.one_network import NetworkProduct, Unreliable, plain_network
+from separatrix.theory.learning.one_network.network_product import NetworkProduct, Unreliable
+from separatrix.theory.learning.one_network.plain_arrays import plain_network
 
 from .chebyshev_path import DEGREE, chebyshev_path, doubling_panels, first_panel, fitting_degree, squared_distance
 

@@ -11,10 +11,10 @@ from scipy.integrate import solve_ivp
 from helpers import seeded
 from separatrix.matrices import balanced_factors, balanced_pair
 from separatrix.theory import BalancedFlow
-from separatrix.theory.learning.one_network import NetworkProduct, PlainNetwork, plain_network
 from separatrix.theory.learning.one_network.hidden_bases import echelon, given as given_basis, pivoted
 from separatrix.theory.learning.one_network.network_modes import NetworkModes
-from separatrix.theory.learning.one_network.network_product import evaluated
+from separatrix.theory.learning.one_network.network_product import NetworkProduct, evaluated
+from separatrix.theory.learning.one_network.plain_arrays import PlainNetwork, plain_network
 from separatrix.theory.learning.row_echelon import row_echelon
 
 F64 = torch.float64
