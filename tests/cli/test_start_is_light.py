@@ -52,7 +52,7 @@ def test_running_an_experiment_imports_what_it_needs(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    loaded = answer.stderr.split()
+    loaded = answer.stderr.splitlines()[-1].split()
     assert "altafini-theorem2 (smoke): 1 of 1 cells" in answer.stdout
     rooms = {name.split(".")[1] for name in loaded if "." in name}
     assert rooms == {"cli", "core", "experiments", "lab"}  # no data set is read, nothing is computed in this process

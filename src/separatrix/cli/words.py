@@ -35,7 +35,7 @@ COMMANDS = {
     ),
     "warm-up": (
         "reference.warm_up:warm_up",
-        "Compile all loops that numba speeds up, and keep the code on disk.",
+        "Compile all loops that numba speeds up, and keep the code on disk; those that lie there are left alone.",
     ),
     "advise": ("networks.advise:app", "Recommend a method, a matrix family or a scale, and say why."),
     "attention": (

@@ -131,6 +131,8 @@ NOTATION: tuple[Term, ...] = (
         "how an equilibrium is found, a motion followed or a course of learning computed; an object or its name",
         ("*Solver", "*Method", "Tableau", "Any", "str"),
     ),
+    Term("low", "lower end of an interval", (*NUMBER, "_Values")),
+    Term("high", "upper end of an interval", (*NUMBER, "_Values")),
     Term("tol", "accuracy asked for", NUMBER),
     Term("rtol", "accuracy asked for, relative to the size of what is computed", NUMBER),
     Term("atol", "accuracy asked for, absolute", NUMBER),
@@ -297,7 +299,7 @@ NOTATION: tuple[Term, ...] = (
     Term("values", "what is expected from each state on", ARRAY, rooms=("training.reinforcement",)),
     Term("step", "number of an update", ("int",), rooms=("training",)),
     Term("settings", "lengths and rates of a training", ("*Settings",), rooms=("training",)),
-    Term("figure", "a figure of matplotlib", ("Figure",), rooms=("report",)),
+    Term("figure", "a figure of matplotlib, or axes of one", ("Figure", "Axes"), rooms=("report",)),
     # experiments
     Term("experiment", "an experiment, or its name", ("Experiment", "str")),
     Term(

@@ -64,7 +64,7 @@ def test_without_data_a_laptop_run_says_so_and_a_smoke_run_needs_none(
     monkeypatch.setenv("SEPARATRIX_DATA", str(tmp_path))
     monkeypatch.setattr("separatrix.tasks.store.location.cache_folder", lambda: tmp_path / "none")
     experiment = find(name)
-    agarwala_fig5._images.cache_clear()
+    agarwala_fig5.load_images.cache_clear()
     with pytest.raises(DatasetUnavailable, match="was not found"):
         experiment.run(experiment.cells(experiment.params("laptop"))[0])
     assert experiment.run(experiment.cells(experiment.params("smoke", **TINY[name]))[0])

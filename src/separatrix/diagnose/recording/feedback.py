@@ -26,7 +26,7 @@ _SAME = frozenset(["detach", "view", "alias", "_unsafe_view", "clone", "_to_copy
 _EQUAL, _LEAST = 1e-5, 0.02
 
 
-def relative_change(before: Tensor, after: Tensor) -> float:
+def share_changed(before: Tensor, after: Tensor) -> float:
     """rms of the difference over that of the second; 0 for zeros."""
     size = rms(after)
     return rms(after - before) / size if size > 0 else 0.0
@@ -73,7 +73,7 @@ class Use:
         if self.place is None and self.previous is not None:
             self.place = next((at for at, made in self.results if _is_next(made, x, self.previous)), None)
         if self.previous is not None and self.previous.shape == x.shape and (self.count > 6 or self._again):
-            self.change = relative_change(self.previous, x)
+            self.change = share_changed(self.previous, x)
             self.changes = [*self.changes, self.change][:_KEPT]
         self.previous, self.results, self.followed = x.detach(), [], 0
         self.made = set()
@@ -99,7 +99,7 @@ class Use:
         if self.place is None:
             self.results.append((self.followed, output.detach()))
         elif self.followed == self.place:
-            self.residual = relative_change(output.detach(), self.previous)
+            self.residual = share_changed(output.detach(), self.previous)
 
 
 def _is_next(made: Tensor, x: Tensor, before: Tensor) -> bool:

@@ -22,13 +22,13 @@ LICENCE = "https://spdx.org/licenses/Apache-2.0"
 _SOFTWARE = "#separatrix-"
 
 
-def write_crate(publications: Sequence[Publication], files: Path, target: Path) -> Path:
+def write_crate(publications: Sequence[Publication], files: Path, folder: Path) -> Path:
     """Write published results as an RO-Crate.
 
     Args:
         publications: what to put into it.
         files: the folder of their JSON files.
-        target: folder to write; it must not exist or be empty.
+        folder: folder to write; it must not exist or be empty.
 
     Returns:
         The crate's ``ro-crate-metadata.json``.
@@ -47,9 +47,9 @@ def write_crate(publications: Sequence[Publication], files: Path, target: Path) 
     for publication in publications:
         if not (files / f"{publication.experiment}.json").is_file():
             raise MissingData(f"the published file {files / publication.experiment}.json is gone.")
-    require_place_for_folder(target, "--ro-crate")
-    if target.is_dir() and any(target.iterdir()):
-        raise InvalidInput(f"--ro-crate must name a new or empty folder; {target} holds something.")
+    require_place_for_folder(folder, "--ro-crate")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InvalidInput(f"--ro-crate must name a new or empty folder; {folder} holds something.")
     crate = ROCrate()
     last = max(str(publication.provenance.get("last", "")) for publication in publications)
     crate.name = "Results of Separatrix"
@@ -60,8 +60,8 @@ def write_crate(publications: Sequence[Publication], files: Path, target: Path) 
     about = {key: _document(crate, key) for key in sorted({publication.document for publication in publications})}
     for publication in publications:
         _add(crate, publication, files, software[_version(publication)], about[publication.document])
-    crate.write(target)
-    return target / "ro-crate-metadata.json"
+    crate.write(folder)
+    return folder / "ro-crate-metadata.json"
 
 
 def _version(publication: Publication) -> str:

@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from command_line import Answer
 
 Cli = Callable[..., Answer]
@@ -26,7 +28,10 @@ def test_published_results_are_not_mixed_with_a_store(cli: Cli, tmp_path: Path) 
     assert not (tmp_path / "pages").exists()
 
 
-def test_an_empty_store_points_to_the_published_results(cli: Cli, tmp_path: Path) -> None:
+def test_an_empty_store_points_to_the_published_results(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     answer = cli("report", "-o", tmp_path / "pages")
     assert answer.code == 2
     assert "separatrix report --published" in answer.err

@@ -10,11 +10,13 @@ from ...balance import Law, balance_profile
 from ...findings.finding import Certainty, Finding, Place
 from ...recording.observed import Observed
 from ...recording.subject import open_kernels
+from .guard import never_fatal
 
 _THEORY = "anguita2024, Theorem 4.5.1: lambda* = Tr(W2'W2 - W1W1') / n_h"
 _LARGEST = 20_000_000
 
 
+@never_fatal
 def balance(facts: Observed) -> list[Finding]:
     """A note on the pairs whose law holds on this sample. Cost: a dozen passes and a product per pair."""
     sizes = [sorted(value.flatten(1).shape) for value in facts.matrices.values()]
@@ -27,7 +29,8 @@ def balance(facts: Observed) -> list[Finding]:
         facts.skip("balance", "scripted modules cannot be traced", "the model before scripting")
         return []
     sample = facts.subject.sample.first(min(facts.subject.sample.n, 8))
-    inputs = dict(sample.kwargs) if sample.kwargs else tuple(sample.args)
+    args, kwargs, _ = sample.leaves()  # copies: a model may overwrite what it is given
+    inputs = dict(kwargs) if kwargs else tuple(args)
     try:
         with open_kernels():
             profile = balance_profile(facts.subject.model, example_inputs=inputs, output=facts.subject.pick)

@@ -23,6 +23,7 @@ from ...findings.finding import Certainty, Finding, Place
 from ...model_call import evaluation_mode
 from ...recording.observed import Observed
 from ...recording.subject import open_kernels
+from .guard import never_fatal
 
 MOST, _DENSE, _PRODUCTS, _PROBES = 8, 128, 12, 6
 _THEORY = "kerg2022, section 2.3.1 (Henrici's departure from normality) and 3.4.1 (transients)"
@@ -41,7 +42,7 @@ class Block:
 
 
 @dataclasses.dataclass(frozen=True)
-class BlockSpectrum:
+class BlockJacobian:
     """One Jacobian: mean square gain with its error, norm, spectral radius, and for small ones the departure."""
 
     name: str
@@ -58,6 +59,7 @@ class BlockSpectrum:
         return self.norm / self.radius if self.radius > 0 else math.inf
 
 
+@never_fatal
 def block_spectra(facts: Observed) -> list[Finding]:
     """A note on all blocks; ``profiles["blocks"]`` has a row for each. Cost: a few dozen passes of each block."""
     if facts.subject.sample.packed or not facts.budget.allows(6 * facts.forward_seconds):
@@ -80,7 +82,7 @@ def block_spectra(facts: Observed) -> list[Finding]:
     return [_note(rows)]
 
 
-def _note(rows: list[BlockSpectrum]) -> Finding:
+def _note(rows: list[BlockJacobian]) -> Finding:
     top = max(rows, key=lambda row: row.norm)
     logs = sum(0.5 * math.log(max(row.gain, 1e-300)) for row in rows) / len(rows)
     se = math.sqrt(sum((row.gain_se / (2 * max(row.gain, 1e-300))) ** 2 for row in rows)) / len(rows)
@@ -168,7 +170,7 @@ def _matrices(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters() if p.ndim > 1)
 
 
-def spectrum_of(block: Block, seed: int) -> BlockSpectrum:
+def spectrum_of(block: Block, seed: int) -> BlockJacobian:
     """Norm, radius and gain of the Jacobian of a block at its own input."""
     generator = torch.Generator().manual_seed(stream_seed(seed, "check", "blocks", block.name))
     with evaluation_mode(block.module), torch.inference_mode(False), torch.enable_grad(), open_kernels():
@@ -188,15 +190,15 @@ def spectrum_of(block: Block, seed: int) -> BlockSpectrum:
         gain, se = float(squares.mean()), float(squares.std() / math.sqrt(_PROBES))
         start = torch.randn(size, generator=generator, dtype=torch.float64)
         radius, norm = _arnoldi(pull, start)
-    return BlockSpectrum(block.name, size, gain, se, max(norm, math.sqrt(gain)), radius, None)
+    return BlockJacobian(block.name, size, gain, se, max(norm, math.sqrt(gain)), radius, None)
 
 
-def _dense(name: str, jacobian: Tensor) -> BlockSpectrum:
+def _dense(name: str, jacobian: Tensor) -> BlockJacobian:
     size = len(jacobian)
     radius = float(robust_eigenvalues(jacobian).abs().max())
     departure = float(henrici(jacobian, relative=True))
     gain = float(jacobian.square().sum()) / size
-    return BlockSpectrum(name, size, gain, 0.0, float(torch.linalg.matrix_norm(jacobian, 2)), radius, departure)
+    return BlockJacobian(name, size, gain, 0.0, float(torch.linalg.matrix_norm(jacobian, 2)), radius, departure)
 
 
 def _arnoldi(pull: Callable[[Tensor], Tensor], start: Tensor) -> tuple[float, float]:

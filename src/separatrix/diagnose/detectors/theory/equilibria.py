@@ -14,6 +14,7 @@ from ...attention import attention_layers, frozen_flow, head_predictions
 from ...findings.finding import Certainty, Finding, Place
 from ...recording.observed import Observed
 from ...rest_points import fixed_points
+from .guard import never_fatal
 
 _LARGEST_STATE, _STARTS = 96, 24
 _LARGEST_WIDTH, _MOST_LAYERS, _TOKENS = 64, 4, 12
@@ -23,6 +24,7 @@ _ATTENTION = (
 )
 
 
+@never_fatal
 def rest_points(facts: Observed) -> list[Finding]:
     """Certified fixed points of each recurrent layer, held at its mean input. Cost: O(starts m^3) a Newton step."""
     found: list[Finding] = []
@@ -61,6 +63,7 @@ def _rest_note(name: str, kind: str, points: object) -> Finding:
     return Finding("rest_points", "note", Place(name, kind), value, said, theory=_REST, unit="points", certainty=sure)
 
 
+@never_fatal
 def attention_equilibria(facts: Observed) -> list[Finding]:
     """What each attention layer does if it is iterated, frozen. Cost: a few hundred velocities per layer."""
     if not facts.forward.operations.rows:

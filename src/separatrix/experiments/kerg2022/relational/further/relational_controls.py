@@ -8,13 +8,13 @@ from typing import Any
 from separatrix.lab import Cell, Experiment, Payload
 
 from ..judging import level_claim
-from ..suite import EXTREME, Settings, draw, run_suite, summarise
+from ..suite import EXTREME, Settings as SuiteSettings, draw, run_suite, summarise
 
 RULES = ("random encoder CoRelNet", "random encoder CoRelNet cat", "CoRelNet, no TCN")
 COLOURS = ("CoRelNet", "CoRelNet, l2")
 
 
-class Controls(Settings):
+class Settings(SuiteSettings):
     """Identity rules with a frozen encoder, and colours that do not count with half of the shapes held out."""
 
     seeds: tuple[int, ...] = (0, 1, 2)
@@ -27,7 +27,7 @@ class Controls(Settings):
     n_measured: int = 5
 
 
-def expand(settings: Controls) -> Iterable[Mapping[str, Any]]:
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per network and seed."""
     kept = settings.model_dump(
         include={"n_steps", "batch_size", "n_test", "n_curve", "n_measured", "n_shapes", "protocol", "partial"}
@@ -54,11 +54,11 @@ EXPERIMENT = Experiment(
     place="chapter 5, models",
     version=1,
     scales={
-        "smoke": Controls(
+        "smoke": Settings(
             seeds=(0, 1), n_steps=2, colour_steps=2, batch_size=4, n_test=40, n_curve=10, n_measured=1, n_shapes=60
         ),
-        "laptop": Controls(),
-        "paper": Controls(seeds=tuple(range(10)), n_steps=5000, colour_steps=5000, colour_batch=96, n_test=10_000),
+        "laptop": Settings(),
+        "paper": Settings(seeds=tuple(range(10)), n_steps=5000, colour_steps=5000, colour_batch=96, n_test=10_000),
     },
     expand=expand,
     run=run,
