@@ -6,16 +6,19 @@ one of them is finished may still be mapped: what it needs to know is a fact abo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+_active: Callable[[], bool] = torch._C._are_functorch_transforms_active
+"""Asked some ten times a step by solvers, which is why no function stands between."""
+
 
 def transforms_active() -> bool:
     """Whether a transform of ``torch.func`` is being applied to the caller."""
-    active: bool = torch._C._are_functorch_transforms_active()
-    return active
+    return _active()
 
 
 def is_mapped(tensor: Tensor) -> bool:
@@ -30,12 +33,12 @@ def is_mapped(tensor: Tensor) -> bool:
 
 def any_true(mask: Tensor) -> bool:
     """Whether an entry is true, for any member of a mapped axis."""
-    return bool(exposed(mask).any())
+    return bool((exposed(mask) if _active() else mask).any())
 
 
 def all_true(mask: Tensor) -> bool:
     """Whether every entry is true, for all members of a mapped axis."""
-    return bool(exposed(mask).all())
+    return bool((exposed(mask) if _active() else mask).all())
 
 
 def exposed(tensor: Tensor) -> Tensor:

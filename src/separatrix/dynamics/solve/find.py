@@ -104,7 +104,7 @@ def _solve(
     z: Tensor,
     on_step: Callable[[int, Tensor], None] | None,
 ) -> EquilibriumSolution:
-    progress = Progress(method, z)
+    progress = Progress(method, z, fixed_point_map)
     if z.shape[0] == 0:
         progress.trace.append(progress.residual)
         return progress.solution()

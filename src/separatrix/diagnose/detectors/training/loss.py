@@ -69,7 +69,7 @@ def _stays_inside(facts: Observed, path: tuple[str, ...] | None) -> bool:
     with moved(louder), as_left(facts.subject.model), torch.no_grad():
         output, _ = facts.subject.forward()
     named = dict(real_tensors(output)) if path is not None else {}
-    value = named[path] if path in named else facts.subject.predicted(output)  # type: ignore[index]
+    value = named[path] if path in named else facts.subject.predicted(output)
     return open_or_closed(value.detach().double())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +73,12 @@ def _candidates(facts: Observed) -> Iterator[tuple[Callable[[Tensor], Tensor], T
         yield loss, facts.forward.predicted, None
         return
     for path, tensor in [found for found in real_tensors(output) if found[1].ndim > 0][:6]:
-        yield (lambda z, old=tensor: loss(with_tensor(output, old, z))), tensor, path
+        yield _with_one(loss, output, tensor), tensor, path
+
+
+def _with_one(loss: Callable[[Any], Tensor], output: Any, old: Tensor) -> Callable[[Tensor], Tensor]:
+    """The loss as a function of one tensor of the output."""
+    return lambda z: loss(with_tensor(output, old, z))
 
 
 def _probed(facts: Observed, loss: Callable[[Tensor], Tensor], of: Tensor, path: tuple[str, ...] | None) -> LossKind:

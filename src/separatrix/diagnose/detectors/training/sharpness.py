@@ -65,7 +65,7 @@ def curvature(facts: Observed) -> tuple[float, float]:
     if not hasattr(facts, "_curvature"):
         size = sum(value.numel() for value in facts.subject.trainable.values())
         facts._curvature = _lanczos(facts, size)  # type: ignore[attr-defined]
-    return facts._curvature  # type: ignore[attr-defined, no-any-return]
+    return facts._curvature  # type: ignore[attr-defined]
 
 
 def _lanczos(facts: Observed, size: int) -> tuple[float, float]:

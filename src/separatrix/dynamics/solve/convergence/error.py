@@ -61,12 +61,14 @@ _HERE = 0.1
 class ErrorEstimate:
     """|z - z*| of each sample, infinite as long as nothing is known of it."""
 
-    def __init__(self, z: States, tol: float) -> None:
+    def __init__(self, z: States, tol: float, *, directed: bool = True) -> None:
         self._tol = tol
+        self._directed = directed
+        """Whether anybody will ask along which directions the stretch was seen."""
         self._window: collections.deque[tuple[Tensor, Tensor]] = collections.deque(maxlen=_WINDOW + 1)
         """The last states and their images."""
         self._n_steps = 0
-        self._stretch = Stretch.unknown(z)
+        self._stretch = Stretch.unknown(z if directed else z[:, :0])
         self._noted = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
         """The step at which the stretch of a sample was looked at last."""
         self._probed = self._stretch
@@ -119,7 +121,7 @@ class ErrorEstimate:
         doubtful = ~probed
         if rounding < COARSE:
             strange = rows.take(grown) | rested | (response > _STRAINED)
-            doubtful &= (evidence < few) | (stretch.size < _ONE_SIDED) | strange
+            doubtful = doubtful & ((evidence < few) | (stretch.size < _ONE_SIDED) | strange)
         # inside vmap all rows are taken, also those that nobody asked about
         everybody = rows.put(doubtful, torch.zeros_like(wanted)) & wanted
         if any_true(everybody):
@@ -174,7 +176,7 @@ class ErrorEstimate:
         counts = torch.where(betrayed, z.shape[-1], 0)
         moves, changes = probe(z, f, counts, z.shape[-1], length, direction, image, noise=noise)
         inverse, norm = inverse_of(moves, changes, noise)
-        slow, _ = largest_stretch(moves, changes, noise, unit)
+        slow, _ = largest_stretch(moves, changes, noise, unit, directed=self._directed)
         self.slowest = dataclasses.replace(slow, size=norm).where(betrayed & (norm > self.slowest.size), self.slowest)
         step = torch.bmm(inverse, (f - z).unsqueeze(-1)).squeeze(-1)
         solved = torch.linalg.vector_norm(step, dim=-1) + rounding * scale * self.slowest.size
@@ -190,9 +192,10 @@ class ErrorEstimate:
     def _seen(self, rows: Selection, noise: Tensor, unit: Tensor) -> tuple[Stretch, Tensor, Tensor]:
         """The stretch over the steps of the window, how many of them tell something, and the largest response."""
         if len(self._window) < 2:
-            none = Stretch.unknown(rows.take(self._window[-1][0]))
+            z = rows.take(self._window[-1][0])
+            none = Stretch.unknown(z if self._directed else z[:, :0])
             return none, torch.zeros_like(unit, dtype=torch.int64), torch.zeros_like(unit)
-        return seen_stretch(self._window, rows, noise, unit)
+        return seen_stretch(self._window, rows, noise, unit, directed=self._directed)
 
     def _probe(
         self,
@@ -210,7 +213,7 @@ class ErrorEstimate:
         counts = torch.where(wanted, torch.where(grown, many, few), 0)
         most = max(few, many) if any_true(wanted & grown) else few
         moves, changes = probe(z, f, counts, most, length, direction, image)
-        stretch, _ = largest_stretch(moves, changes, noise, unit)
+        stretch, _ = largest_stretch(moves, changes, noise, unit, directed=self._directed)
         unseen = unseen_stretch(moves, changes, noise, unit)
         self._unseen = torch.where(wanted, unseen, self._unseen)
         self._response = torch.where(wanted, largest_response(moves, changes, noise), self._response)

@@ -44,13 +44,17 @@ _RETURN = 1e-3
 class Progress:
     """How far each sample of a solve has come."""
 
-    def __init__(self, method: AbstractEquilibriumSolver[object], z: States) -> None:
+    def __init__(self, method: AbstractEquilibriumSolver[object], z: States, fixed_point_map: CountedMap) -> None:
         batch = z.shape[0]
         self.method = method
         self.best = z
         self.residual = torch.full((batch,), torch.inf, dtype=z.dtype, device=z.device)
-        self.relative = self.residual
         self.error = self.residual
+        self._unknown = self.residual
+        """Errors of which nothing is known; nothing is written there, nor to the next."""
+        self._nobody = torch.zeros(batch, dtype=torch.bool, device=z.device)
+        self._scale = self.residual
+        """Norm of the image of the best iterate."""
         self.outcome = torch.full((batch,), _RUNNING, device=z.device)
         self.steps = torch.zeros(batch, dtype=torch.int64, device=z.device)
         """Steps in which each sample ran."""
@@ -63,15 +67,26 @@ class Progress:
         self._scales: list[Tensor] = []
         self._points: collections.deque[Tensor] = collections.deque(maxlen=3)
         self._stale = torch.zeros(batch, dtype=torch.int64, device=z.device)
+        self._stalest = 0
+        """No entry of it is larger."""
         self._limit = self.residual
         self._absolute: Tensor | float = 0.0
-        self._estimate = ErrorEstimate(z, method.tolerance(float(torch.finfo(z.dtype).eps)))
-        self._crossing = Crossing(z)
+        # an affine map has an equilibrium unless I - J is singular: there is nothing to be examined
+        self._examines = method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
+        tol = method.tolerance(float(torch.finfo(z.dtype).eps))
+        self._estimate = ErrorEstimate(z, tol, directed=self._examines)
+        self._crossing = Crossing(z if self._examines else z[:, :0])
 
     @property
     def running(self) -> Tensor:
         """Mask of the samples that are not finished."""
         return self.outcome == _RUNNING
+
+    @property
+    def relative(self) -> Tensor:
+        """Residuals of the best iterates relative to their images; infinite where there is none."""
+        relative = self.residual / self._scale.clamp_min(torch.finfo(self._scale.dtype).tiny)
+        return torch.where(torch.isinf(self.residual), torch.inf, relative)
 
     def note(self, z: States, f: States, residual: States, fixed_point_map: CountedMap) -> None:
         """Take in one step: update the best iterates and decide who is finished. The map may be looked at once more."""
@@ -88,13 +103,16 @@ class Progress:
         done, error = self._judged(z, f, size, scale, allowed, fixed_point_map)
         self._evaluations.append(fixed_point_map.evaluations)
         self._keep_best(z, size, scale, error, done)
-        self.steps = self.steps + self.running
-        stalled = (self._stale >= _PATIENCE) & (self.relative <= min(100 * rounding, 0.1))
-        finished = done | ~(size <= self._limit) | stalled  # too large, or NaN
+        self.steps = self.steps + (1 if self.all_running else self.running)
+        stalled = self._stalled(rounding)
+        finished = ~(size <= self._limit)  # too large, or NaN
+        for others in (done, stalled):
+            if others is not self._nobody:
+                finished = finished | others
         if not self.all_running:
             finished &= self.running
         if any_true(finished):
-            if any_true(done) and self._examines(fixed_point_map):
+            if done is not self._nobody and any_true(done) and self._examines:
                 self._crossing.claim(done, residual, error, allowed, rounding * scale, self._estimate.slowest)
             self._finish(finished, self._code(size, done, stalled))
         if len(self.trace) >= self.method.max_steps and self.any_running:
@@ -116,29 +134,28 @@ class Progress:
         self._finish(exhausted, self._why_exhausted())
         return self.any_running
 
-    def _examines(self, fixed_point_map: CountedMap) -> bool:
-        """An affine map has an equilibrium unless I - J is singular: there is nothing to be examined."""
-        return self.method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
-
     def _judged(
         self, z: Tensor, f: Tensor, size: Tensor, scale: Tensor, allowed: Tensor, fixed_point_map: CountedMap
     ) -> tuple[Tensor, Tensor]:
         """Who has converged, and the estimated errors."""
         rounding = fixed_point_map.rounding
         near = size <= allowed
-        error = torch.full_like(size, torch.inf)
         if self.method.stop == "residual":
-            return near, error
+            return near, self._unknown
         self._estimate.learn(z, f)
         if not any_true(near):
-            return near, error
-        near = near & self.running & ~self._nothing_gained(size, scale, rounding) & (size <= self._crossing.ceiling)
+            return self._nobody, self._unknown
+        grown = scale > _GROWTH * self._scales[0]
+        near = near & self.running & ~self._nothing_gained(grown, size, scale, rounding)
+        near = near & (size <= self._crossing.ceiling)
         if not any_true(near):
-            return near, error
+            return self._nobody, self._unknown
         unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
         unit = torch.where(unit > 0, unit, 1.0)
-        rested = (self._stale >= _REST) & (size <= 100 * rounding * scale)
-        error = self._estimate.errors(near, size, scale, unit, self._grown(scale), rested, rounding, fixed_point_map)
+        rested = self._nobody
+        if self._stalest >= _REST:
+            rested = (self._stale >= _REST) & (size <= 100 * rounding * scale)
+        error = self._estimate.errors(near, size, scale, unit, grown, rested, rounding, fixed_point_map)
         share = _SHARE_OF_COARSE if rounding >= COARSE else 1.0
         return near & (error <= share * allowed), error
 
@@ -155,26 +172,31 @@ class Progress:
         share = self.method.tolerance(rounding) if self.method.stop == "rel" else 0.0
         return share * scale + self._absolute
 
-    def _nothing_gained(self, size: Tensor, scale: Tensor, rounding: float) -> Tensor:
+    def _nothing_gained(self, grown: Tensor, size: Tensor, scale: Tensor, rounding: float) -> Tensor:
         """Whether the state grew so much that its rounding hides whether the residual fell at all."""
-        return self._grown(scale) & (size + rounding * scale > 0.1 * self.trace[0])
+        return grown & (size + rounding * scale > 0.1 * self.trace[0]) if any_true(grown) else self._nobody
 
-    def _grown(self, scale: Tensor) -> Tensor:
-        return scale > _GROWTH * self._scales[0]
+    def _stalled(self, rounding: float) -> Tensor:
+        if self._stalest < _PATIENCE:
+            return self._nobody
+        return (self._stale >= _PATIENCE) & (self.relative <= min(100 * rounding, 0.1))
 
     def _keep_best(self, z: Tensor, size: Tensor, scale: Tensor, error: Tensor, done: Tensor) -> None:
-        relative = size / scale.clamp_min(torch.finfo(size.dtype).tiny)
-        better = (size < self.residual) | done
+        better = size < self.residual
+        if done is not self._nobody:
+            better = better | done
         if self.all_running and all_true(better):
-            self.best, self.residual, self.relative, self.error = z, size, relative, error
-            self._stale.zero_()
+            self.best, self.residual, self._scale, self.error = z, size, scale, error
+            if self._stalest > 0:
+                self._stale, self._stalest = torch.zeros_like(self._stale), 0
             return
         better = better & self.running
         self.best = rows_from(z, better, self.best)
         self.residual = torch.where(better, size, self.residual)
-        self.relative = torch.where(better, relative, self.relative)
+        self._scale = torch.where(better, scale, self._scale)
         self.error = torch.where(better, error, self.error)
         self._stale = torch.where(better, 0, self._stale + 1)
+        self._stalest += 1
 
     def _code(self, size: Tensor, done: Tensor, stalled: Tensor) -> Tensor:
         code = torch.where(torch.isfinite(size), int(Outcome.DIVERGED), int(Outcome.NON_FINITE))

@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.transforms import all_true, transforms_active
+
 from ..maps.compiled import loops, runs_compiled
 from ..maps.stacks import Selection, combination, inner_products, orthogonalised
 from ..methods.base import States
@@ -87,6 +89,8 @@ class Pencil:
     moves: Float[Tensor, "batch k d"]
     changes: Float[Tensor, "batch k d"]
     moved: Float[Tensor, "batch k"]
+    """How long the moves were, and next how much they changed."""
+    changed: Float[Tensor, "batch k"]
     usable: Tensor
     diagonal: Tensor
     factor: Tensor
@@ -100,16 +104,20 @@ class Pencil:
     best: Tensor
 
     @classmethod
-    def of(cls, moves: Tensor, changes: Tensor, noise: Tensor, unit: Tensor) -> Pencil:
-        """From pairs (batch, k, d), the size of the noise and of the state."""
-        moved = torch.linalg.vector_norm(moves, dim=-1)
-        usable = torch.isfinite(moved) & torch.isfinite(torch.linalg.vector_norm(changes, dim=-1)) & (moved > 0)
+    def of(cls, moves: Tensor, changes: Tensor, noise: Tensor, unit: Tensor, *, in_place: bool = False) -> Pencil:
+        """From pairs (batch, k, d), which may be written over, the size of the noise and of the state."""
+        moved, changed = (torch.linalg.vector_norm(part, dim=-1) for part in (moves, changes))
+        usable = torch.isfinite(moved) & torch.isfinite(changed) & (moved > 0)
         scale = torch.where(usable, 1 / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).unsqueeze(-1)
-        moves, changes = (torch.where(usable.unsqueeze(-1), part, 0.0) * scale for part in (moves, changes))
+        if not all_true(usable):
+            moves, changes = (torch.where(usable.unsqueeze(-1), part, 0.0) for part in (moves, changes))
+            in_place = False
+        moves, changes = (part.mul_(scale) if in_place else part * scale for part in (moves, changes))
         share = _CURVATURE * (moved / unit.unsqueeze(-1)).clamp_max(1.0)
         doubt = noise.unsqueeze(-1) * scale.squeeze(-1) + share * torch.linalg.vector_norm(changes, dim=-1)
         doubt = torch.where(usable, doubt.clamp_min(1e-30), 1.0)
-        lower = torch.bmm(changes, changes.mT).double() + torch.diag_embed(doubt.double().square())
+        lower = torch.bmm(changes, changes.mT).double()
+        lower.diagonal(dim1=-2, dim2=-1).add_(doubt.double().square())
         upper = torch.bmm(moves, moves.mT).double()
         diagonal = lower.diagonal(dim1=-2, dim2=-1).rsqrt()
         lower = lower * diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
@@ -120,7 +128,7 @@ class Pencil:
         values, vectors = torch.linalg.eigh(quotient.nan_to_num(0.0, 0.0, 0.0))
         single, best = upper.diagonal(dim1=-2, dim2=-1).max(-1)
         combined = (failed == 0) & torch.isfinite(values[:, -1])
-        return cls(moves, changes, moved, usable, diagonal, factor, values, vectors, combined, single, best)
+        return cls(moves, changes, moved, changed, usable, diagonal, factor, values, vectors, combined, single, best)
 
     def weights(self, vector: Float[Tensor, "batch k"]) -> Float[Tensor, "batch k"]:
         """Weights of the moves for an eigenvector; the best single move where the pairs cannot be told apart."""
@@ -132,25 +140,38 @@ class Pencil:
 
 
 def largest_stretch(
-    moves: Float[Tensor, "batch k d"], changes: Float[Tensor, "batch k d"], noise: Tensor, unit: Tensor
+    moves: Float[Tensor, "batch k d"],
+    changes: Float[Tensor, "batch k d"],
+    noise: Tensor,
+    unit: Tensor,
+    *,
+    directed: bool = True,
 ) -> tuple[Stretch, Tensor]:
-    """sup |sum c dz| / (|sum c dr| + noise of the combination) over c, and how many pairs tell something."""
-    pencil = Pencil.of(moves, changes, noise, unit)
+    """sup |sum c dz| / (|sum c dr| + noise of the combination) over c, and how many pairs tell something.
+
+    Where it need not be ``directed`` the directions are not computed, and have no entries.
+    """
+    return _largest(Pencil.of(moves, changes, noise, unit), noise, unit, directed)
+
+
+def _largest(pencil: Pencil, noise: Tensor, unit: Tensor, directed: bool) -> tuple[Stretch, Tensor]:
     stretch = torch.where(pencil.combined, pencil.values[:, -1], pencil.single).clamp_min(0).sqrt()
-    length = torch.where(pencil.combined, stretch.clamp_min(1e-300), 1.0).unsqueeze(-1)
-    weights = pencil.weights(pencil.vectors.sum(-1) / length)
+    direction = response = pencil.moves[:, 0, :0]
+    if directed:
+        length = torch.where(pencil.combined, stretch.clamp_min(1e-300), 1.0).unsqueeze(-1)
+        weights = pencil.weights(pencil.vectors.sum(-1) / length)
+        direction, response = (combination(weights, part) for part in (pencil.moves, pencil.changes))
     # what was seen of dr may have been rounding
     longest = torch.where(pencil.usable, pencil.moved, 0.0).amax(-1)
     hidden = (noise / longest.clamp_min(torch.finfo(pencil.moved.dtype).tiny)).double()
     stretch = (stretch / (1 - stretch * hidden).clamp_min(0.25)).to(pencil.moved.dtype)
-    seen = torch.linalg.vector_norm(changes, dim=-1) > _VISIBLE * noise.unsqueeze(-1)
+    seen = pencil.changed > _VISIBLE * noise.unsqueeze(-1)
     telling = pencil.usable & seen & (pencil.moved < _LOCAL * unit.unsqueeze(-1))
-    combined = Stretch(stretch, combination(weights, pencil.moves), combination(weights, pencil.changes))
-    return combined, telling.sum(-1)
+    return Stretch(stretch, direction, response), telling.sum(-1)
 
 
 def seen_stretch(
-    steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor
+    steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor, *, directed: bool = True
 ) -> tuple[Stretch, Tensor, Tensor]:
     """``largest_stretch`` and ``largest_response`` over the moves between successive states, for some samples.
 
@@ -159,13 +180,25 @@ def seen_stretch(
         rows: the samples.
         noise: size of the rounding error of the map, of these samples.
         unit: size of their states.
+        directed: as in ``largest_stretch``.
     """
     if runs_compiled(steps[-1][0]):
-        return _seen_by_loops(steps, rows, noise, unit)
-    z, f = (torch.stack([rows.take(step[side]) for step in steps], dim=1) for side in (0, 1))
-    moves = z[:, 1:] - z[:, :-1]
-    changes = (f[:, 1:] - f[:, :-1]).sub_(moves)
-    return *largest_stretch(moves, changes, noise, unit), largest_response(moves, changes, noise)
+        return _seen_by_loops(steps, rows, noise, unit, directed)
+    moves, changes = (_differences([rows.take(step[side]) for step in steps]) for side in (0, 1))
+    pencil = Pencil.of(moves, changes.sub_(moves), noise, unit, in_place=True)
+    return *_largest(pencil, noise, unit, directed), _largest_response(pencil.moved, pencil.changed, noise)
+
+
+def _differences(states: Sequence[States]) -> Float[Tensor, "batch k d"]:
+    """Of successive states, without a stack of the states where there is a choice: it would cost as much again."""
+    if transforms_active():  # vmap knows no out=
+        stack = torch.stack(list(states), dim=1)
+        return stack[:, 1:] - stack[:, :-1]
+    last = states[-1]
+    moves = last.new_empty(last.shape[0], len(states) - 1, last.shape[1])
+    for k in range(len(states) - 1):
+        torch.sub(states[k + 1], states[k], out=moves[:, k])
+    return moves
 
 
 def largest_response(
@@ -173,15 +206,19 @@ def largest_response(
 ) -> Float[Tensor, " batch"]:
     """Largest |dr| / |dz| of pairs whose change stands out from rounding."""
     moved, changed = (torch.linalg.vector_norm(parts, dim=-1) for parts in (moves, changes))
+    return _largest_response(moved, changed, noise)
+
+
+def _largest_response(moved: Tensor, changed: Tensor, noise: Tensor) -> Tensor:
     visible = changed > _STANDING_OUT * noise.unsqueeze(-1)
     return torch.where(visible, changed / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).amax(-1)
 
 
 def _seen_by_loops(
-    steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor
+    steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor, directed: bool
 ) -> tuple[Stretch, Tensor, Tensor]:
     last = steps[-1][0]
-    shape = (noise.shape[0], last.shape[1])
+    shape = (noise.shape[0], last.shape[1] if directed else 0)
     found = Stretch(torch.empty_like(noise), last.new_empty(shape), last.new_empty(shape))
     evidence, response = torch.empty_like(noise, dtype=torch.int64), torch.empty_like(noise)
     written = (part.numpy() for part in (found.size, evidence, response, found.direction, found.response))

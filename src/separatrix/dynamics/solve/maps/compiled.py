@@ -7,6 +7,7 @@ millisecond each. The loops use one thread, so large states stay with torch wher
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Hashable
 from types import ModuleType
@@ -39,6 +40,7 @@ def runs_compiled(z: Tensor) -> bool:
     return small and _READINESS.after(1.0, z.dtype)
 
 
+@functools.cache
 def loops() -> ModuleType:
     """The compiled loops; numba is imported."""
     return importlib.import_module(f"{__package__}.solve_loops")

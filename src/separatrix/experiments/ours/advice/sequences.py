@@ -47,11 +47,16 @@ def forget_bias(before: float | None) -> Callable[[int, bool], Lesson]:
             model = _Recurrent(core)
         value = 2.0 if mended else before
         if value is not None:
-            core.bias_hh_l0.data[HIDDEN : 2 * HIDDEN] = value
-            core.bias_ih_l0.data[HIDDEN : 2 * HIDDEN] = 0.0
+            _fill(core, "bias_hh_l0", value)
+            _fill(core, "bias_ih_l0", 0.0)
         return Lesson(model, *early_signal(seed), adam(3e-3))
 
     return lesson
+
+
+def _fill(core: nn.LSTM, name: str, value: float) -> None:
+    """Set the part of a bias that belongs to the forget gate."""
+    core.get_parameter(name).data[HIDDEN : 2 * HIDDEN] = value
 
 
 def recurrent_scale(factor: float) -> Callable[[int, bool], Lesson]:
@@ -61,7 +66,7 @@ def recurrent_scale(factor: float) -> Callable[[int, bool], Lesson]:
         with drawn_from(seed, "weights"):
             core = nn.RNN(FEATURES, HIDDEN, batch_first=True)
             model = _Recurrent(core)
-            nn.init.orthogonal_(core.weight_hh_l0, 1.0 if mended else factor)
+            nn.init.orthogonal_(core.get_parameter("weight_hh_l0"), 1.0 if mended else factor)
         return Lesson(model, *early_signal(seed), adam(1e-3))
 
     return lesson

@@ -264,7 +264,7 @@ def frozen(seed: int, mended: bool) -> Lesson:
     """The layer in the middle of three does not train; mended: thawed."""
     with drawn_from(seed, "weights"):
         model = stack(INPUTS, WIDTH, WIDTH, WIDTH, CLASSES)
-    for parameter in [] if mended else [*model[2].parameters()]:  # type: ignore[union-attr]
+    for parameter in [] if mended else [*model[2].parameters()]:
         parameter.requires_grad_(False)
     return Lesson(model, *clusters(seed), sgd(0.1))
 
