@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned
+from ..house.layout import captioned, is_narrow
 from ..house.style import PALETTE, ink, new_figure, single_axes, styled
 
 
@@ -66,7 +67,7 @@ def window_plot(
         title: which instance.
     """
     figure, axes = single_axes(width=6.4, height=3.8)
-    for colour, (name, (lower, upper)) in zip(PALETTE, windows.items(), strict=False):
+    for index, (colour, (name, (lower, upper))) in enumerate(zip(PALETTE, windows.items(), strict=False)):
         place, low, high = _with_tip(numpy.asarray(betas), numpy.asarray(lower), numpy.asarray(upper), critical[name])
         axes.fill_between(place, low, high, color=colour, alpha=0.3, linewidth=0, label=f"stable on {name}")
         axes.plot(place, low, color=colour)
@@ -75,7 +76,7 @@ def window_plot(
             axes.axvline(critical[name], color=colour, linestyle=":", linewidth=1)
             axes.annotate(
                 rf"$\beta_c = {critical[name]:.3f}$",
-                (critical[name], 0.02),
+                (critical[name], 0.02 + 0.06 * index),  # thresholds may lie close together
                 xytext=(3, 0),
                 textcoords="offset points",
                 color=colour,
@@ -138,8 +139,8 @@ def spectrum_plot(spectra: Mapping[str, Sequence[complex | float]], title: str) 
 def disagreements(counts: Mapping[str, int], n_points: int, title: str) -> Figure:
     """How many points each criterion decides against the exact spectrum, as horizontal bars with their numbers."""
     figure, axes = new_figure(1, 1, width=6.4, height=0.6 + 0.5 * len(counts))
-    names = list(counts)
-    bars = axes[0, 0].barh(names, [counts[name] for name in names], color=PALETTE[0], height=0.6)
+    names = [textwrap.fill(name, 22) if is_narrow() else name for name in counts]
+    bars = axes[0, 0].barh(names, list(counts.values()), color=PALETTE[0], height=0.6)
     axes[0, 0].bar_label(bars, padding=3, fontsize=8)
     axes[0, 0].invert_yaxis()
     axes[0, 0].grid(axis="y", visible=False)

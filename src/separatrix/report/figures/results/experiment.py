@@ -10,6 +10,7 @@ from separatrix.lab.experiment.definition import Experiment
 from separatrix.lab.experiment.summary import Summary
 
 from ..house.layout import narrow
+from ..house.stacking import finish_stacked
 from ..house.style import theme
 
 
@@ -20,4 +21,5 @@ def draw_experiment(
     if experiment.draw is None:
         return {}
     with theme(theme_name), narrow() if stacked else contextlib.nullcontext():
-        return dict(experiment.draw(summary))
+        drawn = dict(experiment.draw(summary))
+    return {name: finish_stacked(figure) for name, figure in drawn.items()} if stacked else drawn

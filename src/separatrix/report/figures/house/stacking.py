@@ -1,0 +1,57 @@
+"""Panels one below the other on a narrow page: what they lose by it is given back to them."""
+
+from __future__ import annotations
+
+import textwrap
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+_LETTERS, _LETTERS_BESIDE_NAMES = 38, 26
+"""Longest line of a title or label on a narrow page, beside numbers and beside the names of rows."""
+_LONG_NAME = 12
+
+
+def finish_stacked(figure: Figure) -> Figure:
+    """What stacking takes from a figure, given back: the label that stood once beside a row and the title that stood
+    once above a column; titles and labels that fit the page."""
+    columns = getattr(figure, "n_columns", 1)
+    _close_gaps(figure)
+    panels = {
+        place.rowspan.start: axes
+        for axes in figure.axes
+        if (place := axes.get_subplotspec()) is not None and axes.get_label() != "<colorbar>"
+    }
+    for index, axes in panels.items():
+        beside = any(len(tick.get_text()) > _LONG_NAME for tick in axes.get_yticklabels())
+        above, first = panels.get(index % columns), panels.get(index - index % columns)
+        title = above.get_title() if above is not None and columns > 1 and axes.axison else ""
+        axes.set_title(_folded(axes.get_title() or title, beside))
+        axes.set_xlabel(_folded(axes.get_xlabel(), beside))
+        if first is not None and axes.axison and not axes.get_ylabel():
+            axes.set_ylabel(first.get_ylabel())
+    return figure
+
+
+def _close_gaps(figure: Figure) -> None:
+    """Panels that stayed empty so that a grid is full take no room below each other."""
+    empty = [axes for axes in figure.axes if not (axes.get_visible() and (axes.axison or _filled(axes)))]
+    places = [place for axes in empty if (place := axes.get_subplotspec()) is not None]
+    grid = places[0].get_gridspec() if places else None
+    if grid is None or grid.ncols > 1 or len(places) >= grid.nrows:
+        return
+    gone = {place.rowspan.start for place in places}
+    grid.set_height_ratios([1e-3 if row in gone else 1.0 for row in range(grid.nrows)])
+    figure.set_figheight(figure.get_figheight() * (1 - len(gone) / grid.nrows))
+    for axes in empty:
+        figure.delaxes(axes)
+
+
+def _filled(axes: Axes) -> bool:
+    return bool(axes.has_data() or axes.texts or axes.get_legend())
+
+
+def _folded(words: str, beside: bool) -> str:
+    if "$" in words:  # a formula is not cut
+        return words
+    return "\n".join(textwrap.fill(line, _LETTERS_BESIDE_NAMES if beside else _LETTERS) for line in words.split("\n"))
