@@ -68,16 +68,16 @@ EXPERIMENT = Experiment(
         ),
         level_claim(
             id="kerg2022-ch5-fig6-random-corelnet",
-            statement="With colours that do not count CoRelNet does poorly with a random encoder on same or different and "
-            "on matching to a sample.",
+            statement="With colours that do not count CoRelNet does poorly with a random encoder on same or different "
+            "and on matching to a sample.",
             models=("random encoder CoRelNet",),
             tasks=COLOURED[:2],
             below=0.7,
         ),
         level_claim(
             id="kerg2022-ch5-fig6-learned-corelnet",
-            statement="With colours that do not count CoRelNet struggles with a trained encoder too, on same or different "
-            "and on matching to a sample.",
+            statement="With colours that do not count CoRelNet struggles with a trained encoder too, on same or "
+            "different and on matching to a sample.",
             models=("CoRelNet",),
             tasks=COLOURED[:2],
             below=0.9,
