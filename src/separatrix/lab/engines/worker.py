@@ -2,9 +2,9 @@
 
 Started by an engine as ``python -m separatrix.lab.engines.worker``, its settings one line of JSON on standard input.
 That pipe stays open, but under another number, which children do not inherit; cells find standard input empty, and what
-they print goes to the log of the worker, which begins anew with every cell. The line ``stop`` (or SIGTERM, SIGHUP) asks
-the worker to finish its cell and leave; the end of the pipe means that the engine has ended, and the worker gives its
-job back and leaves at once.
+they print goes to the log of the worker, which begins anew with every cell. The line ``stop`` (or SIGTERM, SIGHUP,
+SIGINT) asks the worker to finish its cell and leave, or to save its training after the step and give it back; the end
+of the pipe means that the engine has ended, and the worker gives its job back and leaves at once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TextIO, TypedDict, final
 
 from separatrix.core.errors import StoreError
+from separatrix.core.stopping import WorkStopped, stoppable
 
 from ..experiment.scratch import remove_scratch
 from ..store.database import no_space
@@ -87,7 +88,12 @@ class Worker:
             return
         _begin_log(lease)
         try:
-            record = compute_record(cell, self._settings["data"], scratch)
+            with stoppable(self._stopping.is_set):
+                record = compute_record(cell, self._settings["data"], scratch)
+        except WorkStopped:  # its checkpoint stays; whoever takes it next goes on from there
+            self.ask_to_stop()
+            self.give_back()
+            return
         except (Exception, SystemExit) as error:
             self._note_failure(lease, error)
             return
@@ -110,7 +116,7 @@ class Worker:
         self._jobs.fail(lease, explain_failure(error))
 
     def ask_to_stop(self) -> None:
-        """Finish the present cell and leave."""
+        """Finish the present cell, or save its training, and leave."""
         self._stopping.set()
 
     def _renew(self) -> None:
@@ -179,7 +185,7 @@ def main() -> int:
     try:
         worker = Worker(settings)
         print(MARK_READY)
-        for name in ("SIGTERM", "SIGHUP"):
+        for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # the last from batch queues, which tell every process of a job
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), lambda number, frame: worker.ask_to_stop())
         threading.Thread(target=worker.listen, args=(control,), daemon=True).start()
