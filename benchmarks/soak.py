@@ -68,14 +68,14 @@ class Trouble:
         while not self._over.wait(self._chooser.uniform(2, 6)):
             deed = self._chooser.random()
             pids = self.engine.worker_pids if self.engine is not None else []
-            if deed < 0.75 and pids:
+            if deed < 0.6 and pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self._chooser.choice(pids), signal.SIGKILL)
                     self.counts["workers killed"] += 1
-            elif deed < 0.84 and CLOCK in os.environ:
+            elif deed < 0.72 and CLOCK in os.environ:
                 jump(self._chooser.uniform(-3e7, 3e7))
                 self.counts["clock jumps"] += 1
-            elif deed < 0.92 and pids:
+            elif deed < 0.84 and pids:
                 os.kill(os.getpid(), signal.SIGTERM)
                 self.counts["runs stopped"] += 1
             elif self._small:
