@@ -42,8 +42,8 @@ class LocalEngine(AbstractEngine):
         usual: limits of cells whose experiment names none; if not given, those of the largest scale.
 
     An interrupt (Ctrl-C, SIGTERM, SIGHUP, all alike) gives the workers a moment (``STOP_SECONDS``): cells that end in
-    it are kept, trainings save their state and go on from it the next time, the others are given back. A second one ends
-    them at once; both raise ``RunInterrupted``.
+    it are kept, trainings save their state and go on from it the next time, the others are given back. A second one
+    ends them at once; both raise ``RunInterrupted``.
     """
 
     def __init__(

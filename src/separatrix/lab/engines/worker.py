@@ -38,6 +38,7 @@ STOP = "stop"
 STORE_FAILED = 3
 """Exit code when the store cannot be written; the sentence is the last line of the log."""
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 IDLE_SECONDS = 0.1
 LOG_KEPT = 1 << 20
 """Bytes of the log of a failed cell that are kept."""
@@ -107,7 +108,7 @@ class Worker:
             self._store.log_of(cell.key).unlink(missing_ok=True)
 
     def _note_failure(self, lease: Lease, error: BaseException) -> None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in FULL:
             self.give_back()  # the cell may be in order; the disk is not
             raise no_space(self._store.folder) from error
         remove_scratch(self._store.scratch, lease.cell)  # it would only fail again where it failed
@@ -191,12 +192,18 @@ def main() -> int:
         threading.Thread(target=worker.listen, args=(control,), daemon=True).start()
         worker.work()
     except StoreError as error:
-        print(error, flush=True)
+        with contextlib.suppress(OSError):
+            print(error, flush=True)
         return STORE_FAILED
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return STORE_FAILED  # not even the log has room; the engine knows the sentence
     return 0
 
 
 if __name__ == "__main__":
     code = main()
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     os._exit(code)  # a thread still waits for the engine; there is nothing left to clean up
