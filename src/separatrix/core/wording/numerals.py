@@ -7,7 +7,8 @@ leading digits of the error, 100 to 354 keeps two, 355 to 949 keeps one, 950 to 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _FIXED = (1e-4, 1e6)
 """Between these a number is written without a power of ten."""
@@ -64,7 +65,7 @@ def measured(value: float, error: float | None, *, signed: bool = False, digits:
         >>> measured(0.604167, 0.116108), measured(1.2492, 0.0037), measured(3018.0, 836.1), measured(0.5, 0.0)
         ('0.60 ± 0.12', '1.249 ± 0.004', '3000 ± 800', '0.5')
     """
-    plus = "+" if signed and value > 0 else ""
+    plus = "+" if signed and value > 0 else ""  # a value that is rounded to zero beside its error keeps its side
     if error is None or not math.isfinite(error) or error == 0 or not math.isfinite(value):
         return plus + number(value, digits)
     if abs(error) < 1e-7 * abs(value):  # a rounding error
@@ -111,21 +112,48 @@ def within_interval(
         >>> within_interval(0.99975, 0.99913, 1.00037, bounds=(0.0, 1.0)), within_interval(-0.045, -0.2841, 0.1933)
         ('0.9998 [0.9991, 1]', '-0.04 [-0.28, 0.19]')
     """
-    half = (high - low) / 2
-    sides = [value, low, high]
-    if not all(map(math.isfinite, sides)) or half <= 0:
-        return ("+" if signed and value > 0 else "") + number(value)
+    sides = (value, low, high)
+    if not all(map(math.isfinite, sides)) or high <= low:
+        return _signed(number(value), signed)
     ends = (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
-    if max(map(abs, sides)) >= _FIXED[1] or half < _FIXED[0] * 1e-2:
-        return f"{small(value)} [{small(ends[0])}, {small(ends[1])}]"
-    places, _ = _places(half)
-    plus = "+" if signed else ""
-    told = [plus * (side > 0) + at_place(side, places) for side in (value, *ends)]
+    told = [_signed(text, signed) for text in alike(value, *ends, error=(high - low) / 2)]
     cut = [
         number(end) if bounds is not None and end in bounds and end != raw else words
         for end, raw, words in zip(ends, (low, high), told[1:], strict=True)
     ]
     return f"{told[0]} [{cut[0]}, {cut[1]}]"
+
+
+def alike(*values: float, error: float) -> list[str]:
+    """Several numbers with the digits that one uncertainty bears.
+
+    Example:
+        >>> alike(0.60417, 0.31, error=0.116108), alike(4.131e-06, 5.2e-6, error=1e-7)
+        (['0.60', '0.31'], ['4.1e-6', '5.2e-6'])
+    """
+    if error <= 0 or error < _FIXED[0] * 1e-2 or max(map(abs, values)) >= _FIXED[1]:
+        return [small(value) for value in values]
+    places, _ = _places(error)
+    return [at_place(value, places) for value in values]
+
+
+def _signed(text: str, signed: bool) -> str:
+    """With a plus, if wanted, unless the digits that are shown are zero."""
+    return f"+{text}" if signed and not text.startswith("-") and text.strip("0.") else text
+
+
+def interval_of(row: Mapping[str, Any], key: str = "mean", *, signed: bool = False, share: bool = False) -> str:
+    """A number of a record with the interval that stands beside it, ``low`` and ``high`` or ``KEY_low`` and so on.
+
+    Example:
+        >>> interval_of({"gap": 0.0888, "low": 0.061, "high": 0.117}, "gap", signed=True)
+        '+0.089 [+0.061, +0.117]'
+    """
+    front = f"{key}_" if f"{key}_low" in row else ""
+    low, high = row.get(f"{front}low"), row.get(f"{front}high")
+    if low is None or high is None:
+        return _signed(number(row[key]), signed)
+    return within_interval(row[key], low, high, signed=signed, bounds=(0.0, 1.0) if share else None)
 
 
 def several(count: int, thing: str, things: str | None = None) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import measured
 from separatrix.lab import (
     Cell,
     Claim,
@@ -196,7 +197,7 @@ def judge_exponents(
 
     def judge_families(summary: Summary) -> Judgement:
         table = [row for row in summary.table(TABLE) if row["tied"] == tied]
-        found = ", ".join(f"{row['family']} {row['exponent']:.2f} +- {row['spread']:.2f}" for row in table)
+        found = ", ".join(f"{row['family']} {measured(row['exponent'], row['spread'])}" for row in table)
         truth, rivals = None, {*printed.values(), *(ours or printed).values()}
         if ours is not None:
             named = ", ".join(f"{ours[row['family']]:g} ({row['family']})" for row in table)

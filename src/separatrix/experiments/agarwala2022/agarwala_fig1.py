@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import number
 from separatrix.lab import (
     Cell,
     Claim,
@@ -176,7 +177,7 @@ def judge_order(summary: Measured) -> Judgement:
             continue  # all traces are one at the zero matrix
         values = [curves[family][delta]["measured"] for family in ("gaussian", "haar", "goe")]
         falls = values[0] > values[1] > values[2]
-        shown = " / ".join(f"{value:.3g}" for value in values)
+        shown = " / ".join(number(value) for value in values)
         rows.append(Row(f"independent / orthogonal / symmetric, delta = {delta:.3g}", shown, "falling", agrees=falls))
     held = sum(bool(row.agrees) for row in rows)
     return judge(f"independent above orthogonal above symmetric at {held} of {len(rows)} distances", rows)
