@@ -68,7 +68,9 @@ def measured(value: float, error: float | None, *, signed: bool = False, digits:
     plus = "+" if signed and value > 0 else ""  # a value that is rounded to zero beside its error keeps its side
     if error is None or not math.isfinite(error) or error == 0 or not math.isfinite(value):
         return plus + number(value, digits)
-    if abs(error) < 1e-7 * abs(value):  # a rounding error
+    if abs(error) < 1e-12 * abs(value):  # of rounding alone
+        return plus + number(value, 6)
+    if abs(error) < 1e-7 * abs(value):
         return f"{plus}{number(value, 6)} ± {small(abs(error))}"
     if abs(error) < _FIXED[0] * 1e-2 or max(abs(value), abs(error)) >= _FIXED[1]:
         return _with_power(value, abs(error), plus)

@@ -28,6 +28,8 @@ from separatrix.lab import (
     with_column,
 )
 
+from .family_names import named
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -191,10 +193,15 @@ def judge_deviation(summary: Measured) -> Judgement:
         near = curve[min(curve)]
         ratios[family] = abs(math.log(near["measured"] / near["theory"]))
     rows = [
-        Row(f"log ratio at the smallest distance, {family}", ratios[family], "above 0.25", agrees=ratios[family] > 0.25)
+        Row(
+            f"log ratio at the smallest distance, {named(family)}",
+            ratios[family],
+            "above 0.25",
+            agrees=ratios[family] > 0.25,
+        )
         for family in ("gaussian", "goe")
     ]
-    shown = ", ".join(f"{family} {ratio:.2f}" for family, ratio in ratios.items())
+    shown = ", ".join(f"{named(family)} {ratio:.2f}" for family, ratio in ratios.items())
     return judge(f"log ratio to the theory at the smallest distance: {shown}", rows)
 
 
