@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve_ex
+
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..equilibria.polishing import polish
 from ..equilibria.stability import cluster_stability, token_stability
@@ -131,7 +133,7 @@ def _sure_distance(flow: AbstractFlow, x: Tensor, extent: Tensor) -> Float[Tenso
 
     def step(at: Tensor) -> Tensor:
         pull = (basis.mT @ flow.velocity(at).unsqueeze(-1)).flatten(1)
-        return torch.linalg.solve_ex(jacobian, -pull)[0]
+        return solve_ex(jacobian, -pull)[0]
 
     first = step(x)
     move = (basis @ first.reshape(*basis.shape[:-2], basis.shape[-1], 1)).squeeze(-1)
@@ -192,7 +194,7 @@ def leave(
     basis = flow.basis(saddle)
     away = (basis.mT @ (x - saddle).unsqueeze(-1)).flatten(1)
     values, vectors = torch.linalg.eig(flow.jacobian(saddle))
-    parts = torch.linalg.solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
+    parts = solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
     grows = (vectors @ torch.where(values.real.unsqueeze(-1) > 0, parts, 0.0)).real.squeeze(-1)
     largest = grows.abs().amax(dim=-1)
     known = torch.isfinite(largest) & (largest > 0)
