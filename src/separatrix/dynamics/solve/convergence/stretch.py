@@ -284,7 +284,9 @@ def unsolved(
 ) -> Float[Tensor, " batch"]:
     """How large a residual remains, to first order, after a step that is a combination of orthogonal moves."""
     squares = moves.square().sum(-1)
-    weights = torch.where(squares > 0, inner_products(moves, step) / squares.clamp_min(torch.finfo(squares.dtype).tiny), 0.0)
+    weights = torch.where(
+        squares > 0, inner_products(moves, step) / squares.clamp_min(torch.finfo(squares.dtype).tiny), 0.0
+    )
     left = residual + combination(weights.to(changes.dtype), changes.nan_to_num(0.0, 0.0, 0.0))
     return torch.linalg.vector_norm(left, dim=-1)
 
