@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve_ex
+
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..equilibria.polishing import polish
 from ..equilibria.stability import cluster_stability, token_stability
@@ -147,7 +149,7 @@ def _sure_distance(flow: AbstractFlow, x: Tensor, extent: Tensor) -> Float[Tenso
     basis, jacobian = flow.basis(x), flow.jacobian(x)
 
     def eliminated(pull: Tensor) -> Tensor:
-        return torch.linalg.solve_ex(jacobian, -pull)[0]
+        return solve_ex(jacobian, -pull)[0]
 
     def least(pull: Tensor) -> Tensor:
         regular = torch.isfinite(jacobian).flatten(1).all(dim=-1)[:, None, None]
@@ -215,7 +217,7 @@ def leave(
     basis = flow.basis(saddle)
     away = (basis.mT @ (x - saddle).unsqueeze(-1)).flatten(1)
     values, vectors = torch.linalg.eig(flow.jacobian(saddle))
-    parts = torch.linalg.solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
+    parts = solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
     grows = (vectors @ torch.where(values.real.unsqueeze(-1) > 0, parts, 0.0)).real.squeeze(-1)
     largest = grows.abs().amax(dim=-1)
     known = torch.isfinite(largest) & (largest > 0)

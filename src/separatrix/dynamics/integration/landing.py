@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve_ex
 from ..equilibria.polishing import polish
 from ..flows.base import AbstractFlow
 
@@ -48,7 +49,7 @@ def land(flow: AbstractFlow, x: Float[Tensor, "batch n d"], found: Float[Tensor,
     size = torch.linalg.matrix_norm(jacobian, ord=2)
     still = values.abs() <= STILL * size[:, None]
     away = (basis.mT @ (x - found).unsqueeze(-1)).flatten(1)
-    parts = torch.linalg.solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
+    parts = solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
     along = (vectors @ torch.where(still.unsqueeze(-1), parts, 0.0)).real.squeeze(-1)
     aim = flow.project(found + _turn(basis, along))
     polished = polish(flow, torch.where(torch.isfinite(aim), aim, found))

@@ -35,6 +35,7 @@ from known_maps import DEVELOPMENT, DTYPES, FRESH, STRANGE, KnownMap, batches, k
 from separatrix.core import Outcome
 from separatrix.dynamics import (
     AbstractEquilibriumSolver,
+    Anderson,
     Auto,
     Broyden,
     NewtonKrylov,
@@ -209,6 +210,18 @@ def test_terms_that_cancel_are_rounded_before_they_do() -> None:
     """In bfloat16 a map of norm 35 and |(I - J)^-1| = 217 cannot be solved to a tenth."""
     known = known_maps("transient", torch.bfloat16, 5, 17, 8_641_504)
     assert not any(verdict.wrong for verdict in judged(known, NewtonKrylov(max_steps=BUDGET)))
+
+
+def test_a_ghost_whose_slope_is_hidden_by_its_curvature_is_looked_at_along_single_directions() -> None:
+    """Gap 2.6e-13: probes longer than the fold take its curvature for a slope, and the others' responses hide it."""
+    known = known_maps("ghost", torch.float64, 11, 17, 210_219_775 + 703)
+    assert not any(verdict.wrong for verdict in judged(known, Broyden(max_steps=BUDGET)))
+
+
+def test_a_strained_map_of_coarse_rounding_is_probed_along_every_direction() -> None:
+    """In bfloat16 a response of 9 hides one of a thousandth from eight probes: an error of 36 was taken for 3."""
+    known = known_maps("transient", torch.bfloat16, 11, 17, 210_219_775 + 1511)
+    assert not any(verdict.wrong for verdict in judged(known, Anderson(max_steps=BUDGET)))
 
 
 def test_what_was_not_seen_must_stretch_as_much_as_the_rest_shrinks(generator: torch.Generator) -> None:

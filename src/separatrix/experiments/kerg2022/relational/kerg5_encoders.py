@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, in_turn, interval_row, judge, with_column
+from separatrix.tasks.relational.titles import task_title
 
 from .judging import gap_claim, level_claim
 from .scales import BASIC, suite_scales
@@ -29,11 +31,13 @@ def judge_drift(summary: Measured) -> Judgement:
             return judge("", [])
         ratio = max(row["gradient_ratio"] for row in own)
         moved = min(row["encoder_movement"] for row in own)
-        rows.append(interval_row(f"greatest gradient ratio on {task}", ratio, (ratio, ratio), below=1e-4))
-        rows.append(interval_row(f"least movement of the encoder on {task}", moved, (moved, moved), above=0.01))
+        rows.append(interval_row(f"greatest gradient ratio on {task_title(task)}", ratio, (ratio, ratio), below=1e-4))
+        rows.append(
+            interval_row(f"least movement of the encoder on {task_title(task)}", moved, (moved, moved), above=0.01)
+        )
     if not rows:
         return judge("", [])
-    return judge("; ".join(f"{row.quantity} {row.measured:.2g}" for row in rows), rows)
+    return judge("; ".join(f"{row.quantity} {small(float(row.measured))}" for row in rows), rows)
 
 
 def _with(ratio: float, moved: float):  # type: ignore[no-untyped-def]

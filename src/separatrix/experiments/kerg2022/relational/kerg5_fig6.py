@@ -28,7 +28,13 @@ EXPERIMENT = Experiment(
         MODELS,
         smoke={"tasks": ("same_diff_colour",)},
         # every picture of a batch is another one, so a step costs ten times that of the tasks without colours
-        laptop={"models": OF_CORELNET, "n_steps": 600, "batch_size": 32, "n_measured": 6},
+        laptop={
+            "tasks": COLOURED[:2],
+            "models": OF_CORELNET,
+            "n_steps": 600,
+            "batch_size": 32,
+            "n_measured": 6,
+        },
     ),
     expand=expand,
     run=run,

@@ -8,6 +8,8 @@ from typing import Any
 import numpy
 from matplotlib.figure import Figure
 
+from separatrix.tasks.relational.titles import task_title
+
 from ..house.layout import captioned, legend_outside, mark, one_place, within
 from ..house.models import hatch_of, line_of, model_look
 from ..house.style import ink, new_figure, single_axes, styled
@@ -45,7 +47,7 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
         axes.errorbar(x, 100 * means, yerr=100 * reach, fmt="none", color=ink(), linewidth=0.8)
         for bound in ("least", "greatest"):
             axes.plot(x, [100 * row[bound] for _, row in chosen], ".", color=ink(), markersize=2.5)
-    names = [task_name(task) if asked == "unseen shapes" else f"{task_name(task)}\n{asked}" for task, asked in groups]
+    names = [task_title(task) if asked == "unseen shapes" else f"{task_title(task)}\n{asked}" for task, asked in groups]
     if max(len(line) for name in names for line in name.split("\n")) * len(names) > _LETTERS_SIDE_BY_SIDE:
         upright: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center", "rotation_mode": "anchor"}
         axes.set_xticks(range(len(groups)), names, **upright)  # slanted ones cover each other
@@ -82,7 +84,7 @@ def draw_holdouts(rows: Sequence[Mapping[str, Any]]) -> Figure:
             reach = within(means, [row["low"] for row in points], [row["high"] for row in points])
             drawn: dict[str, Any] = {"linestyle": line_of(model), "marker": marker, "color": colour, "label": label}
             axes.errorbar(x, 100 * means, yerr=100 * reach, elinewidth=0.7, **drawn)
-        axes.set_title(task_name(task))
+        axes.set_title(task_title(task))
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel("shapes held out")
     _label_first_column(grid, "right answers, %")
@@ -125,7 +127,7 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
             values = 100 * numpy.array(curve["values"])
             axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
         once = one_place(axes, (step for curve in own for step in curve["steps"])) and once
-        axes.set_title(task_name(task))
+        axes.set_title(task_title(task))
         axes.set_xlabel("training step")
     _label_first_column(grid, "right answers about\nunseen pictures, %")
     legend_outside(figure)
@@ -148,8 +150,3 @@ def _label_first_column(grid: numpy.ndarray, label: str) -> None:
         place = axes.get_subplotspec()
         if place is not None and place.is_first_col():
             axes.set_ylabel(label)
-
-
-def task_name(task: str) -> str:
-    """A task as people read it."""
-    return task.replace("game_", "game: ").replace("_", " ")

@@ -26,7 +26,12 @@ EXPERIMENT = Experiment(
         (*BASIC, *UNSEEN),
         MODELS,
         smoke={"tasks": ("identity_rules4",), "models": ("CoRelNet", "CoRelNet-nhid")},
-        laptop={"tasks": BASIC, "models": ("CoRelNet", "CoRelNet-nhid"), "n_steps": 600, "n_measured": 6},
+        laptop={
+            "tasks": ("same_diff", "rmts"),
+            "models": ("CoRelNet", "CoRelNet-nhid"),
+            "n_steps": 600,
+            "n_measured": 6,
+        },
     ),
     expand=expand,
     run=run,
