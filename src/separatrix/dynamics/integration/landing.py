@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.linear_systems import solve_ex
+
 from ..equilibria.polishing import polish
 from ..flows.base import AbstractFlow
 
