@@ -33,7 +33,7 @@ STAGES: tuple[Stage, ...] = (
                          iterated.no_equilibrium), 0.2),
     Stage("structure", (structure.detached, structure.unused_parameters, structure.frozen_layer,
                         structure.missing_activation, structure.broken_tie), 0.3),
-    Stage("gradients", (numbers.nonfinite_gradient, units.symmetric_units, signal.input_lost, signal.vanishing,
+    Stage("gradients", (numbers.backward_raises, numbers.nonfinite_gradient, units.symmetric_units, signal.input_lost, signal.vanishing,
                         signal.exploding), 5.0),
     Stage("samples", (batch.batch_mixing,), 4.0),
     Stage("attention", (attention.attention_collapse, attention.softmax_axis, attention.rank_collapse,
