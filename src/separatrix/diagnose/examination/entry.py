@@ -235,9 +235,14 @@ def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
     if target is None and not callable(loss):
         raise InvalidInput(f"target must be given with loss={loss!r}; got None.")
     n = facts.subject.sample
-    goal = cut_target(target, n.given, n.n)
     function = loss_function(loss)
-    subject.loss = (lambda f: function(f)) if target is None and callable(loss) else lambda f: function(f, goal)  # type: ignore[call-arg]
+
+    def first(count: int) -> Callable[[Any], Tensor]:
+        goal = cut_target(target, n.given, count)
+        alone = target is None and callable(loss)
+        return (lambda f: function(f)) if alone else lambda f: function(f, goal)  # type: ignore[call-arg]
+
+    subject.loss, subject.loss_of_first = first(n.n), first
     problem = _loss_problem(subject.loss, facts.forward.predicted)
     if problem is not None and callable(loss) and not isinstance(output, Tensor):
         subject.whole = _loss_problem(subject.loss, output) is None

@@ -39,6 +39,8 @@ class Subject:
     direct: bool = False
     """Whether the model gets leaves instead of copies, because it sets flags of its input."""
     called: bool = False
+    loss_of_first: Callable[[int], Callable[[Any], Tensor]] | None = None
+    """The loss of the first samples alone, for so many of them."""
 
     @property
     def parameters(self) -> dict[str, Tensor]:
