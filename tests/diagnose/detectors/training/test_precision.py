@@ -54,16 +54,19 @@ class Refuses(nn.Module):
     def __init__(self, way: str) -> None:
         super().__init__()
         self.layer, self.way = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)), way
+        self.generator = torch.Generator()
 
     def forward(self, x: Tensor) -> Tensor:
         if self.way == "raises" and x.dtype == torch.float64:
             raise KeyError("double")
+        if self.way == "own":
+            x = x + 0.1 * torch.randn(x.shape, generator=self.generator)
         if self.way == "draws":
             x = x + 0.1 * torch.randn_like(x)
         return self.layer(x)
 
 
-@pytest.mark.parametrize(("way", "reason"), [("raises", "double"), ("draws", "random numbers"), ("is", "already")])
+@pytest.mark.parametrize(("way", "reason"), [("raises", "double"), ("draws", "random"), ("own", "random"), ("is", "already")])
 def test_what_cannot_be_repeated_is_skipped_with_its_reason(way: str, reason: str) -> None:
     model = Refuses(way)
     found = separatrix.check(model.double() if way == "is" else model, torch.randn(16, 6).to(model.layer[0].weight))

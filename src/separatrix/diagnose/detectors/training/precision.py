@@ -77,12 +77,15 @@ def _cut(subject: Subject) -> Subject:
 
 
 def _draws(subject: Subject) -> bool:
-    """Whether a forward in evaluation mode asks for random numbers."""
-    args, kwargs, _ = subject.sample.leaves(direct=subject.direct)
-    before = torch.get_rng_state()
+    """Whether a forward in evaluation mode asks for random numbers, of torch's state or of a generator of its own."""
+    outputs, states = [], []
     with torch.no_grad():
-        subject.model(*args, **kwargs)
-    return not torch.equal(before, torch.get_rng_state())
+        for again in (False, True):
+            args, kwargs, _ = subject.sample.leaves(direct=subject.direct)
+            output = subject.model(*args, **kwargs) if again else subject.call(args, kwargs)
+            outputs.append(subject.predicted(output).detach().clone())
+            states.append(torch.get_rng_state())
+    return not (torch.equal(*states) and torch.equal(*outputs))
 
 
 def _measures(subject: Subject, facts: Observed) -> dict[str, float]:
