@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from .judging import gap_claim, level_claim
 from .scales import COLOURED, suite_scales
-from .suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from .suite import suite_experiment
 
 MODELS = ("ESBN", "CoRelNet", "random encoder ESBN", "random encoder CoRelNet", "L1 ESBN", "L1 CoRelNet")
 OF_CORELNET = ("CoRelNet", "random encoder CoRelNet", "L1 CoRelNet")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kerg5-fig6",
     title="Colours that do not count: random, trained and penalised encoders",
-    document="kerg2022",
     place="chapter 5, Fig. 6",
-    version=1,
     scales=suite_scales(
         COLOURED,
         MODELS,
@@ -36,9 +27,6 @@ EXPERIMENT = Experiment(
             "n_measured": 6,
         },
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-ch5-fig6-random",
@@ -93,5 +81,4 @@ EXPERIMENT = Experiment(
             together=True,
         ),
     ),
-    draw=draw,
 )

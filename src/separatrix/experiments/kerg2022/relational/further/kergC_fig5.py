@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import BASIC, UNSEEN, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 MODELS = ("CoRelNet", "CoRelNet-nhid", "ESBN")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig5",
     title="CoRelNet with as many parameters as ESBN",
-    document="kerg2022",
     place="appendix C, Fig. 5",
-    version=1,
     scales=suite_scales(
         (*BASIC, *UNSEEN),
         MODELS,
@@ -33,9 +24,6 @@ EXPERIMENT = Experiment(
             "n_measured": 6,
         },
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig5-nhid",
@@ -56,5 +44,4 @@ EXPERIMENT = Experiment(
             above=-0.02,
         ),
     ),
-    draw=draw,
 )
