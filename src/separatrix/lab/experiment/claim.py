@@ -15,6 +15,7 @@ from typing import Any, SupportsFloat, final
 from separatrix.core.errors import InvalidInput
 from separatrix.core.labelled import Labelled
 from separatrix.core.names import suggest_options
+from separatrix.core.wording import alike, number
 
 from .scales import require_scale
 
@@ -130,7 +131,8 @@ def interval_row(
     over, under = bool(low > bound) and known, bool(high < bound) and known
     agrees = None if over is under else over is (above is not None)
     side = "above" if above is not None else "below"
-    return Row(quantity, measured, f"{side} {bound:g}", f"interval {low:.4g} to {high:.4g}", agrees)
+    ends = alike(low, high, error=(high - low) / 2) if math.isfinite(high - low) else [number(low), number(high)]
+    return Row(quantity, measured, f"{side} {number(bound, 6)}", f"interval {ends[0]} to {ends[1]}", agrees)
 
 
 @final
