@@ -43,12 +43,12 @@ def norms(states: Tensor, host: bool) -> Column:
 
 def any_of(mask: Column) -> bool:
     """Whether an entry is true."""
-    return any_true(mask) if isinstance(mask, Tensor) else bool(mask.any())
+    return any_true(mask) if isinstance(mask, Tensor) else bool(numpy.count_nonzero(mask))
 
 
 def all_of(mask: Column) -> bool:
     """Whether every entry is true."""
-    return all_true(mask) if isinstance(mask, Tensor) else bool(mask.all())
+    return all_true(mask) if isinstance(mask, Tensor) else bool(numpy.count_nonzero(mask) == mask.size)
 
 
 def quietly() -> numpy.errstate:

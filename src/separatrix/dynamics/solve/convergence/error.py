@@ -79,11 +79,12 @@ class ErrorEstimate:
         self._probed_at = z
         self.slowest = self._stretch
         """What the last errors were estimated with."""
-        self._unseen = z.new_zeros(z.shape[0])
+        nothing = self._stretch.size  # not written to, nor are the next
+        self._unseen = nothing
         """How much (I - J)^-1 must stretch in directions that the last probe did not see."""
-        self._response = z.new_zeros(z.shape[0])
+        self._response = nothing
         """The largest response that it saw."""
-        self._reach = z.new_zeros(z.shape[0])
+        self._reach = nothing
         """How far from there a sample may be until a probe is out of date."""
         self._has_probed = False
         self._glanced: tuple[Stretch, Tensor, Tensor] | None = None

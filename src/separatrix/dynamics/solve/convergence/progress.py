@@ -99,7 +99,8 @@ class Progress:
     def relative(self) -> Column:
         """Residuals of the best iterates relative to their images; infinite where there is none."""
         xp = self._xp
-        relative = self.residual / xp.clip(self._scale, torch.finfo(self._latest.dtype).tiny, None)
+        with quietly():  # infinite over infinite
+            relative = self.residual / xp.clip(self._scale, torch.finfo(self._latest.dtype).tiny, None)
         return xp.where(xp.isinf(self.residual), xp.inf, relative)
 
     @property
@@ -274,13 +275,13 @@ class Progress:
         outcome, residual, relative, error, steps, seen = map(tensor_of, columns)
         evaluations = torch.tensor([0, *self._evaluations], device=steps.device)[seen]
         rate = _rate(trace, seen)
-        largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
-        overflow = (outcome == Outcome.NON_FINITE) & torch.isfinite(trace[0]) & (largest > 1e3 * trace[0])
-        outcome = torch.where(overflow, int(Outcome.DIVERGED), outcome)  # an overflow after growth
         failed = outcome != Outcome.CONVERGED
         evaluations = evaluations + torch.where(failed, 0, self._crossing.looks)
         value = best = self.best
         if any_true(failed):
+            largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
+            overflow = (outcome == Outcome.NON_FINITE) & torch.isfinite(trace[0]) & (largest > 1e3 * trace[0])
+            outcome = torch.where(overflow, int(Outcome.DIVERGED), outcome)  # an overflow after growth
             unknown = torch.isinf(residual)  # no evaluation was finite
             nan = torch.full_like(best, torch.nan)
             best = rows_from(nan, unknown, best)

@@ -75,6 +75,45 @@ def _back(factor, b):
 
 @_part
 @no_type_check
+def _diagonalise(a, vectors):
+    """Eigenvalues of a symmetric matrix on its diagonal, eigenvectors as columns, by Jacobi's rotations.
+
+    For five rows and columns a call of LAPACK takes longer than all the rest that is done for a sample.
+    """
+    n = len(a)
+    for i in range(n):
+        for j in range(n):
+            vectors[i, j] = 1.0 if i == j else 0.0
+    for _ in range(30):  # four to six are enough: they converge quadratically
+        off, on = 0.0, 0.0
+        for i in range(n):
+            on += a[i, i] * a[i, i]
+            for j in range(i):
+                off += a[i, j] * a[i, j]
+        if off <= 1e-28 * on:
+            break
+        for p in range(n - 1):
+            for q in range(p + 1, n):
+                if a[p, q] == 0:
+                    continue
+                half = (a[q, q] - a[p, p]) / (2 * a[p, q])
+                tangent = 1 / (abs(half) + numpy.sqrt(half * half + 1))
+                if half < 0:
+                    tangent = -tangent
+                cosine = 1 / numpy.sqrt(tangent * tangent + 1)
+                sine = tangent * cosine
+                for k in range(n):
+                    a[k, p], a[k, q] = cosine * a[k, p] - sine * a[k, q], sine * a[k, p] + cosine * a[k, q]
+                for k in range(n):
+                    a[p, k], a[q, k] = cosine * a[p, k] - sine * a[q, k], sine * a[p, k] + cosine * a[q, k]
+                    vectors[k, p], vectors[k, q] = (
+                        cosine * vectors[k, p] - sine * vectors[k, q],
+                        sine * vectors[k, p] + cosine * vectors[k, q],
+                    )
+
+
+@_part
+@no_type_check
 def _combine(weights, stack, out):
     """The weighted sum of the rows of a stack."""
     for j in range(len(out)):
@@ -220,7 +259,7 @@ def _read_pairs(z, f, row, noise, unit, constants, tiny, moves, changes, moved, 
 
 @_part
 @no_type_check
-def _slowest(moves, changes, moved, changed, scale, noise, unit, curvature, lower, upper, root, weights):
+def _slowest(moves, changes, moved, changed, scale, noise, unit, curvature, lower, upper, vectors, root, weights):
     """The largest stretch over combinations of pairs, before rounding is taken into account, and their weights."""
     n_pairs = len(moves)
     for i in range(n_pairs):
@@ -248,8 +287,10 @@ def _slowest(moves, changes, moved, changed, scale, noise, unit, curvature, lowe
         combined = numpy.isfinite(upper).all()
     weights[:] = 0
     if combined:
-        values, vectors = numpy.linalg.eigh(upper)
-        square = values[n_pairs - 1]
+        _diagonalise(upper, vectors)
+        square = upper[0, 0]
+        for i in range(1, n_pairs):
+            square = max(square, upper[i, i])
         for i in range(n_pairs):
             weights[i] = vectors[i].sum() / max(numpy.sqrt(max(square, 0.0)), 1e-300)
         _back(lower, weights)
@@ -274,14 +315,15 @@ def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, 
     moves = numpy.empty((n_pairs, z[0].shape[1]), z[0].dtype)
     changes = numpy.empty_like(moves)
     moved, changed, scale = numpy.empty(n_pairs), numpy.empty(n_pairs), numpy.empty(n_pairs)
-    lower, upper = numpy.empty((n_pairs, n_pairs)), numpy.empty((n_pairs, n_pairs))
+    lower = numpy.empty((n_pairs, n_pairs))
+    upper, vectors = numpy.empty_like(lower), numpy.empty_like(lower)
     root, weights = numpy.empty(n_pairs), numpy.empty(n_pairs)
     for s in range(len(rows)):
         evidence[s], largest[s], longest = _read_pairs(
             z, f, rows[s], noise[s], unit[s], constants, tiny, moves, changes, moved, changed, scale
         )
         size = _slowest(
-            moves, changes, moved, changed, scale, noise[s], unit[s], constants[3], lower, upper, root, weights
+            moves, changes, moved, changed, scale, noise[s], unit[s], constants[3], lower, upper, vectors, root, weights
         )
         sizes[s] = size / max(1 - size * (noise[s] / max(longest, tiny)), 0.25)
         _combine(weights, moves, directions[s])
@@ -304,7 +346,8 @@ def glance(
     moves = numpy.empty((n_pairs, z[0].shape[1]), z[0].dtype)
     changes = numpy.empty_like(moves)
     moved, changed, length = numpy.empty(n_pairs), numpy.empty(n_pairs), numpy.empty(n_pairs)
-    lower, upper = numpy.empty((n_pairs, n_pairs)), numpy.empty((n_pairs, n_pairs))
+    lower = numpy.empty((n_pairs, n_pairs))
+    upper, vectors = numpy.empty_like(lower), numpy.empty_like(lower)
     root, weights = numpy.empty(n_pairs), numpy.empty(n_pairs)
     for row in range(len(wanted)):
         estimate[row] = numpy.inf
@@ -319,7 +362,7 @@ def glance(
         if evidence < few or not largest <= strained:
             return False
         found = _slowest(
-            moves, changes, moved, changed, length, noise, unit[row], constants[3], lower, upper, root, weights
+            moves, changes, moved, changed, length, noise, unit[row], constants[3], lower, upper, vectors, root, weights
         )
         found = found / max(1 - found * (noise / max(longest, tiny)), 0.25)
         if not found >= one_sided:
