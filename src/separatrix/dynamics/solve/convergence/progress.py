@@ -88,8 +88,7 @@ class Progress:
         self._absolute: Column | float = 0.0
         # an affine map has an equilibrium unless I - J is singular: there is nothing to be examined
         self._examines = method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
-        tol = method.tolerance(float(torch.finfo(z.dtype).eps))
-        self._estimate = ErrorEstimate(z, tol, directed=self._examines)
+        self._estimate = ErrorEstimate(z, method.tolerance, directed=self._examines)
         self._crossing = Crossing(z if self._examines else z[:, :0])
 
     def _column(self, tensor: Tensor) -> Column:
@@ -161,8 +160,9 @@ class Progress:
     def _claim(
         self, done: Column, residual: States, error: Column, allowed: Column, scale: Column, rounding: float
     ) -> None:
-        rows, off, within, noise = (tensor_of(column) for column in (done, error, allowed, rounding * scale))
-        self._crossing.claim(rows, residual, off, within, noise, self._estimate.slowest)
+        unit = self._unit(scale, allowed, rounding)
+        rows, off, within, noise, unit = map(tensor_of, (done, error, allowed, rounding * scale, unit))
+        self._crossing.claim(rows, residual, off, within, noise, unit, self._estimate.slowest)
 
     def examine(self, fixed_point_map: CountedMap) -> bool:
         """Look beyond the equilibria that are claimed; whether a sample has to run again."""
@@ -176,7 +176,7 @@ class Progress:
         self.outcome = self._xp.where(again, _RUNNING, self.outcome)
         self.running = self.outcome == _RUNNING
         self._stale = self._xp.where(again, 0, self._stale)
-        self._estimate = ErrorEstimate(best, self.method.tolerance(fixed_point_map.rounding))
+        self._estimate = ErrorEstimate(best, self.method.tolerance)
         self.any_running = True
         exhausted = again & (self.steps >= self.method.max_steps)
         with quietly():
@@ -199,8 +199,7 @@ class Progress:
         near = near & (size <= column_of(self._crossing.ceiling, size))
         if not any_of(near):
             return self._nobody, self._unknown
-        unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
-        unit = self._xp.where(unit > 0, unit, 1.0)
+        unit = self._unit(scale, allowed, rounding)
         rested = self._nobody
         if self._stalest >= _REST:
             rested = (self._stale >= _REST) & (size <= 100 * rounding * scale)
@@ -220,6 +219,11 @@ class Progress:
         """The largest error of each sample that counts as none."""
         share = self.method.tolerance(rounding) if self.method.stop == "rel" else 0.0
         return share * scale + self._absolute
+
+    def _unit(self, scale: Column, allowed: Column, rounding: float) -> Column:
+        """Size of the state for which the tolerance was made, positive: near zero more than the state itself."""
+        unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
+        return self._xp.where(unit > 0, unit, 1.0)
 
     def _nothing_gained(self, grown: Column, size: Column, scale: Column, rounding: float) -> Column:
         """Whether the state grew so much that its rounding hides whether the residual fell at all."""
