@@ -76,6 +76,7 @@ def blamed(function: Callable[..., Any], args: tuple[Any, ...], options: dict[st
         too_much(given, error)
         or _disagreeing(given, kinds)
         or _unusable(given)
+        or _empty(given, error)
         or _shared(given, error)
         or _unfitting(given, error)
         or no_path(given, error)
@@ -216,6 +217,16 @@ def _unusable(given: dict[str, Any]) -> InvalidInput | None:
     return None
 
 
+def _empty(given: dict[str, Any], error: Exception) -> InvalidInput | None:
+    """A collection without a single element, where one was looked for."""
+    if not isinstance(error, ValueError | IndexError | KeyError | ZeroDivisionError | StopIteration | RuntimeError):
+        return None
+    for name, value in given.items():
+        if isinstance(value, list | tuple | dict | set) and not value:
+            return InvalidInput(f"{name} must not be empty; got {value!r}.")
+    return None
+
+
 def _shared(given: dict[str, Any], error: Exception) -> InvalidInput | None:
     """A tensor to be filled whose entries share memory, as an expanded one's do."""
     if "refers to a single memory location" not in str(error):
@@ -292,7 +303,8 @@ def _raised_by_a_stranger(error: Exception) -> bool:
     """Whether code of the caller's own, such as a model or a function handed over, took part in the failure."""
     frame = error.__traceback__
     while frame is not None:
-        if not frame.tb_frame.f_code.co_filename.startswith(_ROOTS):
+        name = frame.tb_frame.f_code.co_filename
+        if not name.startswith(_ROOTS) and not name.endswith(".pyx"):  # compiled code of a library tells no path
             return True
         frame = frame.tb_next
     return False

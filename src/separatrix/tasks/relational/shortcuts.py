@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from separatrix.core.arithmetic.linear_systems import solve
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.random import spawn
@@ -86,9 +87,7 @@ def _one_by_one(task: RelationalTask, train: Problems, test: Problems) -> float:
     start = target.mean(0)
     products = seen @ seen.mT  # fewer problems than points
     ridge = 1e-6 * float(products.diagonal().mean()) + 1e-12
-    weights = seen.mT @ torch.linalg.solve(
-        products + ridge * torch.eye(len(products), dtype=seen.dtype), target - start
-    )
+    weights = seen.mT @ solve(products + ridge * torch.eye(len(products), dtype=seen.dtype), target - start)
     right = [
         ((_coarse(task, index) - mean) @ weights + start).argmax(1) == answer
         for index, answer in zip(test.index.split(FITTED), test.label.split(FITTED), strict=True)

@@ -81,8 +81,8 @@ class Crossing:
         residual: States,
         error: Tensor,
         allowed: Tensor,
-        scale: Tensor,
-        rounding: float,
+        noise: Tensor,
+        unit: Tensor,
         slowest: Stretch,
     ) -> None:
         """Remember where to look for the samples of a mask.
@@ -92,8 +92,8 @@ class Crossing:
             residual: f(z) - z at the states that claim to have converged.
             error: their estimated distance from an equilibrium.
             allowed: the largest distance that counts as none.
-            scale: norm of their images.
-            rounding: relative rounding error of the map.
+            noise: size of the rounding error of the map.
+            unit: size of the state for which the tolerance was made.
             slowest: what the errors were estimated with.
         """
         length = (_BEYOND * error).unsqueeze(-1)
@@ -102,9 +102,9 @@ class Crossing:
         self._look = rows_from(length * slowest.direction, rows, self._look)
         self._predicted = rows_from(length * slowest.response, rows, self._predicted)
         self._residual = rows_from(residual, rows, self._residual)
-        self._noise = torch.where(rows, rounding * scale, self._noise)
+        self._noise = torch.where(rows, noise, self._noise)
         self._allowed = torch.where(rows, allowed, self._allowed)
-        folds = slowest.size * allowed >= _FOLD * scale
+        folds = slowest.size * allowed >= _FOLD * unit
         self._folds = torch.where(rows, folds, self._folds)
         self.waiting = self.waiting | rows
 

@@ -50,7 +50,7 @@ _ONE_SIDED = 0.75
 _STRAINED = 2.0
 """Response |dr| / |dz| of a step beyond which the map is probed: |I - J| of a normal map that contracts is smaller."""
 _STRAINED_IF_MANY = 4.0
-"""The same for maps of many dimensions, where what the probes saw says nothing of the rest: then more are made."""
+"""Response of a probe beyond which more are made in many dimensions, where what was seen says nothing of the rest."""
 _COMPLETE = 32
 """Probes of a map whose first ones betray slow directions among the others: all directions, if there are no more."""
 _PROBE = 30
@@ -182,6 +182,7 @@ class ErrorEstimate:
         if not any_true(betrayed):
             return far
         length, direction = self._steps(unit, rounding)
+        length = torch.maximum(length, 2 * rounding ** (1 / 3) * unit)  # steps go both ways: curvature cancels
         most = min(z.shape[-1], _COMPLETE)
         counts = torch.where(betrayed, most, 0)
         moves, changes = probe(z, f, counts, most, length, direction, image, noise=noise)
@@ -196,9 +197,7 @@ class ErrorEstimate:
 
     def _strained(self, rounding: float) -> float:
         """Largest response of a probe that makes no suspicion by itself."""
-        if rounding >= COARSE:
-            return _STRAINED
-        return _STRAINED_IF_MANY if self._probed_at.shape[-1] > _COMPLETE else torch.inf
+        return _STRAINED if rounding >= COARSE or self._probed_at.shape[-1] <= _COMPLETE else _STRAINED_IF_MANY
 
     def _still_probed(self, rows: Selection, rested: Tensor) -> Tensor:
         """Whether a probe has looked at about this place."""

@@ -31,6 +31,8 @@ _CURVATURE = 0.3
 """Error of dr = (J - I) dz in units of |dr| |dz| / |z|."""
 _MOST_STEPS = 6
 """Steps that the compiled loop can look at together."""
+_CERTAIN = 0.5
+"""Part of the smallest response that rounding cannot have made, in units of what it can, from which on it is known."""
 _ALIKE = 10.0
 """Length of what is new in a direction, in units of its rounding error, below which it is none."""
 
@@ -272,7 +274,8 @@ def inverse_of(
     left, sizes, right = torch.linalg.svd(response.mT, full_matrices=False)
     doubt = (noise.unsqueeze(-1) * scale.squeeze(-1)).amax(-1) * sizes[:, 0].clamp_min(1.0)
     inverse = -basis.mT @ right.mT @ (left.mT / sizes.clamp_min(torch.finfo(sizes.dtype).tiny).unsqueeze(-1))
-    norm = torch.where(whole & (sizes[:, -1] > 2 * doubt), 1 / sizes[:, -1], torch.inf)
+    certain = sizes[:, -1] - doubt
+    norm = torch.where(whole & (certain > _CERTAIN * doubt), 1 / certain, torch.inf)
     return torch.where(whole[:, None, None], inverse, 0.0), norm
 
 

@@ -63,7 +63,12 @@ def _head_boards(axes: Axes, name: str) -> None:
 
     The layout makes room for the first letter alone, so for the height of the heading and not for its width.
     """
-    at = {"xycoords": "axes fraction", "xytext": (0, 20), "textcoords": "offset points", "weight": "bold"}
+    at: dict[str, Any] = {
+        "xycoords": "axes fraction",
+        "xytext": (0, 20),
+        "textcoords": "offset points",
+        "weight": "bold",
+    }
     axes.annotate(name, (0.0, 1.0), **at).set_in_layout(False)
     axes.annotate(name[:1], (0.0, 1.0), alpha=0.0, **at)
 

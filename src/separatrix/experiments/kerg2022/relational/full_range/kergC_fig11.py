@@ -20,7 +20,13 @@ EXPERIMENT = suite_experiment(
         MODELS,
         RANGE,
         smoke={"tasks": ("rmts3",), "models": OF_CORELNET},
-        laptop={"tasks": ("rmts3",), "models": OF_CORELNET, "n_steps": 1000, "n_measured": 10},
+        laptop={
+            "tasks": ("rmts3",),
+            "models": OF_CORELNET,
+            "n_steps": 1000,
+            "n_measured": 10,
+            "seeds": tuple(range(6)),
+        },
     ),
     claims=(
         gap_claim(

@@ -18,7 +18,7 @@ EXPERIMENT = suite_experiment(
         MODELS,
         smoke={"tasks": ("identity_rules4",), "models": ("CoRelNet", "CoRelNet-nhid")},
         laptop={
-            "tasks": ("same_diff", "rmts"),
+            "tasks": BASIC[:2],
             "models": ("CoRelNet", "CoRelNet-nhid"),
             "n_steps": 600,
             "n_measured": 6,
@@ -36,10 +36,11 @@ EXPERIMENT = suite_experiment(
         ),
         gap_claim(
             id="kerg2022-C-fig5-nhid-basic",
-            statement="More hidden units do not make CoRelNet less accurate on the four basic tasks.",
+            statement="More hidden units do not make CoRelNet less accurate on same or different and on matching to a "
+            "sample.",
             first=("CoRelNet-nhid",),
             second=("CoRelNet",),
-            tasks=BASIC,
+            tasks=BASIC[:2],
             above=-0.02,
         ),
     ),
