@@ -151,9 +151,8 @@ def _settling(flow: NetworkProduct, times: Tensor, moments: Any, tol: float) -> 
             array[: len(early) - 1], array[len(early) - 1 :] = part.numpy()[:-1], part.numpy()[-1]
         else:
             array[~late], array[late] = part.numpy()[:-1], part.numpy()[-1]
-    reason = (
-        f"{found.reason}; the limit, to rounding, at the {int(late.sum())} from {flow.settled:.3g} on (in units of tau)"
-    )
+    over = f"{len(moments)} times, of which {int(late.sum())} lie after the training is over and get the limit"
+    reason = f"{over}; {found.reason}"
     return LearningDynamics(times, product, loss, found.method, reason, found.error)
 
 

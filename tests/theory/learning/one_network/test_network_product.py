@@ -199,7 +199,7 @@ def test_a_settled_product_is_its_limit_and_saddles_never_settle() -> None:
             assert apart(reference(*drawn, after), numpy.stack([limit, limit])) <= 1e-14
     assert known >= 10
     # a start without weight along the weakest mode rests on a saddle before it learns that mode, if ever
-    aligned = balanced_factors(torch.diag(torch.tensor([1.0, 0.0], dtype=F64)), 0.0)
-    network = plain_network(*aligned, torch.diag(torch.tensor([2.0, 1.0], dtype=F64)))
+    aligned = torch.diag(torch.tensor([1.0, 0.0], dtype=F64))
+    network = plain_network(aligned, aligned, torch.diag(torch.tensor([2.0, 1.0], dtype=F64)))
     assert network is not None
     assert NetworkProduct(network, 1e6).settled == numpy.inf
