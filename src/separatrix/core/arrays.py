@@ -91,6 +91,7 @@ def require_last_dim(tensor: Tensor, name: str, size: int) -> None:
 
 def relative_asymmetry(matrix: Tensor) -> Tensor:
     """Largest entry of ``matrix - matrix.mT`` relative to the largest entry of ``matrix`` (0 for a zero matrix)."""
+    matrix = as_tensor(matrix, "matrix", allow_complex=True, half=True, finite=False)
     scale = matrix.abs().amax(dim=(-2, -1))
     gap = (matrix - matrix.mT).abs().amax(dim=(-2, -1))
     return torch.where(scale > 0, gap / scale.clamp_min(torch.finfo(matrix.dtype).tiny), torch.zeros_like(gap))

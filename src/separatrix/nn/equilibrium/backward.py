@@ -105,7 +105,7 @@ class Implicit(AbstractLinearBackward):
         check: see there; by default the tolerance of ``solver``.
     """
 
-    solver: AbstractEquilibriumSolver[Any] | str = dataclasses.field(default_factory=lambda: Anderson(max_steps=60))
+    solver: AbstractEquilibriumSolver[Any] | str = dataclasses.field(default_factory=lambda: Anderson(max_steps=120))
     linear_solver: LinearSolver | None = None
     check: float | None = None
 
