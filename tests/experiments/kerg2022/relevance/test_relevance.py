@@ -130,6 +130,28 @@ def test_who_never_learned_counts_with_the_updates_it_had(own: float, other: flo
     assert accuracy_claims.sooner("A", ("B",))(rows_of({"A": own, "B": other})).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("own", "longer", "updates", "verdict"),
+    [
+        (0.99, 0.99, 4000, Verdict.CONFIRMED),
+        (0.99, 0.4, 4000, Verdict.REFUTED),
+        (0.2, 0.2, 4000, Verdict.UNDECIDED),
+        (0.2, 0.2, 200_000, Verdict.REFUTED),
+    ],
+)
+def test_a_network_cut_short_before_it_learned_refutes_nothing(
+    own: float, longer: float, updates: int, verdict: Verdict
+) -> None:
+    accuracy = [
+        {"model": "A", "trained_at": 5, "delay": delay, "mean": mean, "low": mean - 0.01, "high": mean + 0.01, "n": 400}
+        for delay, mean in ((5, own), (40, longer))
+    ]
+    training = [{"model": "A", "trained_at": 5, "until_90": 100.0, "updates": updates}]
+    tables = {accuracies.ACCURACY: accuracy, accuracies.TRAINING: training}
+    summary = accuracies.Measured(curves=[], baseline=1.0, tables=tables)
+    assert accuracy_claims.keeps(("A",), 0.9)(summary).verdict is verdict
+
+
 def test_bytes_kept_are_those_of_the_graph() -> None:
     x = torch.zeros(3, 100, requires_grad=True)
     assert kept_bytes(lambda: x.exp()) == 3 * 100 * 4  # the result, which exp keeps too
