@@ -132,15 +132,16 @@ def _swift(w1: Any, w2: Any, corr_yx: Any, times: Tensor, tau: float, tol: float
     moments = times.numpy() / tau
     horizon = float(moments.max())
     flow = NetworkProduct(network, horizon)
-    if flow.settled < horizon:
-        return _settling(flow, times, moments, tol)
+    settled = flow.settled
+    if settled < horizon:
+        return _settling(flow, settled, times, moments, tol)
     return _followed(flow, times, moments, tol)
 
 
-def _settling(flow: NetworkProduct, times: Tensor, moments: Any, tol: float) -> LearningDynamics | None:
+def _settling(flow: NetworkProduct, settled: float, times: Tensor, moments: Any, tol: float) -> LearningDynamics | None:
     """A training that is over before the last time: the limit is computed once, and copied."""
-    late = moments >= flow.settled
-    early = numpy.append(moments[~late], flow.settled)
+    late = moments >= settled
+    early = numpy.append(moments[~late], settled)
     found = _followed(flow, torch.from_numpy(early), early, tol)
     if found is None:
         return None

@@ -65,9 +65,9 @@ class NetworkProduct:
         ``exp(-x t)`` with an exponent x of at least ``slowest``, from a size of at most ``amplitude``.
         """
         modes, basis = self.modes, self.basis
-        growing = basis.gaps[(basis.gaps < 0) & (basis.rows[: len(basis.gaps)] != 0)]
         if not basis.n_unit or not modes.n_growing:
             return math.inf
+        growing = basis.gaps[(basis.gaps < 0) & (basis.rows[: len(basis.gaps)] != 0)]
         slowest = min(float(modes.rates[modes.n_growing - 1]), -float(growing.max(initial=-math.inf)))
         memory = 1 / (2 * float(numpy.abs(modes.rates).min())) if modes.rates.all() else math.inf
         weights = float(numpy.vdot(basis.rows, basis.rows)) * min(memory, self.horizon)
