@@ -238,6 +238,12 @@ def test_a_strained_map_of_few_dimensions_is_probed_along_every_direction() -> N
     assert not any(verdict.wrong for verdict in judged(known, Anderson(max_steps=BUDGET)))
 
 
+def test_one_unit_of_many_that_never_rests_is_not_hidden_by_the_size_of_the_others() -> None:
+    """In bfloat16 its motion, .3, is below the rounding of a state of 128 units."""
+    known = known_maps("ghost_pair", torch.bfloat16, 128, 3, 441_427_800)
+    assert not any(verdict.wrong for verdict in judged(known, Picard(max_steps=BUDGET)))
+
+
 def test_what_was_not_seen_must_stretch_as_much_as_the_rest_shrinks(generator: torch.Generator) -> None:
     """For a map whose I - J has determinant one, the unseen stretches multiply to the seen responses."""
     responses = torch.tensor([30.0, 10.0, 3.0, 0.5, 1 / 450], dtype=torch.float64)
