@@ -10,10 +10,11 @@ much. If the residual there is what the steps predict, and points back, the clai
 
 Second look, where it is not, where a claim was refused before, where a direction was seen that is slow enough for a
 fold, or where rounding is so coarse that it could be by chance. The map is probed beside the state, and looked at on
-both sides along one direction at a time: that of Newton's step, and the slowest two. The residuals of both sides must
-point against each other, at some distance up to four times the tolerance. Along one direction, and for a continuous
-map, this is the intermediate value theorem. A ghost has the same sign on both sides, however small its gap; several
-directions at once would hide it behind one that does change its sign.
+both sides along one direction at a time: that of Newton's step, the slowest two, and where rounding is coarse the unit
+that moves most by its own measure. The residuals of both sides must point against each other, at some distance up to
+four times the tolerance. Along one direction, and for a continuous map, this is the intermediate value theorem. A ghost
+has the same sign on both sides, however small its gap; several directions at once would hide it behind one that does
+change its sign.
 
 Slow enough for a fold: a map that bends on the scale of its state has, within the tolerance of a fold, a slope 1 - J of
 the order of that tolerance. So a ghost can only be claimed where (I - J)^-1 stretches by about 1 / tol, and most
@@ -173,12 +174,19 @@ class Crossing:
         counts = torch.where(rows, count, 0)
         moves, changes = probe(best, best + self._residual, counts, count, length, along, image, noise=self._noise)
         self.looks = self.looks + 2 * counts
-        return telling_directions(moves, changes, self._residual, self._noise, slowest=2)
+        directions = telling_directions(moves, changes, self._residual, self._noise, slowest=2)
+        return directions if rounding < COARSE else [*directions, self._liveliest(best)]
 
     def _standing_out(self, best: States, rounding: float) -> States:
         """The residual without the entries that rounding can have made: of many, they hide the one that still moves."""
         seen = self._residual.abs() > _ENTRY * rounding * (best + self._residual).abs()
         return torch.where(seen | ~seen.any(-1, keepdim=True), self._residual, 0.0)
+
+    def _liveliest(self, best: States) -> States:
+        """The unit that moves most by its own measure: coarse rounding hides it behind the size of many others."""
+        moves = self._residual.abs() / (best + self._residual).abs().clamp_min(torch.finfo(best.dtype).tiny)
+        units = torch.arange(best.shape[-1], device=best.device)
+        return (units == moves.argmax(-1, keepdim=True)).to(best.dtype)  # one_hot does not work inside vmap
 
     def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
         """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""
