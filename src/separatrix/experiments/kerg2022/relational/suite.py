@@ -217,7 +217,7 @@ def suite_experiment(
     name: str,
     title: str,
     place: str,
-    scales: Mapping[Scale, Settings],
+    scales: Mapping[Scale, Params],
     claims: tuple[Claim, ...],
     expand: Callable[[Any], Iterable[Mapping[str, Any]]] = expand,
     data: tuple[str, ...] = (),
