@@ -140,8 +140,9 @@ def test_steps_of_broyden_agree_with_their_twin(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("directed", [True, False])
 def test_errors_at_a_glance_are_those_of_the_long_way(dtype: torch.dtype, directed: bool) -> None:
-    matrix, _ = linear_steps(6, 12, 1, dtype)
-    matrix = (0.6 * matrix / matrix.norm() * 12**0.5).to(dtype)  # tame enough to need no probe
+    basis = torch.linalg.qr(torch.randn(12, 12, generator=seeded(6), dtype=torch.float64))[0]
+    # symmetric, between 0.3 and 0.9: steps tell everything, and nobody is suspected
+    matrix = (basis * torch.linspace(0.3, 0.9, 12, dtype=torch.float64) @ basis.mT).to(dtype)
     offset = torch.randn(6, 12, generator=seeded(4), dtype=dtype)
 
     def image(z: torch.Tensor) -> torch.Tensor:
@@ -153,7 +154,7 @@ def test_errors_at_a_glance_are_those_of_the_long_way(dtype: torch.dtype, direct
         estimate = ErrorEstimate(z, lambda rounding: 1e-3, directed=directed)
         errors = []
         with use_backend("numba" if way == "numba" else "torch"):
-            for step in range(8):
+            for step in range(9):
                 f = z @ matrix.mT + offset
                 estimate.learn(z, f)
                 wanted = torch.tensor([True, step > 4, True, False, step % 2 == 0, True])
@@ -165,8 +166,8 @@ def test_errors_at_a_glance_are_those_of_the_long_way(dtype: torch.dtype, direct
                 z = f
         found.append((torch.stack(errors), estimate.slowest))
     for errors, slowest in found[1:]:
-        torch.testing.assert_close(errors, found[0][0], rtol=1e3 * PRECISIONS[dtype], atol=0)
-        torch.testing.assert_close(slowest.size, found[0][1].size, rtol=1e3 * PRECISIONS[dtype], atol=0)
+        torch.testing.assert_close(errors, found[0][0], rtol=max(1e-6, 1e3 * PRECISIONS[dtype]), atol=0)
+        torch.testing.assert_close(slowest.size, found[0][1].size, rtol=max(1e-6, 1e3 * PRECISIONS[dtype]), atol=0)
         if directed:  # signs of the parts are free; what they did to the residual is not
             expected = slowest.direction @ (matrix - torch.eye(12, dtype=dtype)).mT
             torch.testing.assert_close(slowest.response, expected, rtol=0, atol=1e3 * PRECISIONS[dtype])

@@ -141,8 +141,8 @@ class ErrorEstimate:
         found = self._at_a_glance(wanted, size, scale, unit, grown | rested, rounding)
         if found is not None:
             return found
-        columns = (tensor_of(column) for column in (wanted, size, scale, unit, grown, rested))
-        return self._errors(*columns, rounding, image).numpy()
+        wanted, size, scale, unit, grown, rested = map(tensor_of, (wanted, size, scale, unit, grown, rested))
+        return self._errors(wanted, size, scale, unit, grown, rested, rounding, image).numpy()
 
     def _at_a_glance(
         self, wanted: Column, size: Column, scale: Column, unit: Column, strange: Column, rounding: float
