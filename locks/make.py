@@ -2,8 +2,9 @@
 
     python locks/make.py [GROUP ...]
 
-To be run with the Python of the platform after a change of constraints.txt or of the dependencies. ./run installs by the
-lock of its platform, group and version of Python where there is one, and pip refuses a file that has another digest.
+To be run with the Python of the platform after a change of constraints.txt or of the dependencies. ./run installs by
+the lock of its platform, group and version of Python where there is one, and pip refuses a file that has another
+digest.
 A lock names files, not where they come from: an index that offers other builds (torch for GPUs) lacks the version that
 is locked, and ./run then says so and installs by version.
 """
@@ -52,6 +53,7 @@ def resolved(group: str) -> list[tuple[str, str, str]]:
 
 
 def main() -> None:
+    """Write one lock per group."""
     for group in sys.argv[1:] or GROUPS:
         lines = [f"{package}=={version} --hash=sha256:{digest}" for package, version, digest in resolved(group)]
         place = HERE / name(group)
