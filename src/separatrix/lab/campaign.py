@@ -15,7 +15,7 @@ from separatrix.core.scalars import in_words
 from .engines.base import AbstractEngine
 from .engines.progress import RunProgress
 from .experiment.cell import Cell, Cells
-from .experiment.claim import Claim, Judgement, Verdict
+from .experiment.claim import Claim, Judgement, Verdict, require_earned
 from .experiment.definition import Experiment, Params, Payload
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
@@ -298,7 +298,7 @@ def _judged(experiment: Experiment, scale: str, summary: Summary) -> tuple[dict[
                 judgement = claim.judge(summary)
                 if not isinstance(judgement, Judgement):
                     raise TypeError(f"judge must return a Judgement; got {in_words(judgement)}")
-                found[claim.id] = judgement
+                found[claim.id] = require_earned(judgement)
             except Exception as error:
                 unjudged[claim.id] = _bug(experiment, f"its claim {claim.id}", error)
     return found, unjudged
