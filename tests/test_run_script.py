@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[1]
 PRETENDER = """#!/bin/sh
 case "$*" in
 "-m pip --version") exit 0 ;;
+*"--require-hashes"*) echo hashed >>"$LOG"; [ -z "${SAYS:-}" ] || { echo "$SAYS"; exit 1; } ;;
+*"--no-deps"*) echo built >>"$LOG" ;;
 "-m pip install"*) echo begin >>"$LOG"; sleep 0.3; echo end >>"$LOG" ;;
 "- "*) echo digest ;;
 "-m pytest"*) echo tests; exit "${TESTS:-0}" ;;
@@ -44,6 +46,39 @@ def test_two_at_once_install_one_after_the_other_and_once(checkout: Path) -> Non
         assert process.returncode == 0, err
     assert (checkout / "log").read_text().split() == ["begin", "end"]
     assert not (checkout / ".venv.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("says", "log", "told", "code"),
+    [
+        ("", ["hashed", "built"], "installing", 0),
+        ("ERROR: No matching distribution", ["hashed", "begin", "end"], "lacks a file of digest", 0),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES", ["hashed"], "a file with another digest than digest has", 2),
+    ],
+)
+def test_what_is_installed_has_the_digests_of_the_lock(
+    checkout: Path, says: str, log: list[str], told: str, code: int
+) -> None:
+    (checkout / "locks").mkdir()
+    (checkout / "locks" / "digest").touch()  # what the pretender calls it
+    process = start(checkout, SAYS=says)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, (checkout / "log").read_text().split()) == (code, log)
+    assert told in err
+
+
+def test_the_locks_hold_what_the_constraints_say() -> None:
+    """A change of one without the other would install what was not tested together."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    wanted = dict(line.split("==") for line in lines if "==" in line)
+    for lock in (ROOT / "locks").glob("*.txt"):
+        rows = [line.split(" --hash=sha256:") for line in lock.read_text().splitlines()[1:]]
+        found = dict(row[0].split("==") for row in rows)
+        assert all(len(digest) == 64 for _, digest in rows)
+        assert {name: version.partition("+")[0] for name, version in found.items() if name in wanted} == {
+            name: version for name, version in wanted.items() if name in found
+        }
+        assert {"torch", "numpy", "pydantic", "hatchling"} <= found.keys()
 
 
 def test_the_lock_of_one_that_was_killed_is_taken_over(checkout: Path) -> None:

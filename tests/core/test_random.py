@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 from hypothesis import given, strategies as st
@@ -58,6 +60,6 @@ def test_adding_a_stream_does_not_shift_the_others() -> None:
 def test_seed_must_be_an_integer(seed: object) -> None:
     import separatrix.core.random
 
-    unchecked = getattr(separatrix.core.random.stream_seed, "__wrapped__", stream_seed)
+    unchecked = inspect.unwrap(separatrix.core.random.stream_seed)
     with pytest.raises(InvalidInput, match="seed must be an integer"):
         unchecked(seed)

@@ -134,3 +134,7 @@ def test_rmsprop_is_that_of_its_definition() -> None:
 def test_wrong_groups_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+def test_the_rate_stays_at_zero_after_the_last_step() -> None:
+    assert warmup_cosine(10**9, 3, 3) == warmup_cosine(12, 6, 2) == 0.0

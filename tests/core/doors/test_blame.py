@@ -68,3 +68,16 @@ def test_a_class_that_is_known_by_name_alone_refuses_plain_numbers() -> None:
     assert fits(torch.Generator(), kind)
     assert not fits(3, kind)
     assert in_kind_words(kind) == "a Generator"
+
+
+def test_bytes_are_no_sequence_of_words() -> None:
+    assert not fits(b"ab", Sequence[str])
+    assert fits(b"ab", Sequence[int])
+
+
+def test_an_empty_collection_is_named() -> None:
+    def first(rows: list[int]) -> int:
+        return max(rows)
+
+    error = blamed(first, ([],), {}, ValueError("max() arg is an empty sequence"))
+    assert str(error) == "rows must not be empty; got []."

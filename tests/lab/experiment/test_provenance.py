@@ -8,8 +8,8 @@ import numpy
 import torch
 
 import separatrix
-from separatrix.lab import code_fingerprint, machine, provenance
-from separatrix.lab.experiment.provenance import Origins
+from separatrix.lab import machine, provenance
+from separatrix.lab.experiment.provenance import Origins, _fingerprint
 from short_experiments import SHORT
 
 CELL = SHORT.cells(SHORT.params("smoke", seeds=(7,)))[0]
@@ -31,14 +31,14 @@ def test_the_machine_knows_its_libraries_without_importing_them() -> None:
 
 
 def test_the_fingerprint_changes_with_the_code_of_the_experiment(tmp_path: Path, monkeypatch) -> None:
-    inside = code_fingerprint.__wrapped__("separatrix.lab.experiment.cell")
-    outside = code_fingerprint.__wrapped__("short_experiments")
+    inside = _fingerprint.__wrapped__("separatrix.lab.experiment.cell")
+    outside = _fingerprint.__wrapped__("short_experiments")
     assert inside != outside
     copy = tmp_path / "copy.py"
     copy.write_text("changed")
     monkeypatch.setattr(sys.modules["short_experiments"], "__file__", str(copy))
-    assert code_fingerprint.__wrapped__("short_experiments") != outside
-    assert code_fingerprint.__wrapped__("separatrix.lab.experiment.cell") == inside
+    assert _fingerprint.__wrapped__("short_experiments") != outside
+    assert _fingerprint.__wrapped__("separatrix.lab.experiment.cell") == inside
 
 
 def test_a_run_combines_what_its_records_say() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from separatrix.core import CorruptData, StoreError
 from separatrix.lab import Store, best_report, plan_run, rebuild, unfinished_runs
+from separatrix.lab.store.database import Database
 from separatrix.lab.store.runs import run_from_body
 from short_experiments import SHORT, run_inline
 
@@ -122,3 +123,30 @@ def test_a_full_disk_is_told_as_such_when_the_index_cannot_be_opened(
         assert "cannot be used: disk I/O error" in str(store.database._problem(error))
         monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 0}))
         assert "no space left on the disk of the store" in str(store.database._problem(error))
+
+
+def test_a_group_may_share_an_index(tmp_path: Path) -> None:
+    """SQLite by itself lets nobody but the owner write, whatever the mask of the user."""
+    before = os.umask(0o002)
+    try:
+        Database(tmp_path / "index.sqlite").close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "index.sqlite").stat().st_mode & 0o777 == 0o664
+
+
+def test_the_index_of_another_user_is_read_without_leaving_a_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "index.sqlite"
+    Database(path).close()
+    monkeypatch.setattr(os, "access", lambda place, mode: not (mode & os.W_OK))
+    reading = Database(path, read_only=True)
+    assert reading.query("SELECT count(*) FROM records") == [(0,)]
+    assert [found.name for found in tmp_path.iterdir()] == ["index.sqlite"]
+    reading.close()
+    monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError()))
+    with pytest.raises(
+        StoreError, match="may be read but not written by this user; ask its owner to open it to a group"
+    ):
+        Database(path)

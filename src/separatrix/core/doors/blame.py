@@ -54,6 +54,7 @@ _OF_SHAPES = (
     "not enough values to unpack",
     "expanded size of the tensor",
     "the broadcast shape",
+    "0-d tensor",
 )
 """What torch and NumPy say of shapes that do not fit."""
 _LOOKED_AT = 20

@@ -52,9 +52,13 @@ def provenance(
     }
 
 
-@functools.cache
 def code_fingerprint(module: str) -> str:
     """Digest of the package's sources and of the module that defines an experiment, if that stands elsewhere."""
+    return _fingerprint(module)
+
+
+@functools.cache
+def _fingerprint(module: str) -> str:
     root = Path(separatrix.__file__).parent
     files = {path.relative_to(root).as_posix(): path for path in root.rglob("*.py")}
     source = getattr(sys.modules.get(module), "__file__", None)

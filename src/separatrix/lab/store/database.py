@@ -6,6 +6,7 @@ Each process keeps one connection, guarded by a lock so that the thread which re
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import shutil
 import sqlite3
@@ -82,6 +83,7 @@ class Database:
             if read_only:
                 self._connection = self._opened_for_reading()
                 return
+            _require_writable(path)
             self._connection = _connect(path)
         except sqlite3.Error as error:
             raise self._problem(error) from error
@@ -93,6 +95,8 @@ class Database:
 
     def _opened_for_reading(self) -> sqlite3.Connection:
         try:
+            if not os.access(self.path, os.W_OK):  # SQLite would leave files of ours beside it, which bar its owner
+                raise sqlite3.OperationalError("another user's")
             connection = self._checked(_connect(f"{self.path.as_uri()}?mode=ro", uri=True))
         except sqlite3.OperationalError:
             self._copy = tempfile.TemporaryDirectory(prefix="separatrix-index-")
@@ -224,6 +228,23 @@ class Database:
         if "not a database" in reason or "malformed" in reason:
             return self.damaged(reason)
         return StoreError(f"the store {folder} cannot be used: {reason}; choose another folder with --store.")
+
+
+def _require_writable(path: Path) -> None:
+    """Make the file as the user's mask has it, so that a group may share it; SQLite by itself lets the owner alone
+    write. One that belongs to somebody else is refused before SQLite leaves anything beside it."""
+    if path == IN_MEMORY:
+        return
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o666))
+    except PermissionError:
+        if path.exists():
+            raise StoreError(
+                f"the store {path.parent} may be read but not written by this user; ask its owner to open it to a "
+                "group (chmod -R g+w, with umask 002), or choose another folder with --store."
+            ) from None
+    except OSError:  # of the disk; SQLite says what
+        return
 
 
 def _connect(path: Path | str, uri: bool = False) -> sqlite3.Connection:
