@@ -98,6 +98,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
         _print_paragraph(console, columns, row)
 
 
+def print_records(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
+    """Records as a table: columns in words, values with their uncertainty, digits that mean something."""
+    from separatrix.core.wording import readable
+    from separatrix.report.pages.wording import names_in_words
+
+    table = readable(rows, title=title or "", words=names_in_words)
+    print_table(table.columns, table.cells, title)
+
+
 def _longest(text: str, index: int) -> int:
     """Columns that a cell needs: the first is a name, to be copied whole; others may be wrapped between words."""
     from rich.cells import cell_len
@@ -142,9 +151,11 @@ def _styled(value: str) -> Text:
 
 
 def _shown(value: Any) -> str:
+    from separatrix.core.wording import number
+
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return number(value, 4) if isinstance(value, float) else str(value)
 
 
 def print_run(report: RunReport) -> None:

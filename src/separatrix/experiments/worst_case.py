@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Judgement, Payload, Row, Summary, judge
 
 
@@ -44,7 +45,7 @@ def judge_limits(part: str, **limits: float | str) -> Callable[[Measured], Judge
             if isinstance(limit, str):
                 rows.append(Row(name, value, limit, agrees=value > {"some": 0.0, "most": 0.5}[limit]))
             else:
-                rows.append(Row(name, value, f"at most {limit:g}", agrees=value <= limit))
-        return judge(", ".join(f"{name} {value:.4g}" for name, value in found.items()), rows)
+                rows.append(Row(name, value, f"at most {small(limit)}", agrees=value <= limit))
+        return judge(", ".join(f"{name} {number(value)}" for name, value in found.items()), rows)
 
     return judge_part

@@ -41,6 +41,13 @@ ERRATA: tuple[Erratum, ...] = (
         "balance zero, 3 x 3: printed exponents off by more than 0.01, corrected ones by rounding",
     ),
     Erratum(
+        "anguita2024-2.30-null-space",
+        "Eq. (2.30), last two lines",
+        "two terms of the null space behind the bracket, one with t/tau, one with 4 and the inverse of S",
+        "one term inside the bracket, 4 (t/tau) e^(-St) B^-1 (V' V_p V_p' V + U' U_p U_p' U) B^-T e^(-St)",
+        "balance zero, 3 inputs and 5 outputs: the printed terms are off by more than 0.001, the one by rounding",
+    ),
+    Erratum(
         "anguita2024-2.32",
         "Eqs. (2.32)-(2.36)",
         "Jacobian with respect to the inputs; df/dt = -K grad_theta L",

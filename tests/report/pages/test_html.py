@@ -209,8 +209,8 @@ def test_experiment_page_shows_what_a_reader_needs_to_judge_and_repeat(written: 
     text = run_page(written).text
     for needed in (
         "confirmed",
-        "± 0.125",
-        "1e-09",
+        "2.00 ± 0.12",
+        "1e-9",
         "1 min 15 s",
         "Plan 9",
         "2.13.0",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -54,7 +55,7 @@ def judge_print(
         found = summary.parts[part]
         wrong, right = found[printed], found[corrected]
         return judge(
-            f"errors {wrong:.2g} as printed, {right:.2g} as corrected",
+            f"errors {small(wrong)} as printed, {small(right)} as corrected",
             [Row("error as printed", wrong, 0.0, tolerance)],
             misprint(says, [Row("error as corrected", right, 0.0, tolerance)]),
         )

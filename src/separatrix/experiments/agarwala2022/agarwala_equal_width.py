@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import within_interval
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Summary, in_turn, judge, with_column
 
 from .transformer import (
@@ -75,8 +76,8 @@ def judge_width(summary: Measured) -> Judgement:
     """Is GOE the best in the mean, at each scale against each other family?"""
     found = judge_gaps(summary.table(GAPS), "loss", "nats")
     words = ", ".join(
-        f"{gap['family']} at {gap['weight_scale']:g}: {gap['loss']:+.3f} [{gap['loss_low']:+.3f}, "
-        f"{gap['loss_high']:+.3f}]"
+        f"{gap['family']} at {gap['weight_scale']:g}: "
+        f"{within_interval(gap['loss'], gap['loss_low'], gap['loss_high'], signed=True)}"
         for gap in summary.table(GAPS)
     )
     return judge(f"{found.evidence}; {words} nats", found.rows)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import measured
 from separatrix.lab import (
     Cell,
     Claim,
@@ -27,6 +28,8 @@ from separatrix.lab import (
     judge,
     with_column,
 )
+
+from .family_names import named
 
 if TYPE_CHECKING:
     import numpy
@@ -196,11 +199,11 @@ def judge_exponents(
 
     def judge_families(summary: Summary) -> Judgement:
         table = [row for row in summary.table(TABLE) if row["tied"] == tied]
-        found = ", ".join(f"{row['family']} {row['exponent']:.2f} +- {row['spread']:.2f}" for row in table)
+        found = ", ".join(f"{named(row['family'])} {measured(row['exponent'], row['spread'])}" for row in table)
         truth, rivals = None, {*printed.values(), *(ours or printed).values()}
         if ours is not None:
-            named = ", ".join(f"{ours[row['family']]:g} ({row['family']})" for row in table)
-            truth = instead(f"the exponents are {named}", _rows(table, ours, rivals))
+            right = ", ".join(f"{ours[row['family']]:g} ({named(row['family'])})" for row in table)
+            truth = instead(f"the exponents are {right}", _rows(table, ours, rivals))
         return judge(f"fitted exponents: {found}", _rows(table, printed, rivals), truth)
 
     return judge_families

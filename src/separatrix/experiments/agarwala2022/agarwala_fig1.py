@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import number
 from separatrix.lab import (
     Cell,
     Claim,
@@ -26,6 +27,8 @@ from separatrix.lab import (
     judge,
     with_column,
 )
+
+from .family_names import named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -176,7 +179,7 @@ def judge_order(summary: Measured) -> Judgement:
             continue  # all traces are one at the zero matrix
         values = [curves[family][delta]["measured"] for family in ("gaussian", "haar", "goe")]
         falls = values[0] > values[1] > values[2]
-        shown = " / ".join(f"{value:.3g}" for value in values)
+        shown = " / ".join(number(value) for value in values)
         rows.append(Row(f"independent / orthogonal / symmetric, delta = {delta:.3g}", shown, "falling", agrees=falls))
     held = sum(bool(row.agrees) for row in rows)
     return judge(f"independent above orthogonal above symmetric at {held} of {len(rows)} distances", rows)
@@ -190,10 +193,15 @@ def judge_deviation(summary: Measured) -> Judgement:
         near = curve[min(curve)]
         ratios[family] = abs(math.log(near["measured"] / near["theory"]))
     rows = [
-        Row(f"log ratio at the smallest distance, {family}", ratios[family], "above 0.25", agrees=ratios[family] > 0.25)
+        Row(
+            f"log ratio at the smallest distance, {named(family)}",
+            ratios[family],
+            "above 0.25",
+            agrees=ratios[family] > 0.25,
+        )
         for family in ("gaussian", "goe")
     ]
-    shown = ", ".join(f"{family} {ratio:.2f}" for family, ratio in ratios.items())
+    shown = ", ".join(f"{named(family)} {ratio:.2f}" for family, ratio in ratios.items())
     return judge(f"log ratio to the theory at the smallest distance: {shown}", rows)
 
 

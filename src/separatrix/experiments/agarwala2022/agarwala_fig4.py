@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from separatrix.core.wording import number
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge, with_column, with_fields
 
+from .family_names import named
 from .nonlinear import FAMILIES, Settings, expand, grid, measure, rows_by_scale
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def judge_transition(family: str, below: float, above: float) -> Callable[[Measu
                 )
         wrong = [str(row.quantity) for row in rows if not row.agrees]
         evidence = (
-            f"{family}: predicted transition at sqrt(V) = {critical:.4g}, {len(rows) - len(wrong)} of {len(rows)} agree"
+            f"{named(family)}: predicted transition at sqrt(V) = {number(critical)}, "
+            f"{len(rows) - len(wrong)} of {len(rows)} agree"
         )
         return judge(f"{evidence}{'; not the ' + ', '.join(wrong) if wrong else ''}", rows)
 
@@ -108,7 +111,7 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             id="agarwala2022-fig4-gaussian",
-            statement="the loss of convergence of the gaussian family is predicted by the theory of its radius",
+            statement="the loss of convergence of independent entries is predicted by the theory of its radius",
             measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
             judge=judge_transition("gaussian", 0.75, 1.15),
@@ -117,7 +120,7 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             id="agarwala2022-fig4-haar",
-            statement="the loss of convergence of the haar family is predicted by the theory of its radius",
+            statement="the loss of convergence of the orthogonal family is predicted by the theory of its radius",
             measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
             judge=judge_transition("haar", 0.75, 1.15),

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from separatrix.core.wording import measured
 from separatrix.lab import (
     Cell,
     Claim,
@@ -19,6 +20,8 @@ from separatrix.lab import (
     with_column,
     with_interval_at,
 )
+
+from .family_names import named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -229,10 +232,15 @@ def judge_sensitive(summary: Measured) -> Judgement:
         small, large = own[0], own[-1]
         gap = large["mean_error"] - small["mean_error"]
         room = large["half_width"] + small["half_width"]
-        name = f"{family}: rise of the mean error from sqrt(V) = {small['weight_scale']:g} to {large['weight_scale']:g}"
+        name = f"{named(family)}: rise of the mean error from sqrt(V) = {small['weight_scale']:g}"
+        name += f" to {large['weight_scale']:g}"
         rows.append(interval_row(name, gap, (gap - room, gap + room), above=0.0))
-        words.append(f"{family} {small['mean_error']:.3f} to {large['mean_error']:.3f}")
+        words.append(f"{named(family)} {_error(small)} to {_error(large)}")
     return judge("; ".join(words), rows)
+
+
+def _error(row: Mapping[str, Any]) -> str:
+    return measured(row["mean_error"], row["half_width"])
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

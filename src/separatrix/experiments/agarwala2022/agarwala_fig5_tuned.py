@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import within_interval
 from separatrix.lab import (
     Cell,
     Claim,
@@ -121,7 +122,8 @@ def judge_orthogonal(summary: Measured) -> Judgement:
             row = Row(name, pair["haar_minus_gaussian"], "below 0", f"{pair['converged']:.0%} converge", None)
         rows.append(row)
         words.append(
-            f"{pair['weight_scale']:g}: {pair['haar_minus_gaussian']:+.4f} [{pair['low']:+.4f}, {pair['high']:+.4f}], "
+            f"{pair['weight_scale']:g}: "
+            f"{within_interval(pair['haar_minus_gaussian'], pair['low'], pair['high'], signed=True)}, "
             f"{pair['converged']:.0%} of samples converge"
         )
     return judge(f"orthogonal minus independent test error by sqrt(V), {'; '.join(words)}", rows)

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import within_interval
 from separatrix.lab import (
     Cell,
     Claim,
@@ -173,8 +174,8 @@ def judge_faster(summary: Measured) -> Judgement:
         )
         name = f"orthogonal minus independent, sqrt(V) = {scale:g}, embeddings {std:g}"
         rows.append(interval_row(name, gap.mean, (gap.low, gap.high), below=0.0))
-        words.append(f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}] at embeddings {std:g}")
-    return judge(f"difference of the mean loss over training: {', '.join(words)} nats", rows)
+        words.append(f"{within_interval(gap.mean, gap.low, gap.high, signed=True)} nats at embeddings {std:g}")
+    return judge(f"difference of the mean loss over training: {', '.join(words)}", rows)
 
 
 def _with_curves(orthogonal: float) -> Callable[[Measured], Measured]:
@@ -187,12 +188,15 @@ def _with_curves(orthogonal: float) -> Callable[[Measured], Measured]:
     return with_column("curves", "losses", losses)
 
 
+_IN_WORDS = {"residual": "residual in decades", "radius_before": "radius before training"}
+
+
 def judge_injection(summary: Measured) -> Judgement:
     """Stability of the solve: embeddings' size against family."""
     gaps = [row for row in summary.table(EFFECTS) if row["quantity"] in ("residual", "radius_before")]
     rows = [
         Row(
-            f"{row['quantity']}: least effect of the embeddings' size, sqrt(V) = {row['weight_scale']:g}",
+            f"{_IN_WORDS[row['quantity']]}: least effect of the embeddings' size, sqrt(V) = {row['weight_scale']:g}",
             row["embeddings_at_least"],
             f"above {row['families_at_most']:.3f}, the largest effect of the family",
             "",
@@ -201,8 +205,8 @@ def judge_injection(summary: Measured) -> Judgement:
         for row in gaps
     ]
     words = [
-        f"{row['quantity']}: embeddings {row['embeddings_at_least']:.2f} to {row['embeddings_at_most']:.2f}, "
-        f"families at most {row['families_at_most']:.2f}"
+        f"{_IN_WORDS[row['quantity']]}: embeddings {row['embeddings_at_least']:.2f} to "
+        f"{row['embeddings_at_most']:.2f}, families at most {row['families_at_most']:.2f}"
         for row in gaps
     ]
     return judge("; ".join(words), rows)
@@ -220,7 +224,9 @@ def judge_injection_loss(summary: Measured) -> Judgement:
         )
         for gap in gaps
     ]
-    words = ", ".join(f"{NAMES[gap['family']]} {gap['loss']:+.3f}" for gap in gaps)
+    words = ", ".join(
+        f"{NAMES[gap['family']]} {within_interval(gap['loss'], gap['low'], gap['high'], signed=True)}" for gap in gaps
+    )
     return judge(f"loss with small minus loss with large embeddings: {words}", rows)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import measured, number, uncertainty
 from separatrix.lab import (
     Cell,
     Claim,
@@ -144,7 +145,7 @@ def judge_edge(summary: Measured) -> Judgement:
             rows.append(Row(f"matrices that settle at {scale:g}", settled, len(own)))
         elif scale >= BAND[1] * critical:
             rows.append(Row(f"matrices that settle at {scale:g}", settled, 0))
-    return judge(f"predicted edge {critical:.4f}, width {width}; matrices that settle, {', '.join(words)}", rows)
+    return judge(f"predicted edge {number(critical)}, width {width}; matrices that settle, {', '.join(words)}", rows)
 
 
 def judge_radius(summary: Measured) -> Judgement:
@@ -157,8 +158,8 @@ def judge_radius(summary: Measured) -> Judgement:
         tells = half <= FINEST
         agrees = (abs(limit - radius) <= half) if tells else None
         name = f"radius at {scale:g}, carried to infinite width"
-        rows.append(Row(name, limit, f"{radius:.4f}", f"99 % interval of half-width {half:.4f}", agrees))
-        words.append(f"{scale:g}: {limit:.4f} +- {half:.4f} ({radius:.4f})")
+        rows.append(Row(name, limit, f"{radius:.4f}", f"99 % interval of half-width {uncertainty(half)}", agrees))
+        words.append(f"{scale:g}: {measured(limit, half)} ({measured(radius, half).partition(' ')[0]})")
     return judge(f"radius at infinite width and predicted: {', '.join(words)}", rows)
 
 

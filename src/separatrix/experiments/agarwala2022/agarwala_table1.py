@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import within_interval
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, interval_row, judge, with_column
 
 from .transformer import (
@@ -138,7 +139,8 @@ def judge_orthogonal(summary: Measured) -> Judgement:
     name = f"orthogonal minus independent test loss at sqrt(V) = {scale:g}"
     row = interval_row(name, gap.mean, (gap.low, gap.high), below=0.0)
     return judge(
-        f"at sqrt(V) = {scale:g} the difference is {gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}] nats", [row]
+        f"at sqrt(V) = {scale:g} the difference is {within_interval(gap.mean, gap.low, gap.high, signed=True)} nats",
+        [row],
     )
 
 

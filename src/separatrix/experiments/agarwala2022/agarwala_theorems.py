@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import measured
 from separatrix.lab import (
     Cell,
     Claim,
@@ -22,6 +23,8 @@ from separatrix.lab import (
     misprint,
     with_column,
 )
+
+from .family_names import named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -178,7 +181,9 @@ def judge_mean(summary: Summary) -> Judgement:
     rows = _agree(table)
     equal = _agree(table, lambda r: 1.0)
     others = ", ".join(
-        f"{r['family']} {r['measured']:.3f}" for r, row in zip(table, equal, strict=True) if not row.agrees
+        f"{named(r['family'])} {measured(r['measured'], r['error'])}"
+        for r, row in zip(table, equal, strict=True)
+        if not row.agrees
     )
     truth = "the mean output is chi times the input, with chi = 1 only where the traces of all powers vanish"
     return judge(f"mean output over input differs from 1 for {others or 'no family'}", equal, condition(truth, rows))

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from separatrix.core.wording import several
 from separatrix.lab import Cell, Judgement, Params, Payload, interval_row, judge, with_interval_at
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def judge_gaps(gaps: Sequence[Mapping[str, Any]], quantity: str, unit: str) -> J
     ]
     lower, higher = sum(row.agrees is True for row in rows), sum(row.agrees is False for row in rows)
     evidence = (
-        f"of {len(rows)} comparisons GOE is lower in {lower} and higher in {higher}; in the others the 95 % "
+        f"of {several(len(rows), 'comparison')} GOE is lower in {lower} and higher in {higher}; in the others the 95 % "
         "interval contains zero"
     )
     return judge(evidence, rows)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, condition, instead, judge, with_entry
 
 from ..worst_case import Measured
@@ -186,7 +187,7 @@ def judge_time_varying(summary: Measured) -> Judgement:
         Row("half turns lost, fast", lost, "at least 1", agrees=lost >= 1),
     ]
     return judge(
-        f"stable at every instant (abscissa {abscissa:.2g} of the gap), yet {lost:.1f} half turns are lost when the "
+        f"stable at every instant (abscissa {small(abscissa)} of the gap), yet {lost:.1f} half turns are lost when the "
         "axes turn fast",
         rows,
     )
@@ -209,7 +210,8 @@ def judge_feedforward(summary: Measured) -> Judgement:
     ]
     evidence = (
         f"with the network projected on the tangent spaces tokens leave the sphere by "
-        f"{found['distance from the sphere']:.1e}, and the network moves them by {found['effect of the network']:.2f}"
+        f"{small(found['distance from the sphere'])}, and the network moves them by "
+        f"{found['effect of the network']:.2f}"
     )
     return judge(
         evidence, stated, instead("a projected network is part of the model without leaving the sphere", right)

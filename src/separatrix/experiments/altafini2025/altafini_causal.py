@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_fields
 
 
@@ -113,7 +114,7 @@ def judge_spectrum(summary: Measured) -> Judgement:
     rows = [
         Row("entries above the diagonal blocks, and errors of eigenvalues of the blocks", summary.error, 0.0, 1e-10)
     ]
-    return judge(f"triangular with the predicted diagonal to {summary.error:.1e}", rows)
+    return judge(f"triangular with the predicted diagonal to {small(summary.error)}", rows)
 
 
 def judge_count(summary: Measured) -> Judgement:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, judge, with_entry
 
 from ..worst_case import Measured, worst_of_all
@@ -171,7 +172,9 @@ def judge_cycle(summary: Measured) -> Judgement:
         Row("largest measured exponent across the cycle", other, "negative", agrees=other < 0),
     ]
     return judge(
-        f"period {found['period']:.4f}; exponents agree to {gap:.1e}, the largest across the cycle is {other:.3f}", rows
+        f"period {number(found['period'])}; exponents agree to {small(gap)}, the largest across the "
+        f"cycle is {number(other)}",
+        rows,
     )
 
 

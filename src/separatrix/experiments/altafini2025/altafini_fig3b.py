@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -198,7 +199,7 @@ def judge_sampling(summary: Measured) -> Judgement:
     ]
     return judge(
         f"in {len(open_ones)} instances with shares between 0.05 and 0.95 sampled and exact shares differ by at most "
-        f"{worst:.1f} standard errors, exact and dense ones by {gap:.1e}",
+        f"{worst:.1f} standard errors, exact and dense ones by {small(gap)}",
         rows,
     )
 

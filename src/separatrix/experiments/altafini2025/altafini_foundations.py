@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, judge, misprint, with_entry
 
 from ..worst_case import Measured, judge_limits
@@ -250,7 +251,10 @@ def judge_lemma8(summary: Measured) -> Judgement:
     diagonal = Row("error of the diagonal blocks", found["diagonal"], 0.0, 1e-10)
     stated = [diagonal, Row("error of the off-diagonal blocks as printed", found["printed"], 0.0, 1e-10)]
     right = [diagonal, Row("error of the off-diagonal blocks with x_h", found["corrected"], 0.0, 1e-10)]
-    evidence = f"errors {found['diagonal']:.1e} (diagonal), {found['printed']:.2g} (printed), {found['corrected']:.1e}"
+    errors = {name: small(found[name]) for name in ("diagonal", "printed", "corrected")}
+    evidence = (
+        f"errors {errors['diagonal']} (diagonal), {errors['printed']} (printed), {errors['corrected']} (corrected)"
+    )
     return judge(evidence, stated, misprint("the token differentiated by, x_h, stands for x_k", right))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Judgement, Payload, Row, condition, judge, with_entry
 
 from ..worst_case import Measured
@@ -140,7 +141,7 @@ def judge_lists(part: str) -> Callable[[Measured], Judgement]:
             Row("largest error of a tangent eigenvalue", found["tangent"], 0.0, 1e-9),
             Row("largest error of an ambient eigenvalue", found["ambient"], 0.0, 1e-9),
         ]
-        return judge(f"errors {found['tangent']:.1e} (tangent) and {found['ambient']:.1e} (ambient)", rows)
+        return judge(f"errors {small(found['tangent'])} (tangent) and {small(found['ambient'])} (ambient)", rows)
 
     return judge_list
 
@@ -167,7 +168,7 @@ def judge_lemma4(summary: Measured) -> Judgement:
     ]
     evidence = (
         f"largest real part at least {found['unequal groups']:.3f} with unequal groups, "
-        f"{found['equal groups']:.1e} with equal ones"
+        f"{small(found['equal groups'])} with equal ones"
     )
     return judge(evidence, rows + exceptions, condition("with groups of unequal size", rows))
 
@@ -186,7 +187,7 @@ def judge_lemma11(summary: Measured) -> Judgement:
     ]
     return judge(
         f"{found['unstable']} of {found['found']} points with four tokens are linearly unstable; a pair under "
-        f"skew coupling returns to antipodes (cosine {end:.6f})",
+        f"skew coupling returns to antipodes (cosine {number(end)})",
         rows + exceptions,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -140,7 +141,7 @@ def judge_unstable(summary: Measured) -> Judgement:
     exception = [Row("share of uniform pairs that end polygonal", summary.opposite, 0.0, 0.02)]
     evidence = (
         f"{summary.opposite:.3f} of uniform pairs under a skew coupling end in a polygonal pair "
-        f"(largest real part {summary.abscissa:.1e})"
+        f"(largest real part {small(summary.abscissa)})"
     )
     truth = "with an invertible V and more than two tokens the polygonal states found are antipodal pairs"
     return judge(evidence, exception, instead(truth, rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Judgement, Payload, Row, condition, instead, judge, misprint, with_entry
 
 from ..worst_case import Measured, judge_limits
@@ -169,7 +170,7 @@ def judge_proposition1(summary: Measured) -> Judgement:
             agrees=regular,
         )
     ]
-    evidence = f"smallest singular value {found['largest singular value of the last']:.1e} at states that move"
+    evidence = f"smallest singular value {small(found['largest singular value of the last'])} at states that move"
     return judge(evidence, exceptions, instead("the matrix is singular at every state, equilibrium or not", rows))
 
 

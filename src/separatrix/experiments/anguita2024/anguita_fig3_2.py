@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -138,7 +139,7 @@ def judge_formula(summary: Measured) -> Judgement:
     worst = max((row["printed_error"] for row in table if row["balance"] < 0), default=math.nan)
     best = max(row["exact_error"] for row in table)
     return judge(
-        f"closed form off by {best:.1g}; the printed exponent is off by {worst:.2g} for negative balance",
+        f"closed form off by {small(best)}; the printed exponent is off by {small(worst)} for negative balance",
         printed,
         misprint("the closed form with the exponent of erratum anguita2024-3.2, for both signs", rows),
     )
@@ -149,7 +150,7 @@ def judge_figure(summary: Measured) -> Judgement:
     table = summary.table("errors")
     rows = [Row(f"descent off the curve, balance {row['balance']:g}", row["descent_error"], 0.0, 0.03) for row in table]
     rows += [Row(f"leak between modes, balance {row['balance']:g}", row["leak"], 0.0, 1e-9) for row in table]
-    return judge(f"largest deviation {max(row['descent_error'] for row in table):.2g} of the largest mode", rows)
+    return judge(f"largest deviation {small(max(row['descent_error'] for row in table))} of the largest mode", rows)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -131,7 +132,7 @@ def judge_figure(summary: Measured) -> Judgement:
         for row in table
         for name in QUANTITIES
     ]
-    return judge(f"largest relative deviation {max(float(row.measured) for row in rows):.2g}", rows)
+    return judge(f"largest relative deviation {small(max(float(row.measured) for row in rows))}", rows)
 
 
 def judge_lazy(summary: Measured) -> Judgement:
@@ -155,7 +156,7 @@ def judge_theorem(summary: Measured) -> Judgement:
     rows += [Row(f"corrected, balance {row['balance']:g}", row["corrected_error"], 0.0, 1e-6) for row in table]
     printed = [Row(f"printed, balance {row['balance']:g}", row["printed_error"], 0.0, 1e-6) for row in table]
     worst = [max(row[key] for row in table) for key in ("exact_error", "corrected_error", "printed_error")]
-    evidence = f"relative error: ours {worst[0]:.1g}, corrected {worst[1]:.1g}, printed {worst[2]:.1g}"
+    evidence = f"relative error: ours {small(worst[0])}, corrected {small(worst[1])}, printed {small(worst[2])}"
     return judge(evidence, printed, misprint("item 3 with the inverse of erratum anguita2024-3.3.1-item3", rows))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from separatrix.core.wording import measured, number, several
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, condition, judge, with_column
 
 from .accuracy import MEASURES, SMALL, Settings, logspace, measure, rising, rows_of, sizes_of, sweep
@@ -16,7 +17,11 @@ def judge_small(summary: Summary) -> Judgement:
     """Below 0.05 for every learning rate of the figure."""
     worst = max(rows_of(summary), key=lambda row: row["deviation"])
     rows = [Row(f"size {row['size']}, lr {row['lr']:.1g}", row["deviation"], 0.0, 0.05) for row in rows_of(summary)]
-    return judge(f"largest mean deviation {worst['deviation']:.3f} (size {worst['size']}, lr {worst['lr']:.1g})", rows)
+    return judge(
+        f"largest mean deviation {measured(worst['deviation'], worst['sd'])} (size {worst['size']}, "
+        f"learning rate {number(worst['lr'])})",
+        rows,
+    )
 
 
 def judge_growth(summary: Summary) -> Judgement:
@@ -45,8 +50,9 @@ def judge_size(summary: Summary) -> Judgement:
         cells = sorted((row for row in rows_of(summary) if row["lr"] == lr), key=lambda row: row["size"])
         rows.append(rising(f"lr {lr:.1g}: deviation rises with size", [row["deviation"] for row in cells]))
     low = [row for lr, row in zip(rates, rows, strict=True) if lr <= 3e-3]
-    held = [f"{lr:.1g}" for lr, row in zip(rates, rows, strict=True) if row.agrees]
-    evidence = f"the deviation rises with the size at {len(held)} of {len(rates)} learning rates ({', '.join(held)})"
+    held = [lr for lr, row in zip(rates, rows, strict=True) if row.agrees]
+    where = f", from {number(min(held))} to {number(max(held))}" if held else ""
+    evidence = f"the deviation rises with the size at {len(held)} of {several(len(rates), 'learning rate')}{where}"
     return judge(evidence, rows, condition("for learning rates up to 3e-3", low))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import number, small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -171,7 +172,7 @@ def judge_specific(summary: Measured) -> Judgement:
         rows.append(Row(f"final loss, {name}", row["final_loss"], 0.0, 1e-3))
         scores.setdefault(row["start"], []).append(score)
     against = sum(row["start"] == "balance 0" and row["sign of determinants"] < 0 for row in _table(summary))
-    shown = ", ".join(f"{start} {min(found):.4f} to {max(found):.4f}" for start, found in scores.items())
+    shown = ", ".join(f"{start} {number(min(found))} to {number(max(found))}" for start, found in scores.items())
     return judge(f"lower scores: {shown}; {against} starts of balance 0 began with the wrong determinant", rows)
 
 
@@ -182,8 +183,9 @@ def judge_heavy(summary: Measured) -> Judgement:
         for row in _table(summary)
         if row["heavy_error"] >= 0
     ]
-    shown = ", ".join(f"{row['start']} {row['heavy_error']:.3f}" for row in _table(summary) if row["heavy_error"] >= 0)
-    return judge(f"distance from |balance| I: {shown}", rows)
+    far = {row["start"]: row["heavy_error"] for row in sorted(_table(summary), key=lambda row: row["heavy_error"])}
+    shown = ", ".join(f"{start} {small(error)}" for start, error in far.items() if error >= 0)
+    return judge(f"largest distance from |balance| I: {shown}", rows)
 
 
 def judge_rate(summary: Measured) -> Judgement:

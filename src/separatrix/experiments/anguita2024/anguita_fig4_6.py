@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import number, small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -171,17 +172,15 @@ def judge_chain(summary: Measured) -> Judgement:
     rows += [
         Row(f"balance after the last task, seed {row['seed']}", row["mean"], row["balance"], 0.05) for row in table
     ]
-    return judge(
-        f"largest deviation {max(row['deviation'] for row in table):.2g} of the largest loss over the whole sequence",
-        rows,
-    )
+    worst = small(max(row["deviation"] for row in table))
+    return judge(f"largest deviation {worst} of the largest loss over the whole sequence", rows)
 
 
 def judge_rate(summary: Measured) -> Judgement:
     """Theorem 4.4.1 and Figure 4.7: the rate of loss and of forgetting in closed form."""
     table = summary.table("continual learning")
     rows = [Row(f"rate, balance {row['balance']:g}", row["rate_error"], 0.0, 1e-6) for row in table]
-    return judge(f"closed form off by {max(row['rate_error'] for row in table):.1g} of the largest rate", rows)
+    return judge(f"closed form off by {small(max(row['rate_error'] for row in table))} of the largest rate", rows)
 
 
 def judge_loss(summary: Measured) -> Judgement:
@@ -191,7 +190,7 @@ def judge_loss(summary: Measured) -> Judgement:
     printed = [Row("loss as printed", row["sampled_loss"], row["printed_loss"], 1e-9) for row in table]
     first = table[0]
     measured, right, wrong = (first[f"{name}_loss"] for name in ("sampled", "corrected", "printed"))
-    text = f"samples {measured:.4f}, corrected {right:.4f}, printed {wrong:.4f}"
+    text = f"samples {number(measured)}, corrected {number(right)}, printed {number(wrong)}"
     return judge(text, printed, misprint("the loss of erratum anguita2024-4.40", rows))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -198,7 +199,7 @@ def judge_kept(summary: Summary) -> Judgement:
         for balance, fitted in _at(summary, activation, "task 2", "fitted").items()
     ]
     worst = max(abs(float(row.measured) - float(row.expected)) for row in rows)
-    return judge(f"the fitted balance of linear and ReLU networks moved by at most {worst:.2g}", rows)
+    return judge(f"the fitted balance of linear and ReLU networks moved by at most {small(worst)}", rows)
 
 
 def judge_tanh(summary: Summary) -> Judgement:
@@ -252,7 +253,9 @@ def judge_distance(summary: Summary) -> Judgement:
         )
         for b in relu
     ]
-    evidence = f"linear networks stay within {max(linear.values()):.2g}; ReLU and tanh leave the balanced set in task 1"
+    evidence = (
+        f"linear networks stay within {small(max(linear.values()))}; ReLU and tanh leave the balanced set in task 1"
+    )
     return judge(evidence, rows)
 
 
@@ -266,7 +269,7 @@ def judge_theorem(summary: Summary) -> Judgement:
         Row("nearest multiple: trace, as printed", row["grid minimum"], row["trace"], _grid(row)) for row in table
     ]
     worst = max(abs(float(row.measured) - float(row.expected)) for row in right)
-    return judge(f"the grid minimum lies within {worst:.2g} of Tr(D)/n", printed, misprint("it is Tr(D)/n", right))
+    return judge(f"the grid minimum lies within {small(worst)} of Tr(D)/n", printed, misprint("it is Tr(D)/n", right))
 
 
 def _grid(row: Mapping[str, float]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -57,8 +58,9 @@ def judge_stable_form(summary: Measured) -> Judgement:
     ]
     right = [Row("relative error with both corrected", found["corrected"], 0.0, 1e-7)]
     evidence = (
-        f"relative errors {found['without the inverse']:.2g} without the inverse, "
-        f"{found['with the printed exponent']:.2g} with the printed exponent, {found['corrected']:.1e} with both right"
+        f"relative errors {small(found['without the inverse'])} without the inverse, "
+        f"{small(found['with the printed exponent'])} with the printed exponent, {small(found['corrected'])} with both "
+        "right"
     )
     return judge(evidence, printed, misprint("the bracket is inverted, and its third term has e^(-2St)", right))
 
@@ -74,7 +76,7 @@ def judge_shapes(summary: Measured) -> Judgement:
         close, distant = found[f"distance from {near}, {where}"], found[f"distance from {far}, {where}"]
         rows.append(Row(f"distance from {near}, balance {where}", close, 0.0, 1e-3))
         rows.append(Row(f"distance from {far}, balance {where}", distant, "above 0.1", agrees=distant > 0.1))
-    evidence = ", ".join(f"{name} {value:.2g}" for name, value in found.items())
+    evidence = ", ".join(f"{name} {small(value)}" for name, value in found.items())
     return judge(evidence, rows)
 
 
@@ -93,10 +95,11 @@ def judge_representations(summary: Measured) -> Judgement:
         Row("error of the others, n_hidden - rank", found["error with n_hidden - rank extra ones"], 0.0, 1e-8),
     ]
     evidence = (
-        f"both signs, four times: errors {found['error of the paired eigenvalues']:.1e} on the modes; of the others "
-        f"{found['error as printed']:.2g} as printed, {found['error with n_hidden - rank extra ones']:.1e} as corrected"
+        f"both signs, four times: errors {small(found['error of the paired eigenvalues'])} on the modes; of the others "
+        f"{small(found['error as printed'])} as printed, "
+        f"{small(found['error with n_hidden - rank extra ones'])} as corrected"
     )
-    truth = "n_hidden minus the rank eigenvalues of the heavy layer equal |balance|, at every time"
+    truth = "of the eigenvalues of the heavy layer N_h minus the rank equal |balance|, at every time"
     return judge(evidence, printed, instead(truth, right))
 
 

@@ -166,7 +166,7 @@ def judge_mean(summary: Measured) -> Judgement:
         for row in _rows(summary)
     ]
     worst = max(abs(row["mean"] - row["theory_mean"]) / row["mean_error"] for row in _rows(summary))
-    return judge(f"{len(rows)} sampled means, at most {worst:.1f} standard errors from n_out v2 - n_in v1", rows)
+    return judge(f"{len(rows)} sampled means, at most {worst:.1f} standard errors from N_o v2 - N_i v1", rows)
 
 
 def judge_variance(summary: Measured) -> Judgement:

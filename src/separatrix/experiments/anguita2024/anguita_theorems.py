@@ -7,6 +7,7 @@ from typing import Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import several, small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -141,7 +142,8 @@ def judge_columns(
         table = summary.table("theorems")
         rows = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in right.items()]
         wrong = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in printed.items()]
-        values = ", ".join(f"{key} {max(row[key] for row in table):.2g}" for key in (*right, *printed))
+        labels = {key: label for key, (label, _) in (right | printed).items()}
+        values = ", ".join(f"{label} {small(max(row[key] for row in table))}" for key, label in labels.items())
         return judge(f"{text}: {values}", wrong or rows, misprint(correct, rows) if printed else None)
 
     return judge_all
@@ -154,7 +156,7 @@ def judge_best(summary: Summary) -> Judgement:
     printed = [Row("the trace, as printed", row["best"], row["trace"], 1e-3) for row in table]
     worst = max(abs(float(row.measured) - float(row.expected)) for row in rows)
     return judge(
-        f"the search ends within {worst:.1g} of the trace over the width", printed, misprint("it is Tr(D)/n", rows)
+        f"the search ends within {small(worst)} of the trace over the width", printed, misprint("it is Tr(D)/n", rows)
     )
 
 
@@ -162,16 +164,18 @@ def judge_extra(summary: Summary) -> Judgement:
     """Theorem 4.1.1: which eigenvalues the representations have."""
     table = summary.table("theorems")
     rows = [Row("largest error of an eigenvalue", row["spectrum_error"], 0.0, 1e-9) for row in table]
-    rows += [Row("eigenvalues equal to the balance (n_hidden - rank)", row["extra_count"], 1.0, 0.0) for row in table]
+    rows += [Row("eigenvalues equal to the balance (N_h - rank)", row["extra_count"], 1.0, 0.0) for row in table]
     printed = [
-        Row(
-            "eigenvalues equal to the balance (n_out - n_in, as printed)", row["extra_count"], row["extra_printed"], 0.0
-        )
+        Row("eigenvalues equal to the balance (N_o - N_i, as printed)", row["extra_count"], row["extra_printed"], 0.0)
         for row in table
     ]
     counts = sorted({int(row["extra_count"]) for row in table})
-    truth = "n_hidden minus the rank eigenvalues equal the balance, the rest are zero"
-    return judge(f"2-3-5 at balance 2: {counts} eigenvalues equal to the balance", printed, instead(truth, rows))
+    truth = "N_h minus the rank eigenvalues equal the balance, the rest are zero"
+    return judge(
+        f"2-3-5 at balance 2: {', '.join(several(count, 'eigenvalue') for count in counts)} equal to the balance",
+        printed,
+        instead(truth, rows),
+    )
 
 
 EXPERIMENT = Experiment(

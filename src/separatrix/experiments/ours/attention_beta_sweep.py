@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def judge_events(summary: Measured) -> Judgement:
             )
         )
     worst = max(abs(float(row.measured) - float(row.expected)) for row in rows)
-    return judge(f"{len(rows)} events found by continuation, at most {worst:.1e} from the closed form", rows)
+    return judge(f"{len(rows)} events found by continuation, at most {small(worst)} from the closed form", rows)
 
 
 EXPERIMENT = Experiment(

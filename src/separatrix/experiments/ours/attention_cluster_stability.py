@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import number
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_fields
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def judge_example(summary: Measured) -> Judgement:
             agrees=found["bipartite abscissa"] > 0,
         ),
     ]
-    return judge(f"stable with abscissa {found['quotient']:.6f}", rows)
+    return judge(f"stable with abscissa {number(found['quotient'])}", rows)
 
 
 def judge_necessary(summary: Measured) -> Judgement:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -168,7 +169,8 @@ def judge_consensus(summary: Measured) -> Judgement:
         Row("smallest alignment of an agreeing end with the principal line or plane", worst, 1.0, 1e-9),
         Row("agreeing ends that are not stable", sum(row["stable"] is not True for row in every), 0),
     ]
-    return judge(f"{len(every)} of {len(summary.ends)} ends agree; smallest alignment {worst:.12f}", rows)
+    short = small(max(1 - worst, 0.0))
+    return judge(f"{len(every)} of {len(summary.ends)} ends agree; alignments fall short of 1 by at most {short}", rows)
 
 
 def judge_conjecture(summary: Measured) -> Judgement:

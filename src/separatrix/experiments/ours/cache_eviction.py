@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def judge_identical(summary: Measured) -> Judgement:
             if row["budget"] == longest and row["policy"] != "append_only":  # which refuses keys although there is room
                 worst = max(worst, abs(row["loss_gap"]))
                 rows.append(Row(f"{title}, {row['policy']}, seed {row['seed']}: loss gap", row["loss_gap"], 0.0, 1e-4))
-    return judge(f"largest difference in loss {worst:.1e} nats over {len(rows)} caches", rows)
+    return judge(f"largest difference in loss {small(worst)} nats over {len(rows)} caches", rows)
 
 
 def judge_oracle(summary: Measured) -> Judgement:
@@ -277,6 +278,10 @@ def judge_screening(summary: Measured) -> Judgement:
     return judge("gain " + ", ".join(f"{gain:+.3f}" for gain in gains.values()), rows)
 
 
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
 def judge_gap(summary: Measured) -> Judgement:
     """Decide ``separatrix-cache-gap``."""
     found = _chosen(summary, RECALL, budget=summary.main_budget)
@@ -284,8 +289,8 @@ def judge_gap(summary: Measured) -> Judgement:
     for seed in _seeds(found):
         best = max(SCORED, key=lambda policy: _of(found, policy, seed, "accuracy"))
         gap = _of(found, "oracle", seed, "accuracy") - _of(found, best, seed, "accuracy")
-        rows.append(Row(f"oracle above {best}, seed {seed}", gap, "at least 0.1", agrees=gap >= 0.1))
-        words.append(f"{best} {_of(found, best, seed, 'accuracy'):.3f}, {gap:.3f} below the oracle")
+        rows.append(Row(f"oracle above {_in_words(best)}, seed {seed}", gap, "at least 0.1", agrees=gap >= 0.1))
+        words.append(f"{_in_words(best)} {_of(found, best, seed, 'accuracy'):.3f}, {gap:.3f} below the oracle")
     return judge("best policy: " + "; ".join(words), rows)
 
 
@@ -301,7 +306,9 @@ def judge_paraphrase(summary: Measured) -> Judgement:
                 kept.append(sum(r["accuracy"] for r in own) / max(1e-9, sum(r["unbounded"] for r in own)))
             gap = kept[1] - kept[0]
             worst = max(worst, abs(gap))
-            rows.append(Row(f"{policy}, seed {seed}: part still found, paraphrased less exact", gap, 0.0, 0.1))
+            rows.append(
+                Row(f"{_in_words(policy)}, seed {seed}: part still found, paraphrased less exact", gap, 0.0, 0.1)
+            )
     return judge(f"largest difference between the wordings {worst:.3f}", rows)
 
 
@@ -324,8 +331,8 @@ def judge_characters(summary: Measured) -> Judgement:
     for seed in _seeds(found):
         best = min(SCORED, key=lambda policy: _of(found, policy, seed, "loss"))
         gap = _of(found, "window", seed, "loss") - _of(found, best, seed, "loss")
-        rows.append(Row(f"window above {best}, seed {seed}", gap, "at most 0.02", agrees=gap <= 0.02))
-        words.append(f"{gap:+.4f} above {best}")
+        rows.append(Row(f"window above {_in_words(best)}, seed {seed}", gap, "at most 0.02", agrees=gap <= 0.02))
+        words.append(f"{gap:+.4f} above {_in_words(best)}")
     return judge("window in nats a character: " + "; ".join(words), rows)
 
 

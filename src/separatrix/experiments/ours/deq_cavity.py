@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
+from separatrix.core.wording import measured, number
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
@@ -168,9 +169,9 @@ def judge_headline(summary: Measured) -> Judgement:
         return judge("", rows)
     r = case[0]
     evidence = (
-        f"{r['matrices']} matrices of width {summary.width}: h.h/N = {r['h_var']:.4f} ± {r['h_var_se']:.4f} "
-        f"(theory {r['theory_h_var']:.4f}), radius {r['radius']:.4f} ± {r['radius_se']:.4f} "
-        f"(theory {r['theory_radius']:.4f})"
+        f"{r['matrices']} matrices of width {summary.width}: h.h/N = {measured(r['h_var'], r['h_var_se'])} "
+        f"(theory {number(r['theory_h_var'], 4)}), radius {measured(r['radius'], r['radius_se'])} "
+        f"(theory {number(r['theory_radius'], 4)})"
     )
     return judge(evidence, rows)
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def judge_laws(summary: Summary) -> Judgement:
     kept = max(row["residual"] for row in summary.table("laws") if row["law"] != "nothing")
     lost = min(row["its residual"] for row in summary.table("laws") if row["larger law"])
     return judge(
-        f"conserved parts change at a relative rate of at most {kept:.1e}, others of at least {lost:.2g}", rows
+        f"conserved parts change at a relative rate of at most {small(kept)}, others of at least {small(lost)}", rows
     )
 
 
@@ -175,7 +176,7 @@ def judge_step(summary: Summary) -> Judgement:
         if row["law"] != "nothing"
     ]
     worst = max(float(row.measured) for row in rows)
-    return judge(f"one step changes D by lr^2 (G2'G2 - G1G1') up to {worst:.1e} relative to D", rows)
+    return judge(f"one step changes D by lr^2 (G2'G2 - G1G1') up to {small(worst)} relative to D", rows)
 
 
 def _drifts(summary: Summary, optimiser: str) -> dict[float, float]:
@@ -206,8 +207,8 @@ def judge_optimisers(summary: Summary) -> Judgement:
     kept = adam[last] / adam[next(iter(adam))]
     rows.append(Row("Adam: drift at the smallest rate over the largest", kept, "above 0.6", "0.6", kept > 0.6))
     evidence = (
-        f"drift at the smallest rate: {plain[last]:.2g} (gradient descent), {momentum[last]:.2g} (momentum), "
-        f"{adam[last]:.2g} (Adam, {kept:.2f} of that at the largest)"
+        f"drift at the smallest rate: {small(plain[last])} (gradient descent), {small(momentum[last])} (momentum), "
+        f"{small(adam[last])} (Adam, {kept:.2f} of that at the largest)"
     )
     return judge(evidence, rows)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import number, small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -236,8 +237,9 @@ def judge_lazy(summary: Measured) -> Judgement:
         )
     )
     text = (
-        f"onto: time {onto[0]['time']:.3g} to {onto[-1]['time']:.3g}, kernel {onto[-1]['kernel_distance']:.1g}; "
-        f"not onto: time {thin[0]['time']:.3g} to {thin[-1]['time']:.3g}, kernel {thin[-1]['kernel_distance']:.2g}"
+        f"onto: time {number(onto[0]['time'])} to {number(onto[-1]['time'])}, "
+        f"kernel {small(onto[-1]['kernel_distance'])}; not onto: time {number(thin[0]['time'])} to "
+        f"{number(thin[-1]['time'])}, kernel {small(thin[-1]['kernel_distance'])}"
     )
     return judge(text, rows[:2] + whole, condition("where the heavy layer is onto", rows))
 
@@ -266,7 +268,8 @@ def judge_plateau(summary: Measured) -> Judgement:
         for row, name in ((thin, "delayed rich"), (_by_kind(summary, True)[-1], "lazy"))
     ]
     return judge(
-        f"plateau {thin['plateau']:.4f}, predicted {thin['predicted_plateau']:.4f}; the delay grows with the balance",
+        f"plateau {number(thin['plateau'], 4)}, predicted {number(thin['predicted_plateau'], 4)}; "
+        "the delay grows with the balance",
         rows,
     )
 
@@ -276,7 +279,7 @@ def judge_shallow(summary: Measured) -> Judgement:
     onto = [row for row in _by_kind(summary, True) if row["balance"] >= 10]
     scaled = [row["lazy_error"] * row["balance"] ** 2 for row in onto]
     rows = [Row("error * balance^2, last over the one before", scaled[-1] / scaled[-2], 1.0, 0.3)]
-    return judge(f"error times balance squared: {', '.join(f'{value:.2g}' for value in scaled)}", rows)
+    return judge(f"error times balance squared: {', '.join(f'{small(value)}' for value in scaled)}", rows)
 
 
 def judge_determinant(summary: Measured) -> Judgement:

@@ -7,6 +7,7 @@ from typing import Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import number, small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -93,10 +94,10 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
 def judge_exact(summary: Summary) -> Judgement:
     """The exact solution holds for all sizes."""
     table = summary.table("all sizes")
-    rows = [Row(f"{row['sizes']}, balance {row['balance']:g}", row["error"], 0.0, 1e-9) for row in table]
-    rows += [Row(f"balance kept, {row['sizes']}, {row['balance']:g}", row["kept"], 0.0, 1e-10) for row in table]
+    rows = [Row(f"{row['sizes']}, balance {number(row['balance'])}", row["error"], 0.0, 1e-9) for row in table]
+    rows += [Row(f"balance kept, {row['sizes']}, {number(row['balance'])}", row["kept"], 0.0, 1e-10) for row in table]
     return judge(
-        f"{len(table)} cases, largest relative error {max(row['error'] for row in table):.1g} (the integrator's)",
+        f"{len(table)} cases, largest relative error {small(max(row['error'] for row in table))} (the integrator's)",
         rows,
     )
 
@@ -104,12 +105,12 @@ def judge_exact(summary: Summary) -> Judgement:
 def judge_limit(summary: Summary) -> Judgement:
     """The network converges to the best approximation of its rank (at balance zero a saddle may be in the way)."""
     rows = [
-        Row(f"limit, {row['sizes']}, balance {row['balance']:g}", row["limit_error"], 0.0, 1e-9)
+        Row(f"limit, {row['sizes']}, balance {number(row['balance'])}", row["limit_error"], 0.0, 1e-9)
         for row in summary.table("all sizes")
         if abs(row["balance"]) >= 1
     ]
     worst = max((float(row.measured) for row in rows), default=0.0)
-    return judge(f"{len(rows)} limits, at most {worst:.1e} from the leading part of the task", rows)
+    return judge(f"{len(rows)} limits, at most {small(worst)} from the leading part of the task", rows)
 
 
 def judge_sizes(summary: Summary) -> Judgement:
@@ -117,7 +118,7 @@ def judge_sizes(summary: Summary) -> Judgement:
     table = summary.table("all sizes")
     rows = [
         Row(
-            f"exists and follows the exact solution: {row['sizes']}, balance {row['balance']:g}",
+            f"exists and follows the exact solution: {row['sizes']}, balance {number(row['balance'])}",
             row["error"],
             0.0,
             1e-9,
@@ -126,7 +127,7 @@ def judge_sizes(summary: Summary) -> Judgement:
     ]
     stated = [
         Row(
-            f"allowed by the printed conditions: {row['sizes']}, balance {row['balance']:g}",
+            f"allowed by the printed conditions: {row['sizes']}, balance {number(row['balance'])}",
             "exists",
             "exists" if row["printed_allows"] else "does not exist",
             agrees=row["printed_allows"],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.experiments.kerg2022.trained.models import build_core, find_row, training_settings, with_penalty
 from separatrix.lab import (
     Cell,
@@ -172,14 +173,14 @@ def judge_orthogonal(summary: Measured) -> Judgement:
         for row in found
     ]
     worst = max((row["largest_deviation"] for row in found), default=0.0)
-    return judge(f"at most {worst:.1e} at any step", rows)
+    return judge(f"at most {small(worst)} at any step", rows)
 
 
 def judge_spectrum(summary: Measured) -> Judgement:
     """Decide ``separatrix-copy-spectrum``."""
     found = _rows(summary, "nnRNN")
     rows = [Row(f"distance of spectra, seed {row['seed']}", row["spectrum_error"], 0.0, 1e-4) for row in found]
-    return judge(f"at most {max((row['spectrum_error'] for row in found), default=0.0):.1e}", rows)
+    return judge(f"at most {small(max((row['spectrum_error'] for row in found), default=0.0))}", rows)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

@@ -15,7 +15,7 @@ from PIL import Image
 from separatrix.lab.campaign import RunReport
 from separatrix.lab.experiment.claim import Verdict
 
-from ..figures.house.layout import caption_of
+from ..figures.house.layout import NARROW_WIDTH, caption_of
 from ..figures.house.style import to_page_svg
 from ..figures.results.experiment import draw_experiment
 from .wording import slug
@@ -36,7 +36,7 @@ class FigureView:
     """What the verdicts of the experiment say, in a sentence."""
     wide: Markup
     narrow: Markup | None
-    """Panels one below the other; nothing where the wide drawing has one column."""
+    """Drawn for a narrow page, panels one below the other; nothing where the wide drawing fits it."""
     thumbnail: str
     """A small picture as a ``data:`` address."""
     ratio: float
@@ -75,14 +75,15 @@ class GalleryView:
 def drawn_figures(run: RunReport) -> DrawnFigures:
     """Draw the figures of a run; one experiment's bug must not cost the reader the other pages.
 
-    Cost: two drawings of a figure with several columns, one of any other, and a thumbnail.
+    Cost: two drawings of a figure that is wider than a narrow page, one of any other, and a thumbnail.
     """
     if run.summary is None:
         return DrawnFigures()
     try:
         wide = draw_experiment(run.experiment, run.summary)
-        several = any(getattr(figure, "n_columns", 1) > 1 for figure in wide.values())
-        stacked = draw_experiment(run.experiment, run.summary, stacked=True) if several else {}
+        stacked = (
+            draw_experiment(run.experiment, run.summary, stacked=True) if any(map(_is_wide, wide.values())) else {}
+        )
     except Exception as error:
         return DrawnFigures(error=f"{type(error).__name__}: {error}")
     said = ledger_sentence(run)
@@ -90,8 +91,13 @@ def drawn_figures(run: RunReport) -> DrawnFigures:
     return DrawnFigures(tuple(listed))
 
 
+def _is_wide(figure: Figure) -> bool:
+    """Whether its letters would be too small on a narrow page, so that it is drawn for one again."""
+    return getattr(figure, "n_columns", 1) > 1 or figure.get_figwidth() > 1.1 * NARROW_WIDTH
+
+
 def _view(number: int, name: str, figure: Figure, stacked: Mapping[str, Figure], said: str) -> FigureView:
-    narrow = stacked.get(name) if getattr(figure, "n_columns", 1) > 1 else None
+    narrow = stacked.get(name) if _is_wide(figure) else None
     return FigureView(
         name=name,
         anchor=f"figure-{slug(name)}",

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 import separatrix
 from separatrix.core.errors import InvalidInput
+from separatrix.core.wording import cell
 from separatrix.lab.campaign import RunReport
 from separatrix.lab.experiment.claim import Verdict
 from separatrix.lab.ledger import LedgerEntry
@@ -27,7 +28,7 @@ from separatrix.sources.catalogue import documents
 
 from . import views
 from .gallery import DrawnFigures, GalleryView, drawn_figures, gallery_of
-from .wording import VERDICT_MARKS, duration, is_number, shown, slug
+from .wording import VERDICT_MARKS, compared, duration, is_number, shown, slug
 
 PAGES = "experiments"
 _GENERATOR = '<meta name="generator" content="separatrix">'
@@ -136,7 +137,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(shown=shown, duration=duration, slug=slug)
+    environment.filters.update(shown=shown, compared=compared, told=cell, duration=duration, slug=slug)
     environment.tests["numeric"] = is_number
     environment.globals.update(
         Verdict=Verdict, marks=VERDICT_MARKS, version=separatrix.__version__, generator=Markup(_GENERATOR)

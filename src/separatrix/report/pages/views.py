@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.wording import readable
 from separatrix.lab.campaign import RunReport
 from separatrix.lab.experiment.claim import Claim, Judgement, Verdict
 from separatrix.lab.ledger import LedgerEntry
 from separatrix.sources.catalogue import documents, find_erratum
 from separatrix.sources.document import Erratum
 
-from .wording import is_number, slug
+from .wording import names_in_words, slug
 
 MAX_FAILURES = 20
 """Failed cells listed on a page; the rest are counted."""
@@ -47,11 +48,11 @@ class ClaimView:
 @final
 @dataclasses.dataclass(frozen=True)
 class TableView:
-    """A table of a summary: columns in the order they first appear."""
+    """A table of a summary as people read it: columns in the order they first appear."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[str, ...], ...]
     numeric: tuple[bool, ...]
 
 
@@ -128,10 +129,8 @@ def tables_of(run: RunReport) -> list[TableView]:
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> TableView:
-    columns = tuple(dict.fromkeys(name for row in rows for name in row))
-    body = tuple(tuple(row.get(name) for name in columns) for row in rows)
-    present = [[value for value in column if value is not None] for column in zip(*body, strict=True)]
-    return TableView(str(title), columns, body, tuple(all(map(is_number, column)) for column in present))
+    found = readable(rows, title=str(title), words=names_in_words)
+    return TableView(str(title), found.columns, found.cells, found.numeric)
 
 
 def failures_of(run: RunReport) -> list[dict[str, Any]]:

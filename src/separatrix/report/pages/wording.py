@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
+from separatrix.core.errors import InvalidInput
 from separatrix.core.result import brief
-from separatrix.lab.experiment.claim import Verdict
+from separatrix.core.wording import measured, number
+from separatrix.core.wording.names import model_name
+from separatrix.lab.experiment.claim import Row, Verdict
 
 VERDICT_MARKS = {
     Verdict.CONFIRMED: "✓",
@@ -28,6 +32,42 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return brief(", ".join(shown(item) for item in value), width=240)
     return brief(value, width=240)
+
+
+def names_in_words(column: str, text: str) -> str:
+    """A family, a network or a task in a table, by the one name it has in the whole product."""
+    if column in ("family", "ensemble"):
+        from separatrix.matrices.ensembles import find_ensemble
+
+        try:
+            return str(find_ensemble(text).label)
+        except InvalidInput:
+            return text
+    if column == "task":
+        from separatrix.tasks.relational.titles import task_title
+
+        return task_title(text)
+    if column in ("model", "network"):
+        return model_name(text)
+    return text
+
+
+def compared(row: Row, side: float | int | str) -> str:
+    """One side of a comparison: the digits that its spread bears, and enough of them to see what disagrees."""
+    if not is_number(side):
+        return shown(side)
+    if row.spread is not None and side is row.measured:
+        return measured(float(side), row.spread)
+    if row.spread is not None and row.spread > 0:
+        return measured(float(side), row.spread).partition(" ±")[0]
+    return number(float(side), _digits(row)) if isinstance(side, float) else str(side)
+
+
+def _digits(row: Row) -> int:
+    if not (is_number(row.measured) and is_number(row.expected)) or row.agrees or not row.expected:
+        return 4
+    apart = abs(float(row.measured) - float(row.expected)) / abs(float(row.expected))
+    return 4 if not 0 < apart < 1e-3 else min(2 - math.floor(math.log10(apart)), 15)
 
 
 def is_number(value: Any) -> bool:

@@ -114,8 +114,10 @@ def _outside_task(w1: Tensor, w2: Tensor, u: Tensor, v: Tensor, balance: Tensor)
     basis, weights, rate = (v, w1.mT, -balance / 2) if n_in > n_out else (u, w2, balance / 2)
     triangular = torch.linalg.qr(torch.cat([basis, weights], dim=-1))
     directions, rows = triangular.Q[..., r:], triangular.R[..., r:, r:]
-    pad = (0, 0, 0, n_out) if n_in > n_out else (0, 0, n_in, 0)
-    return torch.nn.functional.pad(directions, pad), rows, rate[..., None].expand(*balance.shape, rows.shape[-2])
+    # not by pad, which torch 2.6 refuses where there are no directions
+    zeros = directions.new_zeros(*directions.shape[:-2], n_out if n_in > n_out else n_in, directions.shape[-1])
+    padded = torch.cat([directions, zeros] if n_in > n_out else [zeros, directions], dim=-2)
+    return padded, rows, rate[..., None].expand(*balance.shape, rows.shape[-2])
 
 
 def _rate_gaps(rates: Tensor, s: Tensor) -> Tensor:

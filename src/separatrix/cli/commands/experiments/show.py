@@ -11,7 +11,7 @@ from separatrix.lab.experiment.scales import require_scale
 
 from ...lookup import find_experiment, reading
 from ...options import AnyScale, AsJson, Name, StoreFolder
-from ...printing import print_json, print_run, print_table, say_failures, tell
+from ...printing import print_json, print_records, print_run, print_table, say_failures, tell
 
 if TYPE_CHECKING:
     from separatrix.lab.campaign import RunReport
@@ -72,5 +72,4 @@ def _print_result(report: RunReport | None, name: str, scale: str | None) -> Non
         return
     print_run(report)
     for title, rows in report.summary.tables.items():
-        columns = list(dict.fromkeys(column for row in rows for column in row))
-        print_table(columns, [[row.get(column) for column in columns] for row in rows], title)
+        print_records(rows, title)

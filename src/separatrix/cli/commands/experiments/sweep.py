@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ from ...lookup import find_experiment
 from ...options import Address, AsJson, CellTimeout, EngineName, Jobs, Name, Quiet, ScaleName, Seeds, StoreFolder
 from ...outputs import require_picture
 from ...parse import parse_axis, parse_duration, parse_seeds
-from ...printing import print_json, print_table, say, say_failures
+from ...printing import print_json, print_records, say, say_failures
 
 if TYPE_CHECKING:
     from separatrix.lab.campaign import RunReport
@@ -105,9 +104,7 @@ def _show(found: Sweep, output: Path | None, quantity: str | None, as_json: bool
     if as_json:
         print_json(found.to_dict())
     elif found.rows:
-        columns = list(dict.fromkeys(column for row in found.rows for column in row))
-        rows = [[_shown(row.get(column)) for column in columns] for row in found.rows]
-        print_table(columns, rows, f"{found.experiment} ({found.scale})")
+        print_records(found.rows, f"{found.experiment} ({found.scale})")
     if output is not None and found.rows:
         from separatrix.report.figures.house.style import save
         from separatrix.report.figures.results.sweep import draw_sweep
@@ -116,7 +113,3 @@ def _show(found: Sweep, output: Path | None, quantity: str | None, as_json: bool
         save(draw_sweep(found.rows, across, up, found.quantity(quantity)), output)
         if not as_json:
             print(output)
-
-
-def _shown(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list | dict) else value

@@ -11,7 +11,7 @@ from separatrix.core.errors import InvalidInput
 
 from ...options import AsJson
 from ...outputs import require_picture
-from ...printing import print_json, print_table, say, tell
+from ...printing import print_json, print_records, print_table, say, tell
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -212,7 +212,7 @@ def sweep(
     print_table(("beta", "stable points"), counted, title=f"Consensus and bipartite consensus, {n_tokens} tokens")
     columns = ("state", "beta", "what", "stable beyond", "closed form")
     if events := found.events():
-        print_table(columns, [tuple(row[name] for name in columns) for row in events], title="Events")
+        print_records([{name: row[name] for name in columns} for row in events], "Events")
     print(f"followed: {', '.join(state.name for state in found.states) or 'nothing'}")
 
 
@@ -244,7 +244,7 @@ def phase(
         return
     rows = found.table()
     shown = [name for name in rows[0] if any(row[name] not in ("", "none", False) for row in rows)]
-    print_table(shown, [tuple(row[name] for name in shown) for row in rows])
+    print_records([{name: row[name] for name in shown} for row in rows])
     for name, beta in thresholds.items():
         print(f"pairs on {name}: " + (f"stable from beta = {beta:.6g} on" if beta < float("inf") else "never stable"))
 

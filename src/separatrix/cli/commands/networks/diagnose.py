@@ -9,7 +9,7 @@ import typer
 
 from ...options import AsJson
 from ...outputs import require_picture
-from ...printing import print_json, print_table, say, tell
+from ...printing import print_json, print_records, say, tell
 
 if TYPE_CHECKING:
     from separatrix.diagnose import AttentionDiagnosis
@@ -55,8 +55,7 @@ def attention(
         return
     for title, rows in found.tables().items():
         if rows:
-            shown = [name for name in rows[0] if control or name != "control"]
-            print_table(shown, [tuple(row[name] for name in shown) for row in rows], title=title)
+            print_records([{k: v for k, v in row.items() if control or k != "control"} for row in rows], title)
     for name, reason in found.skipped.items():
         tell(f"skipped {name}: {reason}")
     for sentence in (*found.verdicts, *found.not_measured):
@@ -85,7 +84,7 @@ def report_recurrent(
         return
     for title, rows in found.tables().items():
         if rows:
-            print_table([*rows[0]], [tuple(row.values()) for row in rows], title=title)
+            print_records(rows, title)
     for sentence in (*found.verdicts, *found.not_measured):
         tell(sentence)
 
@@ -122,7 +121,7 @@ def search_fixed_points(
         return
     rows = found.rows()
     if rows:
-        print_table([*rows[0]], [tuple(row.values()) for row in rows], title="fixed points")
+        print_records(rows, "fixed points")
     tell(f"{found.sentence}.")
 
 

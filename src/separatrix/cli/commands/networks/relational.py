@@ -12,7 +12,7 @@ from separatrix.core.errors import InvalidInput
 
 from ...lookup import find_experiment, reading
 from ...options import AnyScale, AsJson, Name, StoreFolder
-from ...printing import print_json, print_table, tell
+from ...printing import print_json, print_records, print_table, tell
 
 if TYPE_CHECKING:
     from separatrix.tasks import RelationalTask
@@ -102,6 +102,8 @@ def explain(
     """Explain the accuracies of a stored run: chance, rules of thumb, a decoder that knows, collapses, patterns."""
     from separatrix.lab.campaign import best_report
 
+    if oracle_steps < 0:
+        raise InvalidInput(f"--oracle-steps must be at least 0; got {oracle_steps}.")
     experiment = find_experiment(name)
     with reading(store) as opened:
         report = best_report(experiment, opened, scale) if opened is not None else None
@@ -117,8 +119,7 @@ def explain(
         print_json(rows)
         return
     tell(f"{name} ({report.scale}): what its accuracies on unseen pictures can be owed to")
-    columns = [column for column in rows[0] if column != "by_pattern"]
-    print_table(columns, [[row[column] for column in columns] for row in rows])
+    print_records([{name: value for name, value in row.items() if name != "by_pattern"} for row in rows])
     for row in rows:
         worst = sorted(row["by_pattern"].items(), key=lambda item: item[1])[:3]
         if worst and worst[0][1] < 0.9:

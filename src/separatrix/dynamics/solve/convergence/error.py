@@ -31,6 +31,7 @@ from .stretch import (
     seen_stretch,
     unit_vector,
     unseen_stretch,
+    unsolved,
 )
 
 _WINDOW = 5
@@ -48,8 +49,10 @@ _ONE_SIDED = 0.75
 """Stretch below which the steps went to and fro along what J reverses: what it keeps may be hidden behind that."""
 _STRAINED = 2.0
 """Response |dr| / |dz| of a step beyond which the map is probed: |I - J| of a normal map that contracts is smaller."""
+_STRAINED_IF_MANY = 4.0
+"""Response of a probe beyond which more are made in many dimensions, where what was seen says nothing of the rest."""
 _COMPLETE = 32
-"""Dimensions up to which a map is probed along every direction, if those seen betray slow ones among the others."""
+"""Probes of a map whose first ones betray slow directions among the others: all directions, if there are no more."""
 _PROBE = 30
 """Least length of a probing step relative to the state, in units of rounding. It must also exceed the tolerance: where
 rounding hides what a probe did, the estimate is the length of the probe."""
@@ -61,8 +64,10 @@ _HERE = 0.1
 class ErrorEstimate:
     """|z - z*| of each sample, infinite as long as nothing is known of it."""
 
-    def __init__(self, z: States, tol: float, *, directed: bool = True) -> None:
-        self._tol = tol
+    def __init__(self, z: States, tolerance: Callable[[float], float], *, directed: bool = True) -> None:
+        self._tolerance = tolerance
+        """The relative tolerance for a map of a rounding error, which shows when the map is evaluated."""
+        self._tol = 0.0
         self._directed = directed
         """Whether anybody will ask along which directions the stretch was seen."""
         self._window: collections.deque[tuple[Tensor, Tensor]] = collections.deque(maxlen=_WINDOW + 1)
@@ -113,6 +118,7 @@ class ErrorEstimate:
             image: the map. It is evaluated a few times beside states that came to rest without having moved by steps
                 which tell something.
         """
+        self._tol = self._tolerance(rounding)
         rows = Selection(wanted)  # few at most steps: samples arrive one after the other, and rest
         noise = rounding * unit
         stretch, evidence, response = self._seen(rows, rows.take(noise), rows.take(unit))
@@ -135,7 +141,8 @@ class ErrorEstimate:
         estimate = rows.put(torch.where(known, far, torch.inf), torch.full_like(size, torch.inf))
         if not self._has_probed:
             return estimate
-        betrayed = (estimate <= self._tol * unit) & (size * self._unseen > self._tol * unit)
+        betrayed = (size * self._unseen > self._tol * unit) | (self._response > self._strained(rounding))
+        betrayed = betrayed & (estimate <= self._tol * unit)
         return self._resolved(estimate, betrayed, scale, noise, unit, rounding, image)
 
     def _remembered(self, rows: Selection, stretch: Stretch, probed: Tensor, rested: Tensor) -> Stretch:
@@ -166,21 +173,31 @@ class ErrorEstimate:
     ) -> Tensor:
         """The estimates, from (I - J)^-1 itself where those who would claim convergence are betrayed by what was seen.
 
-        A claim of theirs rests on a stretch that others, which no probe has seen, must exceed (``unseen_stretch``). The
-        error is then |(I - J)^-1 (f(z) - z)|, and what rounding adds to it at worst.
+        A claim of theirs rests on a stretch that others, which no probe has seen, must exceed (``unseen_stretch``), or
+        on a map so strained that few probes tell little. The error is then |(I - J)^-1 (f(z) - z)|, and what rounding
+        adds to it at worst. In many dimensions the inverse is that on the space of ``_COMPLETE`` probes, and what it
+        leaves of the residual counts with the largest stretch seen there.
         """
         z, f = self._window[-1]
-        if z.shape[-1] > _COMPLETE or not any_true(betrayed):
+        if not any_true(betrayed):
             return far
         length, direction = self._steps(unit, rounding)
-        counts = torch.where(betrayed, z.shape[-1], 0)
-        moves, changes = probe(z, f, counts, z.shape[-1], length, direction, image, noise=noise)
+        length = torch.maximum(length, 2 * rounding ** (1 / 3) * unit)  # steps go both ways: curvature cancels
+        most = min(z.shape[-1], _COMPLETE)
+        counts = torch.where(betrayed, most, 0)
+        moves, changes = probe(z, f, counts, most, length, direction, image, noise=noise)
         inverse, norm = inverse_of(moves, changes, noise)
         slow, _ = largest_stretch(moves, changes, noise, unit, directed=self._directed)
         self.slowest = dataclasses.replace(slow, size=norm).where(betrayed & (norm > self.slowest.size), self.slowest)
         step = torch.bmm(inverse, (f - z).unsqueeze(-1)).squeeze(-1)
         solved = torch.linalg.vector_norm(step, dim=-1) + rounding * scale * self.slowest.size
+        if most < z.shape[-1]:
+            solved = solved + unsolved(moves, changes, step, f - z) * self.slowest.size
         return torch.where(betrayed, torch.maximum(solved, far), far)
+
+    def _strained(self, rounding: float) -> float:
+        """Largest response of a probe that makes no suspicion by itself."""
+        return _STRAINED if rounding >= COARSE or self._probed_at.shape[-1] <= _COMPLETE else _STRAINED_IF_MANY
 
     def _still_probed(self, rows: Selection, rested: Tensor) -> Tensor:
         """Whether a probe has looked at about this place."""

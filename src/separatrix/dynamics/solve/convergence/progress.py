@@ -73,8 +73,7 @@ class Progress:
         self._absolute: Tensor | float = 0.0
         # an affine map has an equilibrium unless I - J is singular: there is nothing to be examined
         self._examines = method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
-        tol = method.tolerance(float(torch.finfo(z.dtype).eps))
-        self._estimate = ErrorEstimate(z, tol, directed=self._examines)
+        self._estimate = ErrorEstimate(z, method.tolerance, directed=self._examines)
         self._crossing = Crossing(z if self._examines else z[:, :0])
 
     @property
@@ -113,7 +112,9 @@ class Progress:
             finished &= self.running
         if any_true(finished):
             if done is not self._nobody and any_true(done) and self._examines:
-                self._crossing.claim(done, residual, error, allowed, rounding * scale, self._estimate.slowest)
+                unit = self._unit(scale, allowed, rounding)
+                slowest = self._estimate.slowest
+                self._crossing.claim(done, residual, error, allowed, rounding * scale, unit, slowest)
             self._finish(finished, self._code(size, done, stalled))
         if len(self.trace) >= self.method.max_steps and self.any_running:
             exhausted = self.running & (self.steps >= self.method.max_steps)
@@ -128,7 +129,7 @@ class Progress:
             return False
         self.outcome = torch.where(refused, _RUNNING, self.outcome)
         self._stale = torch.where(refused, 0, self._stale)
-        self._estimate = ErrorEstimate(self.best, self.method.tolerance(fixed_point_map.rounding))
+        self._estimate = ErrorEstimate(self.best, self.method.tolerance)
         self.any_running = True
         exhausted = refused & (self.steps >= self.method.max_steps)
         self._finish(exhausted, self._why_exhausted())
@@ -150,8 +151,7 @@ class Progress:
         near = near & (size <= self._crossing.ceiling)
         if not any_true(near):
             return self._nobody, self._unknown
-        unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
-        unit = torch.where(unit > 0, unit, 1.0)
+        unit = self._unit(scale, allowed, rounding)
         rested = self._nobody
         if self._stalest >= _REST:
             rested = (self._stale >= _REST) & (size <= 100 * rounding * scale)
@@ -171,6 +171,11 @@ class Progress:
         """The largest error of each sample that counts as none."""
         share = self.method.tolerance(rounding) if self.method.stop == "rel" else 0.0
         return share * scale + self._absolute
+
+    def _unit(self, scale: Tensor, allowed: Tensor, rounding: float) -> Tensor:
+        """Size of the state for which the tolerance was made, positive: near zero more than the state itself."""
+        unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
+        return torch.where(unit > 0, unit, 1.0)
 
     def _nothing_gained(self, grown: Tensor, size: Tensor, scale: Tensor, rounding: float) -> Tensor:
         """Whether the state grew so much that its rounding hides whether the residual fell at all."""

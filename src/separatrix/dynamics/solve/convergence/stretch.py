@@ -31,6 +31,8 @@ _CURVATURE = 0.3
 """Error of dr = (J - I) dz in units of |dr| |dz| / |z|."""
 _MOST_STEPS = 6
 """Steps that the compiled loop can look at together."""
+_CERTAIN = 0.5
+"""Part of the smallest response that rounding cannot have made, in units of what it can, from which on it is known."""
 _ALIKE = 10.0
 """Length of what is new in a direction, in units of its rounding error, below which it is none."""
 
@@ -253,9 +255,12 @@ def unseen_stretch(
 
 
 def inverse_of(
-    moves: Float[Tensor, "batch d d"], changes: Float[Tensor, "batch d d"], noise: Tensor
+    moves: Float[Tensor, "batch k d"], changes: Float[Tensor, "batch k d"], noise: Tensor
 ) -> tuple[Float[Tensor, "batch d d"], Float[Tensor, " batch"]]:
     """(I - J)^-1 from orthogonal moves in every direction, and how much it stretches at most.
+
+    Of fewer moves, the inverse of what I - J does to their space, from the image back; what is orthogonal to the image
+    becomes zero.
 
     The norm is infinite where rounding could have made the smallest response. What it may have made grows with the
     largest one: a map that stretches by a hundred adds terms a hundred times larger than their sum. The inverse is zero
@@ -269,8 +274,24 @@ def inverse_of(
     left, sizes, right = torch.linalg.svd(response.mT, full_matrices=False)
     doubt = (noise.unsqueeze(-1) * scale.squeeze(-1)).amax(-1) * sizes[:, 0].clamp_min(1.0)
     inverse = -basis.mT @ right.mT @ (left.mT / sizes.clamp_min(torch.finfo(sizes.dtype).tiny).unsqueeze(-1))
-    norm = torch.where(whole & (sizes[:, -1] > 2 * doubt), 1 / sizes[:, -1], torch.inf)
+    certain = sizes[:, -1] - doubt
+    norm = torch.where(whole & (certain > _CERTAIN * doubt), 1 / certain, torch.inf)
     return torch.where(whole[:, None, None], inverse, 0.0), norm
+
+
+def unsolved(
+    moves: Float[Tensor, "batch k d"],
+    changes: Float[Tensor, "batch k d"],
+    step: States,
+    residual: States,
+) -> Float[Tensor, " batch"]:
+    """How large a residual remains, to first order, after a step that is a combination of orthogonal moves."""
+    squares = moves.square().sum(-1)
+    weights = torch.where(
+        squares > 0, inner_products(moves, step) / squares.clamp_min(torch.finfo(squares.dtype).tiny), 0.0
+    )
+    left = residual + combination(weights.to(changes.dtype), changes.nan_to_num(0.0, 0.0, 0.0))
+    return torch.linalg.vector_norm(left, dim=-1)
 
 
 def telling_directions(

@@ -14,10 +14,12 @@ from typing import Any, no_type_check
 import numba
 import numpy
 
+from separatrix.core.arithmetic.keeping import kept
+
 # Free order of sums and fused multiply-add; NaN and infinity keep their meaning.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 _part = numba.njit(inline="always", **_OPTIONS)
-_loop = numba.njit(cache=True, **_OPTIONS)
+_loop = kept(**_OPTIONS)
 
 
 @_part

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, condition, judge, with_entry
 
 from . import lemma_measures, memory_measures
@@ -59,7 +60,7 @@ def judge_blocks(summary: Measured) -> Judgement:
     ]
     right = [Row("largest skew of a block, normal matrices", found["largest skew, normal matrices"], 0.0, 1e-6)]
     says = "the blocks are rotation blocks if the matrix is normal; else each has a third number, its skew"
-    evidence = f"skew of a block up to {found['largest skew of a block']:.3g}, {right[0].measured:.1e} if normal"
+    evidence = f"skew of a block up to {found['largest skew of a block']:.3g}, {small(right[0].measured)} if normal"
     return judge(evidence, stated, condition(says, right))
 
 
@@ -79,7 +80,7 @@ def judge_ceiling(summary: Measured) -> Judgement:
         "definite"
     )
     evidence = (
-        f"a line of gain 10^6 reaches all but {found['gap of the strongest line']:.2g} of N/eps; random networks at "
+        f"a line of gain 10^6 reaches all but {small(found['gap of the strongest line'])} of N/eps; random networks at "
         f"most {found['largest share, random']:.3f}"
     )
     return judge(evidence, stated, condition(says, rows_within(summary, "ceiling", limits)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import number
 from separatrix.lab import (
     Cell,
     Claim,
@@ -221,7 +222,7 @@ def judge_most(summary: Measured) -> Judgement:
     plain_lines = compare([key for key in sums if key[2] == 0])
     others = compare([key for key in sums if key[2] > 0])
     top = max(sums.values())
-    evidence = f"{best:.3f} for the line, at most {top:.3f} with a diagonal"
+    evidence = f"{number(best)} for the line, at most {number(top)} with a diagonal"
     return judge(evidence, plain_lines + others, condition("among matrices without a diagonal", plain_lines))
 
 
@@ -235,7 +236,9 @@ def judge_beyond(summary: Measured) -> Judgement:
         agrees = value > 1e-3 if row["d"] > 0 else value == 0
         rows.append(Row(f"J(N), {_name(row)}", value, wanted, "", agrees=agrees))
     kept = [row["curve"][size] for row in summary.memory if row["d"] > 0]
-    return judge(f"J(N) = {min(kept, default=0):.4f} to {max(kept, default=0):.4f} with a diagonal, 0 without", rows)
+    return judge(
+        f"J(N) = {number(min(kept, default=0))} to {number(max(kept, default=0))} with a diagonal, 0 without", rows
+    )
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import number, small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -206,7 +207,7 @@ def judge_sharp(summary: Measured) -> Judgement:
     """Our bound holds and is never below the document's."""
     rows = _least(summary, "sharp_ratio") + _least(summary, "gain")
     gains = [row["median_gain"] for row in summary.table("Memory against its bounds")]
-    return judge(f"median gain up to {max(gains, default=0.0):.2f} at the sizes tried", rows)
+    return judge(f"median gain up to {number(max(gains, default=0.0))} at the sizes tried", rows)
 
 
 def judge_ceiling(summary: Measured) -> Judgement:
@@ -223,7 +224,7 @@ def judge_ceiling(summary: Measured) -> Judgement:
         for row in table
     ]
     worst = max((row["ceiling_ratio"] for row in table), default=0.0)
-    return judge(f"memory is at most {worst:.6f} of the amplification bound", rows)
+    return judge(f"memory is at most {number(worst, 4)} of the amplification bound", rows)
 
 
 def judge_total(summary: Measured) -> Judgement:
@@ -240,7 +241,7 @@ def judge_total(summary: Measured) -> Judgement:
         printed.append(Row(f"total per unit at alpha={alpha}, N={size}", per_unit, 1 - 1 / eps, 0.05))
     right = misprint("the total grows by (1 - 1/alpha)/eps per unit, not by (1 - 1/eps)/eps", rows)
     widest = max(abs(float(row.measured)) for row in rows)
-    return judge(f"after N (1 - 1/alpha)/eps the remainder changes by at most {widest:.2g}", printed, right)
+    return judge(f"after N (1 - 1/alpha)/eps the remainder changes by at most {small(widest)}", printed, right)
 
 
 def judge_highest(summary: Measured) -> Judgement:
@@ -253,7 +254,7 @@ def judge_highest(summary: Measured) -> Judgement:
     rows = [Row("line against its amplification bound", gap, 0.0, 1e-12)]
     other = [Row("J(1), first weight tripled", front[1], f"at most {line[1]:.4f}", "", agrees=front[1] <= line[1])]
     right = condition("among networks of the same amplification the delay line has the highest curve", rows)
-    return judge(f"J(1) = {front[1]:.4f} with a stronger first weight, against {line[1]:.4f}", other, right)
+    return judge(f"J(1) = {number(front[1])} with a stronger first weight, against {number(line[1])}", other, right)
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:

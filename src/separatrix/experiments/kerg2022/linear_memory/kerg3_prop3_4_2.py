@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import number
 from separatrix.lab import (
     Cell,
     Claim,
@@ -210,7 +211,9 @@ def judge_powers(summary: Measured) -> Judgement:
         Row("entries whose coefficients are not as stated", summary.wrong_degrees, 0),
         Row("degree of growth of the corner of a matrix of 50", summary.degree, summary.expected_degree, 1e-2),
     ]
-    return judge(f"{summary.n_compared} entries exact; the corner grows with the degree {summary.degree:.3f}", rows)
+    return judge(
+        f"{summary.n_compared} entries exact; the corner grows with the degree {number(summary.degree, 4)}", rows
+    )
 
 
 def _rows(summary: Measured, masks: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -160,7 +161,7 @@ def judge_rounding(summary: Measured) -> Judgement:
         error = abs(row["plain_double"] - row["first_terms"])
         rows.append(Row(f"rounding error, {_name(row)}", error, "above 1e-6", "", agrees=not error <= 1e-6))
     errors = [abs(row["plain_double"] - row["first_terms"]) for row in diagonal]
-    evidence = f"plain double precision is off by up to {max(errors, default=0.0):.2g} with a diagonal"
+    evidence = f"plain double precision is off by up to {small(max(errors, default=0.0))} with a diagonal"
     return judge(evidence, rows if diagonal else [])
 
 

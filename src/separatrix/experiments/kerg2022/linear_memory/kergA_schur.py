@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def judge_stable(summary: Summary) -> Judgement:
     rows = [
         Row(f"residual, {row['matrix']}, n={row['size']}", row["residual"], 0.0, 1e-13) for row in summary.table(TABLE)
     ]
-    return judge(f"relative residuals up to {max(float(row.measured) for row in rows):.1e}", rows)
+    return judge(f"relative residuals up to {small(max(float(row.measured) for row in rows))}", rows)
 
 
 def judge_sensitive(summary: Summary) -> Judgement:
@@ -97,8 +98,8 @@ def judge_sensitive(summary: Summary) -> Judgement:
         *(Row(f"error, {row['matrix']}, n={row['size']}", row["error"], 0.0, 1e-12) for row in normal),
     ]
     evidence = (
-        f"n = {largest}: eigenvalues of the transposed Grcar matrix are off by {grcar['error']:.2g} at a condition of "
-        f"{grcar['condition']:.1e}; normal matrices by at most {max(row['error'] for row in normal):.1e}"
+        f"n = {largest}: eigenvalues of the transposed Grcar matrix are off by {small(grcar['error'])} at a condition "
+        f"of {small(grcar['condition'])}; normal matrices by at most {small(max(row['error'] for row in normal))}"
     )
     return judge(evidence, rows)
 

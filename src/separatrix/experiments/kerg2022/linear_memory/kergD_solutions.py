@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import several, small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 TABLE = "Networks with weights made by hand"
@@ -74,12 +75,13 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
 
 def _judge(summary: Summary, *networks: str, back: bool = False) -> Judgement:
     found = [row for row in summary.table(TABLE) if row["network"] in networks]
-    rows = [Row(f"loss, {row['network']}, {row['steps']} steps", row["loss"], 0.0, 1e-9) for row in found]
-    rows += [Row(f"accuracy, {row['network']}, {row['steps']} steps", row["accuracy"], 1.0) for row in found]
+    rows = [Row(f"loss, {row['network']}, {several(row['steps'], 'step')}", row["loss"], 0.0, 1e-9) for row in found]
+    rows += [Row(f"accuracy, {row['network']}, {several(row['steps'], 'step')}", row["accuracy"], 1.0) for row in found]
     if back:
-        rows += [Row(f"V^(T+S) - I, {row['steps']} steps", row["return_error"], 0.0, 1e-9) for row in found]
-    sizes = ", ".join(map(str, sorted({row["n_units"] for row in found})))
-    return judge(f"losses up to {max(row['loss'] for row in found):.1e} with {sizes} units", rows)
+        rows += [Row(f"V^(T+S) - I, {several(row['steps'], 'step')}", row["return_error"], 0.0, 1e-9) for row in found]
+    sizes = sorted({row["n_units"] for row in found})
+    units = ", ".join(map(str, sizes[:-1])) + (" and " if sizes[1:] else "") + several(sizes[-1], "unit")
+    return judge(f"losses up to {small(max(row['loss'] for row in found))} with {units}", rows)
 
 
 def judge_copy(summary: Summary) -> Judgement:

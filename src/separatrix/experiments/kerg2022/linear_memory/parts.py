@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 from separatrix.core.names import resolve
+from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Judgement, Payload, Row, Summary, judge
 
 
@@ -29,7 +30,7 @@ class Limit:
         """The comparison, which a value that is not a number leaves open."""
         agrees = value >= self.bound if self.at_least else value <= self.bound
         side = "at least" if self.at_least else "at most"
-        return Row(self.quantity, value, f"{side} {self.bound:g}", agrees=agrees)
+        return Row(self.quantity, value, f"{side} {small(self.bound)}", agrees=agrees)
 
 
 def at_most(quantity: str, bound: float) -> Limit:
@@ -74,6 +75,6 @@ def within(part: str, *limits: Limit) -> Callable[[Measured], Judgement]:
 
     def judge_limits(summary: Measured) -> Judgement:
         rows = rows_within(summary, part, limits)
-        return judge(", ".join(f"{row.quantity} {float(row.measured):.3g}" for row in rows), rows)
+        return judge(", ".join(f"{row.quantity} {number(float(row.measured))}" for row in rows), rows)
 
     return judge_limits

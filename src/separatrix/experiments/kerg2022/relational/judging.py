@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from separatrix.core.wording import number, within_interval
 from separatrix.lab import Claim, Judgement, Row, condition, in_turn, interval_row, judge, with_column
+from separatrix.tasks.relational.titles import task_title
 
 from .suite import UNSEEN_SHAPES, Measured
 
@@ -43,7 +45,7 @@ def _named(asked: Asked, summary: Measured) -> str:
     """A question in words: the pictures where a task has several kinds, held-out shapes where there are several."""
     task, pictures, holdout = asked
     own = [row for row in summary.runs if row["task"] == task]
-    words = task
+    words = task_title(task)
     if len({row["asked"] for row in own}) > 1:
         words += f" ({pictures})"
     if len({row["holdout"] for row in own}) > 1:
@@ -101,10 +103,10 @@ def level_claim(
                 named = f"{model} on {_named(asked, summary)}"
                 rows.append(interval_row(named, mean, interval, above=above, below=below))
                 kept += rows[-1:] if model in holds_for else []
-                words.append(f"{named} {mean:.3f}")
+                words.append(f"{named} {within_interval(mean, *interval, bounds=(0.0, 1.0))}")
             if control is not None:
                 reached, _ = _interval(list(_of(summary, asked, control[0]).values()) or [0.0])
-                words.append(f"{control[0]} on {_named(asked, summary)} {reached:.3f}")
+                words.append(f"{control[0]} on {_named(asked, summary)} {number(reached)}")
                 if reached < control[1]:
                     short.append(Row(f"{control[0]} learned", reached, f"at least {control[1]:g}", agrees=None))
         return judge(", ".join(words), short or rows, condition(where_it_holds, kept) if kept else None)
@@ -160,7 +162,7 @@ def gap_claim(
         for task, gaps in per_task:
             mean_gap, interval = _interval(list(gaps.values()))
             rows += list(_sided(task, mean_gap, interval, above, within))
-            words.append(f"{task} {mean_gap:+.3f}")
+            words.append(f"{task} {within_interval(mean_gap, *interval, signed=True)}")
         return judge(f"{' and '.join(first)} minus {' and '.join(second)}: {', '.join(words)}", rows)
 
     high, low = (
@@ -232,11 +234,13 @@ def fall_claim(
                 if not shared:
                     return judge("", [])
                 mean, interval = _interval([inside[seed] - outside[seed] for seed in shared])
-                rows.append(interval_row(f"fall of {model} on {task}", mean, interval, above=least))
+                rows.append(interval_row(f"fall of {model} on {task_title(task)}", mean, interval, above=least))
                 before = sum(inside[seed] for seed in shared) / len(shared)
-                words.append(f"{model} on {task} {mean:.3f} from {before:.3f}")
+                words.append(f"{model} on {task_title(task)} {within_interval(mean, *interval)} from {number(before)}")
                 if learned is not None and before < learned:
-                    short.append(Row(f"{model} learned {task}", before, f"at least {learned:g}", agrees=None))
+                    short.append(
+                        Row(f"{model} learned {task_title(task)}", before, f"at least {learned:g}", agrees=None)
+                    )
         return judge(", ".join(words), short or rows)
 
     def at(extreme: bool) -> Where:

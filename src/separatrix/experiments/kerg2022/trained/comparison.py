@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pydantic
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.wording import interval_of, within_interval
+from separatrix.core.wording.names import model_name
 from separatrix.lab import Cell, Judgement, Params, Payload, Row, Summary, interval_row, judge, with_interval
 
 from .models import MODELS
@@ -221,7 +223,7 @@ def score_above(task: str, models: Sequence[str], bound: float) -> Callable[[Mea
             interval_row(f"score of {row['model']}", row["mean"], (row["low"], row["high"]), above=bound)
             for row in found
         ]
-        return judge(", ".join(f"{row['model']} {row['mean']:.3f}" for row in found), rows)
+        return judge(", ".join(f"{model_name(row['model'])} {interval_of(row, share=True)}" for row in found), rows)
 
     return judge_scores
 
@@ -242,7 +244,11 @@ def loss_near_baseline(models: Sequence[str], bound: float) -> Callable[[Measure
             )
             for row in found
         ]
-        words = ", ".join(f"{row['model']} {row['loss_over_baseline']:.2f} of the baseline" for row in found)
+        words = ", ".join(
+            f"{model_name(row['model'])} "
+            f"{within_interval(row['loss_over_baseline'], row['loss_low'], row['loss_high'])} of the baseline"
+            for row in found
+        )
         return judge(words, rows)
 
     return judge_failures
@@ -259,7 +265,12 @@ def gap_above(task: str, models: Sequence[str], bound: float) -> Callable[[Measu
             interval_row(f"nnRNN minus {row['model']}", row["gap"], (row["low"], row["high"]), above=bound)
             for row in found
         ]
-        return judge(", ".join(f"nnRNN minus {row['model']} {row['gap']:+.3f}" for row in found), rows)
+        return judge(
+            ", ".join(
+                f"nnRNN minus {model_name(row['model'])} {interval_of(row, 'gap', signed=True)}" for row in found
+            ),
+            rows,
+        )
 
     return judge_gaps
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pydantic
 
+from separatrix.core.wording import within_interval
 from separatrix.lab import (
     Cell,
     Claim,
@@ -129,6 +130,10 @@ def _gaps(summary: Measured, models: Sequence[str], match: str | None = None) ->
     return [row for row in rows if match is None or row["match"] == match]
 
 
+def _gap_in_words(row: Mapping[str, Any], prefix: str) -> str:
+    return within_interval(row[f"{prefix}gap"], row[f"{prefix}low"], row[f"{prefix}high"], signed=True)
+
+
 def _judge_gaps(
     models: Sequence[str],
     *,
@@ -149,7 +154,10 @@ def _judge_gaps(
             )
             for row in found
         ]
-        words = (f"{row['model']} {row[f'{prefix}gap']:+.3f} ({row['context']}, {row['match']})" for row in found)
+        words = (
+            f"{row['model']} {_gap_in_words(row, prefix)} (windows of {row['context']}, equal {row['match']})"
+            for row in found
+        )
         return judge(f"nnRNN minus {', '.join(words)}", rows)
 
     return judge_gaps

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import interval_of
 from separatrix.lab import (
     Cell,
     Claim,
@@ -163,7 +164,7 @@ def judge_unit(summary: Measured) -> Judgement:
     """Decide ``kerg2022-A-table6-unit``."""
     row = _gap(summary, "clamped at 1")
     rows = [interval_row("bits, clamped at 1 minus learned", row["gap"], (row["low"], row["high"]), below=0.0)]
-    return judge(f"clamped at 1 minus learned {row['gap']:+.4f} bits", rows)
+    return judge(f"clamped at 1 minus learned {interval_of(row, 'gap', signed=True)} bits", rows)
 
 
 def judge_same(summary: Measured) -> Judgement:
@@ -174,7 +175,7 @@ def judge_same(summary: Measured) -> Judgement:
         interval_row("bits, clamped at .958 minus learned", row["gap"], ends, below=0.03),
         interval_row("bits, clamped at .958 minus learned", row["gap"], ends, above=-0.03),
     ]
-    return judge(f"clamped at .958 minus learned {row['gap']:+.4f} bits", rows)
+    return judge(f"clamped at .958 minus learned {interval_of(row, 'gap', signed=True)} bits", rows)
 
 
 def _moved(title: str, low: float, high: float, variant: str | None = None) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from separatrix.core.wording.names import model_name
+
 from .families import Look
 from .style import COLOURS
 
@@ -52,7 +54,6 @@ MODELS: dict[str, tuple[str, str]] = {
 }
 """Colour and marker of each network. Two may share a colour only if no figure shows both."""
 
-_OTHER_NAMES = {"RNN-orth": "orth-RNN", "urnn": "uRNN", "lstm": "LSTM", "rnn": "RNN", "gru": "GRU"}
 _VARIANTS: dict[str, tuple[str, Line]] = {
     "random encoder CoRelNet cat": ("//..", (0, (5, 1, 1, 1))),
     "random encoder": ("//", "--"),
@@ -89,13 +90,6 @@ def model_look(name: str) -> Look:
 def is_model(name: str) -> bool:
     """Whether a name is that of a network with a look of its own."""
     return _base(model_name(name)) is not None
-
-
-def model_name(name: str) -> str:
-    """The one name of a network: other spellings of the documents and of the code become it."""
-    for other, ours in _OTHER_NAMES.items():
-        name = re.sub(rf"(?<![\w-]){re.escape(other)}(?![\w-])", ours, name)
-    return name
 
 
 def hatch_of(name: str) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned, legend_outside, mark, one_place, within
+from separatrix.tasks.relational.titles import task_title
+
+from ..house.layout import captioned, is_narrow, legend_outside, mark, one_place, within
 from ..house.models import hatch_of, line_of, model_look
 from ..house.style import ink, new_figure, single_axes, styled
 
@@ -26,40 +30,66 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
     last = {(row["task"], row["asked on"], row["model"]): row for row in rows}
     groups = list(dict.fromkeys((task, asked) for task, asked, _ in last))
     models = list(dict.fromkeys(model for *_, model in last))
-    figure, axes = single_axes(width=max(6.4, 0.9 + 0.28 * len(groups) * (len(models) + 1)), height=3.8)
-    width = 0.8 / len(models)
-    for place, model in enumerate(models):
-        colour, _, label = model_look(model)
-        chosen = [(k, last[(*group, model)]) for k, group in enumerate(groups) if (*group, model) in last]
-        x = numpy.array([k for k, _ in chosen]) - 0.4 + (place + 0.5) * width
-        means = numpy.array([row["mean"] for _, row in chosen])
-        reach = within(means, [row["low"] for _, row in chosen], [row["high"] for _, row in chosen])
-        drawn: dict[str, Any] = {
-            "color": colour,
-            "hatch": hatch_of(model),
-            "edgecolor": ink(),
-            "linewidth": 0.4,
-            "label": label,
-        }
-        axes.bar(x, 100 * means, width * 0.92, **drawn)
-        axes.errorbar(x, 100 * means, yerr=100 * reach, fmt="none", color=ink(), linewidth=0.8)
-        for bound in ("least", "greatest"):
-            axes.plot(x, [100 * row[bound] for _, row in chosen], ".", color=ink(), markersize=2.5)
-    names = [task_name(task) if asked == "unseen shapes" else f"{task_name(task)}\n{asked}" for task, asked in groups]
-    if max(len(line) for name in names for line in name.split("\n")) * len(names) > _LETTERS_SIDE_BY_SIDE:
-        upright: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center", "rotation_mode": "anchor"}
-        axes.set_xticks(range(len(groups)), names, **upright)  # slanted ones cover each other
+    if is_narrow():
+        figure = _bars_below_each_other(last, groups, models)
     else:
-        axes.set_xticks(range(len(groups)), names)
-    axes.set_xlim(-max(0.5, 1.2 - 0.3 * len(groups)), len(groups) - 1 + max(0.5, 1.2 - 0.3 * len(groups)))
-    axes.set_ylabel("right answers about unseen pictures, %")
-    axes.set_ylim(0, 105)
+        figure = _bars_side_by_side(last, groups, models)
     legend_outside(figure)
     return captioned(
         figure,
         """Right answers about pictures that were never seen in training, by task and network: mean over seeds with
         its 95 % interval, cut at 0 and 100; dots are the least and the greatest seed.""",
     )
+
+
+def _bars_side_by_side(last: Mapping[Any, Mapping[str, Any]], groups: Sequence[Any], models: Sequence[str]) -> Figure:
+    figure, axes = single_axes(width=max(6.4, 0.9 + 0.28 * len(groups) * (len(models) + 1)), height=3.8)
+    _draw_bars(axes, last, groups, models, upright=True)
+    letters = max(8, round(_LETTERS_SIDE_BY_SIDE * figure.get_figwidth() / 6.4 / len(groups)))
+    axes.set_xticks(range(len(groups)), [_group_name(group, letters) for group in groups])
+    margin = max(0.5, 1.2 - 0.3 * len(groups))
+    axes.set(xlim=(-margin, len(groups) - 1 + margin), ylim=(0, 105), ylabel="right answers about unseen pictures, %")
+    return figure
+
+
+def _bars_below_each_other(
+    last: Mapping[Any, Mapping[str, Any]], groups: Sequence[Any], models: Sequence[str]
+) -> Figure:
+    """For a narrow page, on which dozens of bars have no room beside each other."""
+    figure, axes = single_axes(height=1.0 + (0.17 * len(models) + 0.14) * len(groups))
+    _draw_bars(axes, last, groups, models, upright=False)
+    axes.set_yticks(range(len(groups)), [_group_name(group, 14) for group in groups])
+    axes.set(xlim=(0, 105), ylim=(len(groups) - 0.5, -0.5), xlabel="right answers about unseen pictures, %")
+    return figure
+
+
+def _draw_bars(
+    axes: Axes, last: Mapping[Any, Mapping[str, Any]], groups: Sequence[Any], models: Sequence[str], *, upright: bool
+) -> None:
+    width = 0.8 / len(models)
+    for place, model in enumerate(models):
+        colour, _, label = model_look(model)
+        chosen = [(k, last[(*group, model)]) for k, group in enumerate(groups) if (*group, model) in last]
+        x = numpy.array([k for k, _ in chosen]) - 0.4 + (place + 0.5) * width
+        means = numpy.array([row["mean"] for _, row in chosen])
+        reach = 100 * within(means, [row["low"] for _, row in chosen], [row["high"] for _, row in chosen])
+        looks: dict[str, Any] = {"color": colour, "hatch": hatch_of(model), "edgecolor": ink(), "linewidth": 0.4}
+        ends: dict[str, Any] = {"fmt": "none", "color": ink(), "linewidth": 0.8}
+        bounds = [[100 * row[bound] for _, row in chosen] for bound in ("least", "greatest")]
+        if upright:
+            axes.bar(x, 100 * means, width * 0.92, label=label, **looks)
+            axes.errorbar(x, 100 * means, yerr=reach, **ends)
+        else:
+            axes.barh(x, 100 * means, width * 0.92, label=label, **looks)
+            axes.errorbar(100 * means, x, xerr=reach, **ends)
+        for bound in bounds:
+            axes.plot(*((x, bound) if upright else (bound, x)), ".", color=ink(), markersize=2.5)
+
+
+def _group_name(group: tuple[str, str], letters: int) -> str:
+    task, asked = group
+    words = task_title(task) if asked == "unseen shapes" else f"{task_title(task)}, {asked}"
+    return textwrap.fill(words, letters, break_long_words=False)
 
 
 @styled
@@ -82,7 +112,7 @@ def draw_holdouts(rows: Sequence[Mapping[str, Any]]) -> Figure:
             reach = within(means, [row["low"] for row in points], [row["high"] for row in points])
             drawn: dict[str, Any] = {"linestyle": line_of(model), "marker": marker, "color": colour, "label": label}
             axes.errorbar(x, 100 * means, yerr=100 * reach, elinewidth=0.7, **drawn)
-        axes.set_title(task_name(task))
+        axes.set_title(task_title(task))
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel("shapes held out")
     _label_first_column(grid, "right answers, %")
@@ -125,8 +155,10 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
             values = 100 * numpy.array(curve["values"])
             axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
         once = one_place(axes, (step for curve in own for step in curve["steps"])) and once
-        axes.set_title(task_name(task))
+        axes.set_title(task_title(task))
         axes.set_xlabel("training step")
+    axes = grid.flat[0]
+    axes.set_ylim(top=min(axes.get_ylim()[1], 101.0))  # where all are right, the margin of the axis would reach farther
     _label_first_column(grid, "right answers about\nunseen pictures, %")
     legend_outside(figure)
     if once:
@@ -148,8 +180,3 @@ def _label_first_column(grid: numpy.ndarray, label: str) -> None:
         place = axes.get_subplotspec()
         if place is not None and place.is_first_col():
             axes.set_ylabel(label)
-
-
-def task_name(task: str) -> str:
-    """A task as people read it."""
-    return task.replace("game_", "game: ").replace("_", " ")

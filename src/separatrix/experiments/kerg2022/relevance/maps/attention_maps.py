@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import interval_of
 from separatrix.lab import (
     Cell,
     Claim,
@@ -232,6 +233,13 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     return Measured(maps=maps, tables={MEASURES: rows})
 
 
+_QUANTITIES = {
+    "effective": "effective share of the states",
+    "mass_over_even": "mass on the symbols over an even one",
+    "score_gaps": "gap of the scores",
+}
+
+
 def measured_side(quantity: str, *, learned: float = 0.0, **side: float) -> Callable[[Measured], Judgement]:
     """A rule: the interval of a quantity lies on one side for every task that has it.
 
@@ -242,12 +250,12 @@ def measured_side(quantity: str, *, learned: float = 0.0, **side: float) -> Call
         found = [row for row in summary.table(MEASURES) if row["quantity"] == quantity]
         accuracy = {row["task"]: row["mean"] for row in summary.table(MEASURES) if row["quantity"] == "accuracy"}
         rows = [
-            interval_row(f"{quantity}, {row['task']}", row["mean"], (row["low"], row["high"]), **side)
+            interval_row(f"{_QUANTITIES[quantity]}, {row['task']}", row["mean"], (row["low"], row["high"]), **side)
             if accuracy.get(row["task"], 1.0) >= learned
             else Row(f"accuracy, {row['task']}", accuracy[row["task"]], f"at least {learned}", agrees=None)
             for row in found
         ]
-        return judge(", ".join(f"{quantity} {row['mean']:.3g} ({row['task']})" for row in found), rows)
+        return judge(", ".join(f"{_QUANTITIES[quantity]} {interval_of(row)} ({row['task']})" for row in found), rows)
 
     return judge_side
 

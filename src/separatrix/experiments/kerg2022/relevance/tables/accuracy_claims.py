@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from separatrix.core.wording import interval_of
 from separatrix.lab import (
     Claim,
     Judgement,
@@ -41,8 +42,8 @@ def _as_row(row: Mapping[str, Any], **side: float) -> Row:
 
 
 def in_words(rows: Iterable[Mapping[str, Any]]) -> str:
-    """``RelRNN .99 at 100, .99 at 200``."""
-    return ", ".join(f"{row['model']} {row['mean']:.3f} at {row['delay']}" for row in rows)
+    """``RelRNN 0.99 [0.98, 1] at 100, RelRNN 0.97 [0.95, 0.99] at 200``."""
+    return ", ".join(f"{row['model']} {interval_of(row, share=True)} at {row['delay']}" for row in rows)
 
 
 def keeps(models: Sequence[str], above: float, *, trained_only: bool = False) -> Callable[[Measured], Judgement]:

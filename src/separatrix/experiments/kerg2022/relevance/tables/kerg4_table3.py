@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import interval_of, number
 from separatrix.lab import (
     Cell,
     Claim,
@@ -176,7 +177,9 @@ def _gap_rows(summary: Measured, task: str, first: str, **side: float) -> Judgem
         interval_row(f"{row['first']} minus {row['second']}", row["gap"], (row["low"], row["high"]), **side)
         for row in found
     ]
-    return judge(", ".join(f"{row['first']} minus {row['second']} {row['gap']:+.3f}" for row in found), rows)
+    return judge(
+        ", ".join(f"{row['first']} minus {row['second']} {interval_of(row, 'gap', signed=True)}" for row in found), rows
+    )
 
 
 def judge_text_rnn(summary: Measured) -> Judgement:
@@ -197,7 +200,7 @@ def judge_pixels_lstm(summary: Measured) -> Judgement:
         Row(f"{model} learned", mean, f"at least {LEARNED}", agrees=None) for model, mean in pair if mean < LEARNED
     ]
     found = _gap_rows(summary, "pixels", "RelLSTM", above=0.0)
-    words = ", ".join(f"{model} {mean:.3f}" for model, mean in pair)
+    words = ", ".join(f"{model} {number(mean)}" for model, mean in pair)
     return judge(f"{found.evidence} ({words})", short) if short else found
 
 
@@ -209,7 +212,9 @@ def judge_pixels_rnn(summary: Measured) -> Judgement:
         if second in found:
             row = found[second]
             rows.append(interval_row(f"RelRNN minus {second}", row["gap"], (row["low"], row["high"]), **side))
-    return judge(", ".join(f"RelRNN minus {name} {row['gap']:+.3f}" for name, row in found.items()), rows)
+    return judge(
+        ", ".join(f"RelRNN minus {name} {interval_of(row, 'gap', signed=True)}" for name, row in found.items()), rows
+    )
 
 
 def _moved(task: str, first: str, low: float, seconds: Sequence[str] | None = None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.wording import interval_of
 from separatrix.lab import (
     Cell,
     Claim,
@@ -111,7 +112,7 @@ def _rewards(summary: Measured, pair: str, part: str) -> list[Mapping[str, Any]]
 
 
 def _words(rows: Iterable[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{row['model']} {row['mean']:.3f} in {row['environment']}" for row in rows)
+    return ", ".join(f"{row['model']} {interval_of(row, share=True)} in {row['environment']}" for row in rows)
 
 
 def earns(pair: str, part: str, above: float, models: Sequence[str] = MODELS) -> Callable[[Measured], Judgement]:
@@ -140,7 +141,9 @@ def earns_more(pair: str, part: str, learned: float | None = None) -> Callable[[
             slow = [row for row in _rewards(summary, pair, "train") if row["mean"] < learned]
             told = [Row(f"{row['model']} learned", row["mean"], f"at least {learned}", agrees=None) for row in slow]
             rows = told or rows
-        return judge(", ".join(f"RelLSTM minus MemLSTM {row['gap']:+.3f} ({pair})" for row in found), rows)
+        return judge(
+            ", ".join(f"RelLSTM minus MemLSTM {interval_of(row, 'gap', signed=True)} ({pair})" for row in found), rows
+        )
 
     return judge_gap
 

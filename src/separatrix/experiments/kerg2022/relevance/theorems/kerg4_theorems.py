@@ -356,7 +356,7 @@ EXPERIMENT = Experiment(
                 "power_error": "power of 1/kappa minus (d + 1), largest",
                 "step_error": "log of the factor for one more step minus log(lambda/kappa), largest",
             },
-            "powers of kappa are off by {power_error:.0e}, factors per step by {step_error:.0e}",
+            "powers of kappa are off by {power_error:small}, factors per step by {step_error:small}",
             within=1e-6,
             measures="gradient at the end of a planted chain over depths 1 to 3 and sparsities 2, 4, 8",
         ),

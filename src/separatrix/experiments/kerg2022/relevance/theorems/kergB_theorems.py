@@ -259,7 +259,7 @@ EXPERIMENT = Experiment(
             "The Jacobian in the recursion is J_k = ds_{k+1}/dh_k.",
             "relative error at most 1e-12",
             {"printed_jacobian": "sum over paths with the printed J, relative error"},
-            "error {printed_jacobian:.2g} with the printed J, {paths:.0e} with the right one",
+            "error {printed_jacobian:small} with the printed J, {paths:small} with the right one",
             right=Right(misprint, "J_k is dh_{k+1}/ds_k", {"paths": "with J = dh_{k+1}/ds_k"}),
             erratum="kerg2022-lemma-b12",
         ),
@@ -287,7 +287,7 @@ EXPERIMENT = Experiment(
             "The gradient by V, U and b is the sum of [s, x, 1] dL/dh diag(phi'(a_t)).",
             "relative error at most 1e-12",
             {"recurrence_printed": "relative error with the slope at a_t"},
-            "error {recurrence_printed:.2g} as printed, {recurrence:.0e} with phi'(a_{{t-1}})",
+            "error {recurrence_printed:small} as printed, {recurrence:small} with phi'(a_{{t-1}})",
             right=Right(
                 misprint,
                 "the slope is taken at a_{t-1}, which leads to h_t",
@@ -324,7 +324,7 @@ EXPERIMENT = Experiment(
             "omega(s) is a polynomial in S_1 whose coefficients psi are sums over partitions.",
             "error at most 1e-12",
             {"psi_unordered": "largest error of psi by sums over partitions"},
-            "partitions give psi off by {psi_unordered:.2g}, compositions by {psi_ordered:.0e}",
+            "partitions give psi off by {psi_unordered:small}, compositions by {psi_ordered:small}",
             right=Right(
                 misprint,
                 "the sum is over ordered compositions",
@@ -377,7 +377,7 @@ EXPERIMENT = Experiment(
             "Under even attention each eigenvalue contributes c/T + c' T^(lambda - 1).",
             "slopes of the exact recursion within .002 of it",
             {"printed_slope_error": "largest difference of a measured slope from max(-1, Re lambda - 1)"},
-            "slopes differ by up to {printed_slope_error:.2f} from the printed exponents and {slope_error:.1e} from "
+            "slopes differ by up to {printed_slope_error:.2f} from the printed exponents and {slope_error:small} from "
             "ours",
             within=SLOPE,
             right=Right(
@@ -415,7 +415,7 @@ EXPERIMENT = Experiment(
             "Where one state is attended to, p = lambda^d (1 - lambda^(c - d + 1))/(1 - lambda).",
             "relative error at most 1e-9",
             {"single_printed": "relative error of Eq. (B.1.291)"},
-            "error up to {single_printed:.1e} as printed, {single:.0e} with the recurrent path",
+            "error up to {single_printed:small} as printed, {single:small} with the recurrent path",
             within=1e-9,
             right=Right(
                 misprint, "plus lambda^k, the path of recurrent steps alone", {"single": "with lambda^k added"}

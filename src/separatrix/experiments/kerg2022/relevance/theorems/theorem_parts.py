@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, Truth, judge, with_fields
 
 ROUNDING = 1e-12
@@ -15,6 +16,13 @@ class Measured(Summary):
     """Numbers by name, the worst over seeds."""
 
     numbers: dict[str, float]
+
+
+class Said(float):
+    """A number in a template of words: ``{error:small}`` says its size, other formats are those of floats."""
+
+    def __format__(self, spec: str) -> str:
+        return small(self) if spec == "small" else super().__format__(spec)
 
 
 def worst_of(results: Sequence[tuple[Cell, Payload]], part: str) -> dict[str, float]:
@@ -80,7 +88,11 @@ def zeros(
 
     def judge_zeros(summary: Measured) -> Judgement:
         truth = right and right.how(right.says, error_rows(summary, right.zeros, right.within))
-        return judge(evidence.format(**summary.numbers), error_rows(summary, numbers, within), truth)
+        return judge(
+            evidence.format(**{name: Said(value) for name, value in summary.numbers.items()}),
+            error_rows(summary, numbers, within),
+            truth,
+        )
 
     wrong = numbers if right is None else right.zeros
     return Claim(
@@ -101,7 +113,9 @@ def equality(id: str, place: str, statement: str, names: Mapping[str, str], **re
 
     def judge_equality(summary: Measured) -> Judgement:
         rows = error_rows(summary, names)
-        return judge(", ".join(f"{row.quantity}: relative difference {row.measured:.1e}" for row in rows), rows)
+        return judge(
+            ", ".join(f"{row.quantity}: relative difference {small(float(row.measured))}" for row in rows), rows
+        )
 
     return Claim(
         id=id,
