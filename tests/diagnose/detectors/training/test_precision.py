@@ -66,7 +66,9 @@ class Refuses(nn.Module):
         return self.layer(x)
 
 
-@pytest.mark.parametrize(("way", "reason"), [("raises", "double"), ("draws", "random"), ("own", "random"), ("is", "already")])
+@pytest.mark.parametrize(
+    ("way", "reason"), [("raises", "double"), ("draws", "random"), ("own", "random"), ("is", "already")]
+)
 def test_what_cannot_be_repeated_is_skipped_with_its_reason(way: str, reason: str) -> None:
     model = Refuses(way)
     found = separatrix.check(model.double() if way == "is" else model, torch.randn(16, 6).to(model.layer[0].weight))
