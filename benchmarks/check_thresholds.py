@@ -200,8 +200,8 @@ def main() -> None:
     at = choose_other(fresh, trained)
     answer["trained.other"] = {
         "chosen": at, "fresh, choosing": [min(fresh), max(fresh)], "trained, choosing": [min(trained), max(trained)],
-        "testing": {"fresh called trained": sum(x > at for x in fresh_), "trained called fresh": sum(x <= at for x in trained_),
-                    "of each": len(fresh_)},
+        "testing": {"fresh called trained": sum(x > at for x in fresh_),
+                    "trained called fresh": sum(x <= at for x in trained_), "of each": len(fresh_)},
     }  # fmt: skip
     write()
     (fine, grown), (fine_, grown_) = rises(bench.CHOOSING), rises(bench.TESTING)
