@@ -378,7 +378,7 @@ def test_an_empty_batch_passes_through(cell: TanhCell) -> None:
 
 
 def test_where_the_forward_solve_converges_the_backward_one_does_by_default() -> None:
-    """In double precision it asks for a hundredth of the error: within 60 steps 2 of 100 solves of a training failed."""
+    """In double precision it asks for a hundredth of the error: within 60 steps 2 of 100 solves failed in training."""
     generator = torch.Generator().manual_seed(0)
     weight = 0.9 * torch.linalg.qr(torch.randn(24, 24, dtype=torch.float64, generator=generator))[0]
     weight.requires_grad_()

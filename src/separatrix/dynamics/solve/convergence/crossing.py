@@ -49,6 +49,8 @@ _PROBES, _MANY_PROBES = 4, 8
 """Probes before the second look, of fine and of coarse maps."""
 _PROBE = 30
 """Least length of these in units of rounding."""
+_ENTRY = 2.0
+"""Entry of a residual, in units of its own rounding, from which on it is a motion."""
 _STEEP = 100.0
 """Change of a residual per length of the look beyond which the map is taken for discontinuous."""
 _FOLD = 0.03
@@ -167,11 +169,16 @@ class Crossing:
     ) -> list[States]:
         count = min(_PROBES if rounding < COARSE else _MANY_PROBES, 2 * best.shape[-1])
         length = torch.maximum(self._allowed, _PROBE * self._noise)
-        along = unit_vector(self._residual)
+        along = unit_vector(self._standing_out(best, rounding))
         counts = torch.where(rows, count, 0)
         moves, changes = probe(best, best + self._residual, counts, count, length, along, image, noise=self._noise)
         self.looks = self.looks + 2 * counts
         return telling_directions(moves, changes, self._residual, self._noise, slowest=2)
+
+    def _standing_out(self, best: States, rounding: float) -> States:
+        """The residual without the entries that rounding can have made: of many, they hide the one that still moves."""
+        seen = self._residual.abs() > _ENTRY * rounding * (best + self._residual).abs()
+        return torch.where(seen | ~seen.any(-1, keepdim=True), self._residual, 0.0)
 
     def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
         """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""

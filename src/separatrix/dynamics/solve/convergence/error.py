@@ -13,19 +13,23 @@ import dataclasses
 from collections.abc import Callable
 from typing import final
 
+import numpy
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
+from ..maps.compiled import loops, runs_compiled
 from ..maps.stacks import Selection
 from ..methods.base import States
+from .columns import Column, on_host, tensor_of
 from .stretch import (
+    CONSTANTS,
     Stretch,
     inverse_of,
     largest_response,
     largest_stretch,
+    padded,
     pattern,
     probe,
     seen_stretch,
@@ -80,30 +84,44 @@ class ErrorEstimate:
         self._probed_at = z
         self.slowest = self._stretch
         """What the last errors were estimated with."""
-        self._unseen = z.new_zeros(z.shape[0])
+        nothing = self._stretch.size  # not written to, nor are the next
+        self._unseen = nothing
         """How much (I - J)^-1 must stretch in directions that the last probe did not see."""
-        self._response = z.new_zeros(z.shape[0])
+        self._response = nothing
         """The largest response that it saw."""
-        self._reach = z.new_zeros(z.shape[0])
+        self._reach = nothing
         """How far from there a sample may be until a probe is out of date."""
         self._has_probed = False
+        self._glanced: tuple[Stretch, Tensor, Tensor] | None = None
+        """What a look at the last steps has shown, if it was taken already."""
+        self._own = False
+        """Whether the stretch lies in ``_kept``, to be written over."""
+        self._told = False
+        """Whether anything is known of it."""
+        self._kept = z[:0]
+        self._spare: Column | None = None
+        self._arrays: collections.deque[tuple[Column, Column]] = collections.deque(maxlen=_WINDOW + 1)
+        """The window for compiled loops."""
 
     def learn(self, z: States, f: States) -> None:
         """Take in one step: it is looked at when somebody asks."""
         self._window.append((z, f))
+        if on_host(z):
+            self._arrays.append((z.contiguous().numpy(), f.contiguous().numpy()))
         self._n_steps += 1
+        self._glanced = None
 
     def errors(
         self,
-        wanted: Tensor,
-        size: Tensor,
-        scale: Tensor,
-        unit: Tensor,
-        grown: Tensor,
-        rested: Tensor,
+        wanted: Column,
+        size: Column,
+        scale: Column,
+        unit: Column,
+        grown: Column,
+        rested: Column,
         rounding: float,
         image: Callable[[Tensor], Tensor],
-    ) -> Float[Tensor, " batch"]:
+    ) -> Column:
         """Estimates for the wanted samples, infinite for the others.
 
         Args:
@@ -118,10 +136,91 @@ class ErrorEstimate:
             image: the map. It is evaluated a few times beside states that came to rest without having moved by steps
                 which tell something.
         """
+        if isinstance(size, Tensor):
+            return self._errors(wanted, size, scale, unit, grown, rested, rounding, image)
+        found = self._at_a_glance(wanted, size, scale, unit, grown | rested, rounding)
+        if found is not None:
+            return found
+        columns = (tensor_of(column) for column in (wanted, size, scale, unit, grown, rested))
+        return self._errors(*columns, rounding, image).numpy()
+
+    def _at_a_glance(
+        self, wanted: Column, size: Column, scale: Column, unit: Column, strange: Column, rounding: float
+    ) -> Column | None:
+        """What ``_errors`` finds, with less ado, where the last steps tell everything of everybody; else None."""
+        if self._has_probed or rounding >= COARSE or len(self._window) < 2:
+            return None
+        if not self._own:
+            self._take_over()
+        if runs_compiled(self._window[-1][0]):
+            return self._by_loops(wanted, size, scale, unit, strange, rounding)
+        rows = Selection(torch.from_numpy(wanted))
+        index = rows.index.numpy()
+        units = unit[index]
+        self._glanced = self._seen(rows, torch.from_numpy(rounding * units), torch.from_numpy(units))
+        stretch, evidence, response = self._glanced
+        sizes, told = stretch.size.numpy(), evidence.numpy() >= _required(self._window[-1][0], rounding)
+        if not (told & (sizes >= _ONE_SIDED) & (response.numpy() <= _STRAINED) & ~strange[index]).all():
+            return None
+        slowest = self._updated(rows, stretch)
+        far = (size[index] + rounding * scale[index]) * slowest
+        estimate = numpy.full_like(size, numpy.inf)
+        estimate[index] = numpy.where(slowest > 0, far, numpy.inf)
+        return estimate
+
+    def _take_over(self) -> None:
+        """Move the stretch to memory of its own; pages to which nothing is ever written cost nothing."""
+        old = self._stretch
+        self._kept = torch.from_numpy(numpy.zeros((2, *old.direction.shape), old.size.numpy().dtype))
+        if self._told:
+            self._kept[0], self._kept[1] = old.direction, old.response
+        self._stretch, self._own = Stretch(old.size.clone(), *self._kept), True
+
+    def _by_loops(
+        self, wanted: Column, size: Column, scale: Column, unit: Column, strange: Column, rounding: float
+    ) -> Column | None:
+        """The same by compiled code."""
+        if self._spare is None:
+            self._spare = numpy.empty_like(self._kept.numpy())
+        z, f = (padded([step[side] for step in self._arrays]) for side in (0, 1))
+        limits = (_required(self._window[-1][0], rounding), _ONE_SIDED, _STRAINED, _MEMORY)
+        tiny = float(numpy.finfo(size.dtype).tiny)
+        known, noted, kept = self._stretch.size.numpy(), self._noted.numpy(), self._kept.numpy()
+        estimate = numpy.empty_like(size)
+        given = (wanted, size, scale, unit, strange, rounding, self._n_steps, CONSTANTS, limits, tiny)
+        found = loops().glance(z, f, len(self._arrays) - 1, *given, known, noted, kept, self._spare, estimate)
+        self.slowest, self._told = self._stretch, True
+        return estimate if found else None
+
+    def _updated(self, rows: Selection, seen: Stretch) -> Column:
+        """The slower of what is seen of these samples now and what was seen before, put in its place; its size."""
+        index = rows.index.numpy()
+        known, noted, found = self._stretch.size.numpy(), self._noted.numpy(), seen.size.numpy()
+        faded = (_MEMORY ** (self._n_steps - noted[index]) * known[index]).astype(known.dtype)
+        slower = found >= faded
+        known[index] = newest = numpy.where(slower, found, faded)
+        noted[index] = self._n_steps
+        places, which = torch.from_numpy(index[slower]), torch.from_numpy(slower.nonzero()[0])
+        for whole, part in zip(self._kept, (seen.direction, seen.response), strict=True):
+            whole.index_copy_(0, places, part if slower.all() else part.index_select(0, which))
+        self.slowest, self._told = self._stretch, True
+        return newest
+
+    def _errors(
+        self,
+        wanted: Tensor,
+        size: Tensor,
+        scale: Tensor,
+        unit: Tensor,
+        grown: Tensor,
+        rested: Tensor,
+        rounding: float,
+        image: Callable[[Tensor], Tensor],
+    ) -> Tensor:
         self._tol = self._tolerance(rounding)
         rows = Selection(wanted)  # few at most steps: samples arrive one after the other, and rest
         noise = rounding * unit
-        stretch, evidence, response = self._seen(rows, rows.take(noise), rows.take(unit))
+        stretch, evidence, response = self._glanced or self._seen(rows, rows.take(noise), rows.take(unit))
         rested, few = rows.take(rested), _required(self._window[-1][0], rounding)
         probed = self._still_probed(rows, rested)
         doubtful = ~probed
@@ -152,6 +251,7 @@ class ErrorEstimate:
         faded = self._stretch.taken(rows).times(torch.where(rested, 0.0, fading))
         newest = stretch.where(stretch.size >= faded.size, faded)
         self._stretch = self._stretch.put(rows, newest)
+        self._own, self._told = False, True
         self._noted = torch.where(rows.mask, self._n_steps, self._noted)
         if not self._has_probed:
             self.slowest = self._stretch

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -52,7 +52,8 @@ class Stretch:
     @classmethod
     def unknown(cls, z: States) -> Stretch:
         """Before the first step."""
-        return cls(z.new_zeros(z.shape[0]), torch.zeros_like(z), torch.zeros_like(z))
+        nothing = z.new_zeros(()).expand_as(z)
+        return cls(z.new_zeros(z.shape[0]), nothing, nothing)
 
     def where(self, rows: Tensor, other: Stretch) -> Stretch:
         """This one in the rows of a mask, the other elsewhere."""
@@ -216,6 +217,15 @@ def _largest_response(moved: Tensor, changed: Tensor, noise: Tensor) -> Tensor:
     return torch.where(visible, changed / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).amax(-1)
 
 
+CONSTANTS = (_VISIBLE, _STANDING_OUT, _LOCAL, _CURVATURE)
+"""Of the compiled loops."""
+
+
+def padded(steps: Sequence[Any]) -> tuple[Any, ...]:
+    """As many as the compiled loops take, which are made for one length of tuples; those added are not looked at."""
+    return (*steps, *[steps[-1]] * (_MOST_STEPS - len(steps)))
+
+
 def _seen_by_loops(
     steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor, directed: bool
 ) -> tuple[Stretch, Tensor, Tensor]:
@@ -224,10 +234,8 @@ def _seen_by_loops(
     found = Stretch(torch.empty_like(noise), last.new_empty(shape), last.new_empty(shape))
     evidence, response = torch.empty_like(noise, dtype=torch.int64), torch.empty_like(noise)
     written = (part.numpy() for part in (found.size, evidence, response, found.direction, found.response))
-    padded = [*steps, *[steps[-1]] * (_MOST_STEPS - len(steps))]  # code is compiled for one length of tuples
-    z, f = (tuple(step[side].contiguous().numpy() for step in padded) for side in (0, 1))
-    constants, tiny = (_VISIBLE, _STANDING_OUT, _LOCAL, _CURVATURE), float(torch.finfo(last.dtype).tiny)
-    given = (noise.numpy(), unit.numpy(), constants, tiny)
+    z, f = (padded([step[side].contiguous().numpy() for step in steps]) for side in (0, 1))
+    given = (noise.numpy(), unit.numpy(), CONSTANTS, float(torch.finfo(last.dtype).tiny))
     loops().stretch(z, f, len(steps) - 1, rows.index.numpy(), *given, *written)
     return found, evidence, response
 
