@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 
 import torch
 
@@ -80,7 +81,8 @@ def _cut(subject: Subject) -> Subject:
 def _draws(subject: Subject) -> bool:
     """Whether a forward in evaluation mode asks for random numbers, of torch's state or of a generator of its own."""
     outputs, states = [], []
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said at the first forward
         for again in (False, True):
             args, kwargs, _ = subject.sample.leaves(direct=subject.direct)
             output = subject.model(*args, **kwargs) if again else subject.call(args, kwargs)
