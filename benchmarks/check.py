@@ -52,7 +52,7 @@ def choose() -> None:
     ranges = bench.ranges(bench.scores(bench.CHOOSING, [n for n, r in bench.RECIPES.items() if r.fault is None]))
     lines = [
         f"{name} = {{ n = {n}, min = {low:.4g}, max = {high:.4g} }}" for name, (low, high, n) in ranges.items()
-        if name not in ("loss_classes", "head_rms")
+        if name not in ("loss_classes", "head_rms") and not name.startswith("precision_")
     ]  # fmt: skip
     text = re.sub(r"\n\[reference\]\n.*", "", THRESHOLDS.read_text(), flags=re.DOTALL).rstrip("\n")
     THRESHOLDS.write_text(text + "\n\n[reference]\n" + "\n".join(lines) + "\n")

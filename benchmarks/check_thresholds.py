@@ -12,7 +12,8 @@ The rules stand here before anything is run:
   share with the fewest errors.
 - ``watch.rate``: how far the rate of a recurrent layer rises over a training. The middle between the largest rise of
   ordinary trainings and the smallest of those whose recurrent matrix grows until gradients do.
-- ``lazy.note``: .8 of the smallest value of healthy recipes of the bench, so that none is told; what share of networks
+- ``lazy.note``: .8 of the smallest value of healthy recipes of the bench, so that none is told (weights of zeros, which
+  hide all others from the first step, are left out by the detector); what share of networks
   with an output scale of 300 that finds is reported.
 
 Results go to benchmarks/results/check_thresholds.json.
@@ -199,8 +200,8 @@ def main() -> None:
     at = choose_other(fresh, trained)
     answer["trained.other"] = {
         "chosen": at, "fresh, choosing": [min(fresh), max(fresh)], "trained, choosing": [min(trained), max(trained)],
-        "testing": {"fresh called trained": sum(x > at for x in fresh_), "trained called fresh": sum(x <= at for x in trained_),
-                    "of each": len(fresh_)},
+        "testing": {"fresh called trained": sum(x > at for x in fresh_),
+                    "trained called fresh": sum(x <= at for x in trained_), "of each": len(fresh_)},
     }  # fmt: skip
     write()
     (fine, grown), (fine_, grown_) = rises(bench.CHOOSING), rises(bench.TESTING)

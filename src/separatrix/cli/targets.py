@@ -49,14 +49,23 @@ def _built(arch: str) -> nn.Module:
     sys.path.insert(0, str(Path.cwd()))
     try:
         function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput(f"--arch {arch!r} cannot be imported ({error}).") from None
+    except Exception as error:  # the user's own code may raise anything while it is imported
+        raise InvalidInput(f"--arch {arch!r} cannot be imported ({_reason(error)}).") from None
     finally:
         sys.path.pop(0)
-    model = function() if not isinstance(function, nn.Module) else function
+    if not callable(function):
+        raise InvalidInput(f"--arch {arch!r} must name a function or a model; it is a {type(function).__name__}.")
+    try:
+        model = function() if not isinstance(function, nn.Module) else function
+    except Exception as error:
+        raise InvalidInput(f"--arch {arch!r} raises {type(error).__name__} ({_reason(error)}).") from None
     if not isinstance(model, nn.Module):
         raise InvalidInput(f"--arch {arch!r} must make a torch.nn.Module; it made a {type(model).__name__}.")
     return model
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
 
 
 def _load(model: nn.Module, tensors: dict[str, Tensor], target: str) -> None:
@@ -67,8 +76,7 @@ def _load(model: nn.Module, tensors: dict[str, Tensor], target: str) -> None:
     try:
         model.load_state_dict(tensors, strict=True)
     except RuntimeError as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InvalidInput(f"the weights of {target!r} do not fit the model of --arch: {reason}") from None
+        raise InvalidInput(f"the weights of {target!r} do not fit the model of --arch: {_reason(error)}") from None
 
 
 def _by_shape(own: dict[str, Tensor], tensors: dict[str, Tensor], target: str) -> dict[str, Tensor]:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from ..detectors.forward import batch, numbers, signal, structure, units
 from ..detectors.layers import attention, families, iterated, recurrence, time
 from ..detectors.theory import balance, blocks, equilibria
-from ..detectors.training import laziness, loss, precision, sharpness, stuck
+from ..detectors.training import laziness, loss, sharpness, stuck
 from ..findings.finding import Finding
 from ..recording.observed import Observed
+from . import precision
 
 Detector = Callable[[Observed], list[Finding]]
 

@@ -125,7 +125,7 @@ def _by_backward(scalar: Tensor, targets: list[Tensor]) -> list[Tensor | None]:
         elif target.requires_grad:
             target.retain_grad()
     try:
-        scalar.backward(retain_graph=True)  # type: ignore[no-untyped-call]
+        scalar.backward(retain_graph=True)
         return [target.grad if target.is_leaf or target.retains_grad else None for target in targets]
     finally:
         for target, before in kept:

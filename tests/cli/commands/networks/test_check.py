@@ -18,6 +18,9 @@ def fine():
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
 def doubled():
     return nn.Sequential(*fine(), nn.Softmax(-1))
+def refuses():
+    raise RuntimeError("no\\nsuch thing")
+number = 3
 """
 
 
@@ -75,6 +78,8 @@ def test_weights_alone(folder: Path, check: Check) -> None:
         (("w.safetensors", "--arch", "my_models:fine"), "--sample is needed"),
         (("w.safetensors", "--arch", "nowhere:fine", "--sample", "batch.npz"), "cannot be imported"),
         (("w.safetensors", "--arch", "my_models", "--sample", "batch.npz"), "must be MODULE:FUNCTION"),
+        (("w.safetensors", "--arch", "my_models:refuses", "--sample", "batch.npz"), "raises RuntimeError (no"),
+        (("w.safetensors", "--arch", "my_models:number", "--sample", "batch.npz"), "it is a int"),
         ((".",), "no Hugging Face folder"),
     ],
 )

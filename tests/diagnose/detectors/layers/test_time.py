@@ -107,8 +107,8 @@ def test_trained_networks_are_not_accused(file: str, prefix: str, layers: int, l
 def test_the_rates_of_a_character_model_and_why_one_number_is_not_enough_for_it() -> None:
     """Another implementation gives -0.062 and -0.079 per step for its two layers on real text, 40 characters.
 
-    The second layer agrees. Gradients of the first fall for about twenty steps and then rise again, so that the slope of
-    one line depends on where it is laid: with the last five steps or without them it lies on either side of that number.
+    The second layer agrees. Gradients of the first fall for about twenty steps and then rise again, so that the slope
+    of one line depends on where it is laid: with the last five steps or without it lies on either side of that number.
     """
     arrays = numpy.load(f"{os.environ['SEPARATRIX_DATA']}/weights/char_lstm_lm_textgenrnn.npz")
     text = Path(os.environ["SEPARATRIX_DATA"], "text", "tinyshakespeare.txt").read_text().replace("\n", " ")

@@ -150,7 +150,7 @@ def unscaled_input(facts: Observed) -> list[Finding]:
 
 
 def _uneven(facts: Observed, x: Tensor) -> list[Finding]:
-    """A note if the deviations of features (axis 1, or the last of sequences) differ by more than a hundred."""
+    """A note if the deviations of features (axis 1, or the last of sequences) differ by more than ten."""
     axis = 1 if x.ndim in (2, 4) else x.ndim - 1
     if x.shape[0] < 4 or x.shape[axis] < 2 or x.is_complex():
         return []

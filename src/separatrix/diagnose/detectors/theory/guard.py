@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 
 from ...findings.finding import Finding
@@ -17,7 +18,9 @@ def never_fatal(detector: Detector) -> Detector:
     @functools.wraps(detector)
     def guarded(facts: Observed) -> list[Finding]:
         try:
-            return detector(facts)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the model said what it warns of at its first forward
+                return detector(facts)
         except Exception as error:  # a forward of somebody else's may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split())[:80]
             facts.skip(detector.__name__, f"the model could not be called for it ({said})")

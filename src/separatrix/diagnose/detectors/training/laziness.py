@@ -52,6 +52,9 @@ def lazy(facts: Observed) -> list[Finding]:
     squares = sum(float(g.double().square().sum()) for g in facts.gradients.values() if g is not None)
     if loss is None or head is None or not squares > 0 or not float(loss) > 0 or not math.isfinite(squares):
         return []
+    if facts.zero_matrices:
+        facts.skip("lazy", "a weight of zeros hides the rest from the first step", "training (rich_lazy)")
+        return []
     rate = threshold("lazy", "step") * float(loss) / squares
     steps = {
         value: value.detach() - rate * gradient

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 
 import torch
 
-from ...findings.finding import Finding, Place
-from ...findings.thresholds import threshold
-from ...model_call import evaluation_mode
-from ...recording.observed import Observed
-from ...recording.precision import in_double, widened_sample
-from ...recording.subject import Subject
-from ..forward.signal import depth_measures
-from ..layers.time import fitted_rate, time_norms
-from .sharpness import curvature_along
+from ..detectors.forward.signal import depth_measures
+from ..detectors.layers.time import fitted_rate, time_norms
+from ..detectors.training.sharpness import curvature_along
+from ..findings.finding import Finding, Place
+from ..findings.thresholds import threshold
+from ..model_call import evaluation_mode
+from ..recording.observed import Observed
+from ..recording.precision import in_double, widened_sample
+from ..recording.subject import Subject
 
 _SAMPLES, _LARGEST = 4, 20_000_000
 
 
 def precision(facts: Observed) -> list[Finding]:
-    """The gradient's gain over depth, the rate of a loop per step, and the curvature along the sharpest direction, on at
-    most four samples in evaluation mode, by the model's own numbers and by doubles; a note where they differ by more
-    than 5 %. Rates of recurrent layers are measured in double precision anyway.
+    """The gradient's gain over depth and over the steps of a loop, and the curvature along the sharpest direction.
+
+    On at most four samples in evaluation mode, by the model's own numbers and by doubles; a note where they differ by
+    more than 5 %. Rates of recurrent layers are measured in double precision anyway.
 
     Cost: four forwards and backwards of four samples, and four more of each for the curvature.
     """
@@ -79,7 +81,8 @@ def _cut(subject: Subject) -> Subject:
 def _draws(subject: Subject) -> bool:
     """Whether a forward in evaluation mode asks for random numbers, of torch's state or of a generator of its own."""
     outputs, states = [], []
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said at the first forward
         for again in (False, True):
             args, kwargs, _ = subject.sample.leaves(direct=subject.direct)
             output = subject.model(*args, **kwargs) if again else subject.call(args, kwargs)
