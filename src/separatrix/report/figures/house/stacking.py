@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -48,7 +49,8 @@ def _legend_below(figure: Figure) -> None:
     legend.remove()
     known = dict(zip(*reversed(inside[0].get_legend_handles_labels()), strict=True))
     handles = [known.get(label, handle) for label, handle in zip(labels, handles, strict=True)]
-    legend_outside(figure, handles, labels, at="lower", **({"title": title} if title else {}))
+    looks: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": inside[0].xaxis.label.get_color()}
+    legend_outside(figure, handles, labels, at="lower", **looks, **({"title": title} if title else {}))
 
 
 def _close_gaps(figure: Figure) -> None:
