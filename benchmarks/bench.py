@@ -2,8 +2,8 @@
 
 Each part is a script of this folder with a function ``rows``; each runs in a process of its own, so that none inherits
 the threads, caches or compiled code of another. The table is printed, written to results/bench.json (parts that were
-not run keep their rows), drawn in results/bench.png and put into the README. A part that fails is named, and the others
-go on.
+not run keep their rows), drawn in results/bench.png and put into the README. A part that fails, or does not end within
+fifteen minutes, is named, and the others go on. Every part says how long it took.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from rows import HEAD, RESULTS, Row, environment, from_json, line
 
 PARTS = ("attention", "linear", "deq", "recurrent", "relevance", "startup")
 HERE = Path(__file__).parent
+LONGEST = 900.0
+"""Seconds after which a part is given up."""
 PART = """
 import importlib, pathlib, sys
 folder, name, quick, target = sys.argv[1:]
@@ -36,12 +38,18 @@ def run_part(name: str, quick: bool) -> dict[str, Any] | None:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "rows.json"
-        code = subprocess.call([sys.executable, "-c", PART, str(HERE), name, "quick" if quick else "", str(target)])
+        command = [sys.executable, "-c", PART, str(HERE), name, "quick" if quick else "", str(target)]
+        try:
+            code: int | str = subprocess.call(command, timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            code = f"none after {LONGEST:.0f} s"
         if code or not target.is_file():
-            print(f"bench: {name}.py failed (exit {code}); the other parts go on", file=sys.stderr)
+            print(f"bench: {name}.py failed (exit {code}); the other parts go on", file=sys.stderr, flush=True)
             return None
         content: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
-    return content | {"wall_seconds": time.monotonic() - begun}
+    taken = time.monotonic() - begun
+    print(f"bench: {name} took {taken:.0f} s, {len(content['rows'])} rows", file=sys.stderr, flush=True)
+    return content | {"wall_seconds": taken}
 
 
 def draw(rows: list[Row], target: Path) -> None:
@@ -77,6 +85,7 @@ def main() -> None:
         parser.error(f"unknown part {unknown[0]!r}; there are {', '.join(PARTS)}.")
     kept = RESULTS / "bench.json"
     parts: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))["parts"] if kept.is_file() else {}
+    begun = time.monotonic()
     for name in chosen:
         print(f"bench: {name}", file=sys.stderr, flush=True)
         found = run_part(name, options.quick)
@@ -86,6 +95,7 @@ def main() -> None:
     print(HEAD, *(line(row) for name in told for row in told[name] if name in chosen), sep="\n")
     judged = [row for name in chosen for row in told.get(name, []) if row.holds is not None]
     print(f"{sum(bool(row.holds) for row in judged)} of {len(judged)} goals hold")
+    print(f"bench: all took {(time.monotonic() - begun) / 60:.1f} min", file=sys.stderr, flush=True)
     if not options.quick:
         content = {"environment": environment(), "parts": {name: parts[name] for name in PARTS if name in parts}}
         kept.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

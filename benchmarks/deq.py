@@ -34,7 +34,7 @@ TOLERANCES = [1e-2 * 2 ** (-k / 2) for k in range(27)]
 MAX_STEPS = 100
 OURS = {"anderson": Anderson, "broyden": Broyden}
 CONTESTANTS: tuple[tuple[str, Backend, float], ...] = (
-    ("anderson", "numba", 0.5), ("anderson", "torch", 0.58), ("broyden", "torch", 0.25),
+    ("anderson", "numba", 0.5), ("anderson", "torch", 0.58), ("broyden", "numba", 0.25), ("broyden", "torch", 0.25),
 )  # fmt: skip
 """Method, arithmetic, and the goal of the geometric mean over the dense cases."""
 GOAL_DENSE, GOAL_LARGE = 0.8, 1.0

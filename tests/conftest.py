@@ -70,7 +70,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("needs_data") and data_folder() is None:
         pytest.skip(NO_DATA)
-    shape_checks.begin_test()
+    shape_checks.begin_test(item.nodeid.partition("[")[0])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

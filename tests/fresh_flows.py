@@ -30,10 +30,12 @@ class Core:
     period: float | None = None
     """Of the cycle it ends in; none if it comes to rest."""
     stable: bool = True
-    patient: bool = True
-    """Whether it comes to rest in a few thousand steps."""
     is_line: bool = False
     """Whether the third coordinate has no equilibrium of its own."""
+    drift: float = 0.0
+    """Of a line: the integral of the first coordinate over all time, by which the third is carried."""
+    end: Tensor | None = None
+    """Of a line: where the flow ends."""
 
 
 def _between(draws: Draws, low: float, high: float) -> float:
@@ -99,24 +101,25 @@ def neutral(draws: Draws, start: numpy.ndarray) -> Core:
     return Core(lambda y: _turned(y, speed + twist * _squared(y)), period, stable=False)
 
 
-def _focus(draws: Draws, least: float, most: float, **more: Any) -> Core:
+def _focus(draws: Draws, start: numpy.ndarray, least: float, most: float, *, is_line: bool = False) -> Core:
     rate, speed = _between(draws, least, most), _between(draws, 0.5, 3)
-    return Core(lambda y: -rate * y + _turned(y, speed), patient=rate > 0.02 * speed, **more)
+    drift = float(rate * start[0] - speed * start[1]) / (rate**2 + speed**2)  # the first entry of -A^-1 y
+    return Core(lambda y: -rate * y + _turned(y, speed), is_line=is_line, drift=drift)
 
 
 def spiral(draws: Draws, start: numpy.ndarray) -> Core:
     """A focus."""
-    return _focus(draws, 0.05, 1)
+    return _focus(draws, start, 0.05, 1)
 
 
 def slow_spiral(draws: Draws, start: numpy.ndarray) -> Core:
     """A focus that is reached after up to a million turns."""
-    return _focus(draws, 1e-5, 1e-2)
+    return _focus(draws, start, 1e-5, 1e-2)
 
 
 def line(draws: Draws, start: numpy.ndarray) -> Core:
     """A focus in the plane, under a coordinate that stays where it is left: a line of equilibria."""
-    return _focus(draws, 0.02, 1, is_line=True)
+    return _focus(draws, start, 0.02, 1, is_line=True)
 
 
 def saddle(draws: Draws, start: numpy.ndarray) -> Core:
@@ -211,4 +214,8 @@ def drawn(kind: Callable[[Draws, numpy.ndarray], Core], seed: tuple[int, ...]) -
         shears.append((to, of, float(draws.uniform(-0.6, 0.6)), float(draws.uniform(0.5, 1.2))))
     flow = Disguised(field, torch.tensor(mixing), shears)
     core.period = None if core.period is None else core.period / pace
+    if core.is_line:
+        plain = torch.zeros(1, size, dtype=torch.float64)
+        plain[0, 2] = start[2] + drives[0] * core.drift
+        core.end = flow.disguise(plain)
     return flow, flow.disguise(torch.tensor(start).unsqueeze(0)), core

@@ -4,7 +4,8 @@ The import hook of jaxtyping (``--jaxtyping-packages`` in pyproject.toml) decora
 package. Decorating four thousand functions that a run may never call, decorating a function inside a function anew at
 every call of the outer one, and checking the ten thousandth call of an inner loop like the first, made up two fifths of
 the suite's time. Here a function is decorated when it is first called, its arguments are looked at once (jaxtyping does
-it twice), and in each test its first calls are checked; so are the first objects of a data class.
+it twice), and in each test its first calls are checked; so are the first objects of a data class. The cases of one
+test count as one test: a contract of five hundred cases would check the same functions five hundred times.
 SEPARATRIX_CHECK_EVERY_CALL=1 leaves all to jaxtyping, as the nightly run does.
 """
 
@@ -21,10 +22,10 @@ from typing import Any
 import beartype
 import jaxtyping
 
-CALLS_PER_TEST = 4
+CALLS_PER_TEST = 2
 _every_call = jaxtyping.jaxtyped
 _strict = beartype.beartype(conf=beartype.BeartypeConf(violation_type=jaxtyping.TypeCheckError))
-_test = 0
+_test, _name = 0, ""
 
 
 class _Budget:
@@ -45,10 +46,11 @@ def install() -> None:
         jaxtyping.jaxtyped = _jaxtyped  # type: ignore[assignment]
 
 
-def begin_test() -> None:
-    """From now on first calls are checked anew."""
-    global _test
-    _test += 1
+def begin_test(name: str) -> None:
+    """From now on first calls are checked anew, unless this is another case of the same test."""
+    global _test, _name
+    if name != _name:
+        _name, _test = name, _test + 1
 
 
 def _jaxtyped(thing: Any = None, **options: Any) -> Any:

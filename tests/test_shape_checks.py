@@ -30,9 +30,31 @@ def test_the_first_calls_of_every_test_are_checked(trace) -> None:  # type: igno
         with pytest.raises(jaxtyping.TypeCheckError):
             trace(wrong)
     assert trace(wrong) == 2.0  # later calls are not
-    shape_checks.begin_test()
+    shape_checks.begin_test("another test")
     with pytest.raises(jaxtyping.TypeCheckError):
         trace(wrong)
+
+
+@pytest.mark.parametrize("case", ["first", "second"])
+def test_the_cases_of_one_test_share_their_checks(case: str) -> None:
+    """Whichever case runs first is checked, here and with the cases on two processes."""
+    global _calls_left
+    caught = 0
+    for _ in range(shape_checks.CALLS_PER_TEST):
+        try:
+            shared(torch.ones(2, 3))
+        except jaxtyping.TypeCheckError:
+            caught += 1
+    assert caught == _calls_left
+    _calls_left = 0
+
+
+@shape_checks._jaxtyped(typechecker=beartype.beartype)
+def shared(matrix: Float[Tensor, "n n"]) -> float:
+    return float(matrix.diagonal().sum())
+
+
+_calls_left = shape_checks.CALLS_PER_TEST
 
 
 def test_functions_of_the_package_are_checked() -> None:

@@ -106,7 +106,7 @@ def callables() -> Iterator[tuple[str, Any, list[inspect.Parameter]]]:
         for name in sorted(module.__all__):
             thing = getattr(module, name)
             if (
-                isinstance(thing, types.ModuleType)
+                isinstance(thing, types.ModuleType | types.GenericAlias)
                 or not callable(thing)
                 or name in LEFT_OUT
                 or inspect.isabstract(thing)

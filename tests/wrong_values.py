@@ -1,7 +1,8 @@
 """Every public callable with one argument of the right kind and a value nobody should give it.
 
-``python wrong_values.py ROOM [SHARE]`` prints as JSON how many calls were made and which ended otherwise than in an
-answer or one sentence. Each callable is tried in a process of its own, forked, with its memory and time limited: a call
+``python wrong_values.py ROOM [SHARE [SEED]]`` prints as JSON how many calls were made and which ended otherwise than in
+an answer or one sentence; several rooms are joined by commas, and a share of all calls is drawn by the seed. Each
+callable is tried in a process of its own, forked, with its memory and time limited: a call
 that computes is cut off and counts as an answer. The callables and the guesses at their other arguments are those of
 ``wrong_kinds``, so a new function is covered on the day it is written.
 """
@@ -54,6 +55,7 @@ OWN_ERRORS = {  # what the model or function that was handed over says of its ow
     ("diagnose.set_balance", "example_inputs"),
     ("diagnose.run_cache", "tokens"),
     ("dynamics.gmres", "operator"),
+    *(("training.examine_relational", name) for name in ("make", "seeds", "encoder", "oracle_steps")),  # its task's
 }
 
 
@@ -128,14 +130,29 @@ def answer(call: Callable[..., Any], parameters: list[inspect.Parameter], wrong:
     return ""
 
 
-def tried(name: str, call: Callable[..., Any], parameters: list[inspect.Parameter], share: float) -> dict[str, Any]:
+Try = tuple[str, inspect.Parameter, Any]
+
+
+def chosen(name: str, parameters: list[inspect.Parameter], share: float, seed: int) -> list[Try]:
+    """The calls to make of a callable: title, argument and value."""
+    found = []
+    for parameter in parameters:
+        for kind, value in values(parameter).items() if (name, parameter.name) not in OWN_ERRORS else ():
+            title = f"{name}({parameter.name}={kind})"
+            drawn = random.Random(zlib.crc32(title.encode()) + seed).random()
+            if drawn < share:
+                found.append((title, parameter, value))
+    return found
+
+
+def tried(name: str, call: Callable[..., Any], parameters: list[inspect.Parameter], tries: list[Try]) -> dict[str, Any]:
     """In a process of its own: calls made, and what ended otherwise than it should; a crash is told by its signal."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         with os.fdopen(writing, "w") as stream:
-            _try_all(name, call, parameters, share, stream)
+            _try_all(call, parameters, tries, stream)
             stream.flush()
             os._exit(0)
     os.close(writing)
@@ -148,34 +165,36 @@ def tried(name: str, call: Callable[..., Any], parameters: list[inspect.Paramete
     return {"calls": sum("raw" in line for line in lines), "raw": raw}
 
 
-def _try_all(name: str, call: Any, parameters: list[inspect.Parameter], share: float, stream: Any) -> None:
+def _try_all(call: Any, parameters: list[inspect.Parameter], tries: list[Try], stream: Any) -> None:
     used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used + (GIGABYTES << 30), resource.RLIM_INFINITY))
     signal.signal(signal.SIGPROF, _late)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        for parameter in parameters:
-            for kind, value in values(parameter).items():
-                title = f"{name}({parameter.name}={kind})"
-                chosen = random.Random(zlib.crc32(title.encode())).random() < share
-                if chosen and (name, parameter.name) not in OWN_ERRORS:
-                    stream.write(json.dumps({"call": title}) + "\n")
-                    stream.flush()
-                    said = answer(call, parameters, parameter, value)
-                    stream.write(json.dumps({"call": title, "raw": said}) + "\n")
+        for title, parameter, value in tries:
+            stream.write(json.dumps({"call": title}) + "\n")
+            stream.flush()
+            said = ""
+            with contextlib.suppress(_Late):  # which may also come while what was made is taken apart
+                said = answer(call, parameters, parameter, value)
+            stream.write(json.dumps({"call": title, "raw": said}) + "\n")
 
 
-def main(room: str, share: float) -> None:
+def main(rooms: str, share: float, seed: int) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    wrong_kinds.ROOMS = (room,)  # type: ignore[assignment]
+    wrong_kinds.ROOMS = tuple(rooms.split(","))  # type: ignore[assignment]
     whole: dict[str, Any] = {"calls": 0, "raw": {}}
     for name, call, parameters in wrong_kinds.callables():
-        found = tried(name, call, parameters, share)
+        tries = chosen(name, parameters, share, seed)
+        if not tries:
+            continue
+        found = tried(name, call, parameters, tries)
         whole["calls"] += found["calls"]
         whole["raw"] |= found["raw"]
     json.dump(whole, sys.stdout)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 1.0)
+    own_share, own_seed = (*sys.argv[2:], "1", "0")[:2] if len(sys.argv) != 3 else (sys.argv[2], "0")
+    main(sys.argv[1], float(own_share), int(own_seed))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy
 import pytest
 import torch
 
@@ -7,6 +8,7 @@ from separatrix.advise import learning_dynamics
 from separatrix.core import ConvergenceWarning, InvalidInput, OutsideTheory
 from separatrix.matrices import balanced_pair
 from separatrix.theory import BalancedFlow
+from separatrix.theory.learning.one_network.network_product import NetworkProduct
 
 F64 = torch.float64
 
@@ -123,3 +125,30 @@ def test_the_exact_route_evaluates_each_time_once_and_gives_the_same_loss(
     found = learning_dynamics(w1, w2, corr, times, method="exact")
     assert torch.equal(found.loss, expected)
     assert sum(calls) == (20 if dtype is torch.float64 else 40)  # single precision is rounded only once
+
+
+@pytest.mark.parametrize("order", ["rising", "mixed"])
+@pytest.mark.parametrize("count", [30, 900])
+def test_a_training_that_is_over_is_computed_once(
+    order: str, count: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w1, w2 = balanced_pair(50.0, 6, 6, 6, scale=0.3, generator=generator)
+    corr = torch.randn(6, 6, dtype=torch.float64, generator=generator)
+    times = torch.linspace(0, 60, count, dtype=torch.float64)
+    if order == "mixed":
+        times = times[torch.randperm(count, generator=generator)]
+    seen: list[int] = []
+    plain = NetworkProduct.product
+
+    def counted(self: NetworkProduct, moments: numpy.ndarray) -> numpy.ndarray:
+        seen.append(len(moments))
+        return plain(self, moments)
+
+    monkeypatch.setattr(NetworkProduct, "product", counted)
+    found = learning_dynamics(w1, w2, corr, times, tau=0.7)
+    assert sum(seen) <= 0.1 * count + 2
+    assert "the limit" in found.reason
+    assert torch.equal(found.times, times)
+    exact = BalancedFlow(w1, w2, corr, 0.7)
+    assert torch.allclose(found.product, exact.product(times), rtol=0, atol=1e-10)
+    assert torch.allclose(found.loss, exact.loss(times), rtol=0, atol=1e-10)

@@ -86,3 +86,14 @@ def test_asymmetry_is_relative_and_per_element_of_the_batch() -> None:
     tilted = torch.tensor([[0.0, 2.0], [1.0, 0.0]])
     batch = torch.stack([tilted, 1000 * tilted, torch.eye(2), torch.zeros(2, 2)])
     assert relative_asymmetry(batch).tolist() == [0.5, 0.5, 0.0, 0.0]
+
+
+def test_arrays_that_torch_does_not_take_are_copied_and_others_left_alone() -> None:
+    array = numpy.arange(6.0).reshape(2, 3)
+    frozen = array.copy()
+    frozen.setflags(write=False)
+    for unusual in (array[::-1], array[:, ::-1], array.astype(">f8"), frozen, numpy.broadcast_to(array, (2, 2, 3))):
+        assert numpy.array_equal(as_tensor(unusual, "x").numpy(), unusual)
+    assert numpy.shares_memory(as_tensor(array, "x").numpy(), array)
+    negative = torch._neg_view(torch.from_numpy(array))
+    assert numpy.array_equal(as_tensor(negative, "x").numpy(), -array)

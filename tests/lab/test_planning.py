@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_a_finished_run_costs_nothing(store: Store) -> None:
     note(store, "paper", 1.0)
     plan = plan_run(SHORT, SHORT.params("paper"), "paper", store)
     assert (plan.n_done, plan.seconds, plan.wall_seconds(2)) == (8, None, 0.0)
+
+
+def test_a_copied_store_knows_what_is_done(store: Store, tmp_path: Path) -> None:
+    """A copy has other times than those that were indexed."""
+    note(store, "smoke", 2.0)
+    for path in store.folder.glob("records/*/*.json"):
+        os.utime(path, (1e9, 1e9))
+    assert plan_run(SHORT, SHORT.params("paper"), "paper", store).n_done == 4
+    next(store.folder.glob("records/*/*.json")).unlink()
+    assert plan_run(SHORT, SHORT.params("paper"), "paper", store).n_done == 3
 
 
 def test_a_cell_that_does_not_fit_is_told_before(store: Store) -> None:

@@ -107,14 +107,19 @@ def test_the_scale_reaches_the_aligned_weights():
     def unaligned(sigma: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
         return balanced_factors(sigma**2 * normal(3, 3, seed=7) @ normal(3, 3, seed=8), 0.5, 3, generator=seeded(9))
 
-    def aligned(sigma: float, *passed: float) -> torch.Tensor:
-        w1, w2 = unaligned(*passed)
+    def aligned(w1: torch.Tensor, w2: torch.Tensor) -> torch.Tensor:
         left, _, right = torch.linalg.svd(y @ x.mT)
         own_left, _, own_right = torch.linalg.svd(w2 @ w1)
         return left @ own_left.mT @ w2 @ w1 @ own_right.mT @ right
 
-    assert torch.equal(aligned(0.1), aligned(1.0))  # as printed: sigma changes nothing
-    torch.testing.assert_close(100 * aligned(0.1, 0.1), aligned(1.0, 1.0))
+    # as printed, sigma is not passed on: what is asked for at a tenth comes out a hundred times too large
+    printed, correct, full = (aligned(*unaligned(*sigma)) for sigma in ((), (0.1,), (1.0,)))
+    torch.testing.assert_close(printed, 100 * correct)
+    torch.testing.assert_close(100 * correct, full)
+    assert (printed - correct).abs().max() > 0.5 * printed.abs().max()
+    left, _, right = torch.linalg.svd(y @ x.mT)
+    core = left.mT @ correct @ right.mT  # aligned: diagonal in the basis of the task
+    assert (core - torch.diag(core.diagonal())).abs().max() < 1e-12
 
 
 @verifies("anguita2024-2.2")
@@ -164,6 +169,34 @@ def test_the_zero_balanced_bracket_needs_its_inverse_and_twice_the_exponent() ->
     assert (left @ torch.linalg.solve(correct, left.mT) - reference).abs().max() < 1e-9
     assert (left @ torch.linalg.solve(printed, left.mT) - reference).abs().max() > 0.01
     assert (left @ correct @ left.mT - reference).abs().max() > 0.1
+
+
+@verifies("anguita2024-2.30-null-space")
+def test_the_null_space_of_the_task_enters_the_bracket_once_and_with_a_factor_four() -> None:
+    """3 inputs, 5 outputs: two directions of the outputs hold no task, and what they hold decays as 1/t."""
+    w1, w2, corr = pair(0.0, 3, 4, 5)
+    t, rank, eye = 0.7, 3, torch.eye(3, dtype=F64)
+    whole, s, vh = torch.linalg.svd(corr)
+    u, apart = whole[:, :rank], whole[:, rank:]
+    u0, s0, v0h = torch.linalg.svd(w2 @ w1, full_matrices=False)
+    b, c = u0.mT @ u + v0h @ vh.mT, u0.mT @ u - v0h @ vh.mT
+    fade, inverse = torch.diag(torch.exp(-s * t)), torch.linalg.inv(b)
+    turned = fade @ c.mT @ inverse.mT @ fade
+    beside = 2 * apart @ apart.mT @ u0 @ inverse.mT @ fade
+    left = torch.cat([vh.mT @ (eye - turned), u @ (eye + turned) + beside])
+    bracket = 4 * fade @ inverse @ torch.diag(1 / s0) @ inverse.mT @ fade + torch.diag((1 - torch.exp(-2 * s * t)) / s)
+    mixed = fade @ inverse @ c
+    bracket = bracket - mixed @ torch.diag((torch.exp(-2 * s * t) - 1) / s) @ mixed.mT
+    null = fade @ inverse @ (u0.mT @ apart @ apart.mT @ u0) @ inverse.mT @ fade
+    reference = followed(w1, w2, corr, t)
+
+    def off(inner: torch.Tensor, behind: torch.Tensor | float = 0.0) -> float:
+        return float((left @ (torch.linalg.inv(inner) + behind) @ left.mT - reference).abs().max())
+
+    assert off(bracket + 4 * t * null) < 1e-9
+    assert off(bracket) > 1e-3  # the term is not small here
+    assert off(bracket, t * null + 4 * null @ torch.diag(1 / s)) > 1e-3  # as printed, behind the bracket
+    assert off(bracket + t * null + 4 * null @ torch.diag(1 / s)) > 1e-3  # both printed terms inside it
 
 
 @verifies("anguita2024-2.32")

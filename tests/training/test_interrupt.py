@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from separatrix.core.stopping import WorkStopped, stoppable
 from separatrix.training import FinishStep, load_checkpoint, save_checkpoint
 from short_training import run
 
@@ -60,6 +61,22 @@ def test_the_first_interrupt_finishes_the_step_and_saves(tmp_path: Path) -> None
     assert resumed.resumed_at == 8
     assert resumed.history.records == run(None).history.records
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("by", ["a signal", "its worker"])
+def test_half_a_training_is_no_result_of_a_cell(tmp_path: Path, by: str) -> None:
+    """A batch queue may send an interrupt to every process of a job: what was trained so far is saved, not recorded."""
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(True)
+        return by == "its worker" and len(asked) > 8
+
+    with stoppable(stop), pytest.raises(WorkStopped):
+        run(tmp_path / "run.pt", interrupt_at=7 if by == "a signal" else -1)
+    resumed = run(tmp_path / "run.pt")
+    assert resumed.resumed_at == 8
+    assert resumed.history.records == run(None).history.records
 
 
 def test_a_second_interrupt_stops_at_once() -> None:

@@ -12,6 +12,7 @@ import dataclasses
 import warnings
 from typing import Any, Literal, TypeAlias, final
 
+import numpy
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -129,8 +130,35 @@ def _swift(w1: Any, w2: Any, corr_yx: Any, times: Tensor, tau: float, tol: float
         return None
     require_positive(tau, "tau")
     moments = times.numpy() / tau
-    start, horizon = float(moments.min()), float(moments.max())
+    horizon = float(moments.max())
     flow = NetworkProduct(network, horizon)
+    if flow.settled < horizon:
+        return _settling(flow, times, moments, tol)
+    return _followed(flow, times, moments, tol)
+
+
+def _settling(flow: NetworkProduct, times: Tensor, moments: Any, tol: float) -> LearningDynamics | None:
+    """A training that is over before the last time: the limit is computed once, and copied."""
+    late = moments >= flow.settled
+    early = numpy.append(moments[~late], flow.settled)
+    found = _followed(flow, torch.from_numpy(early), early, tol)
+    if found is None:
+        return None
+    product, loss = (part.new_empty(len(moments), *part.shape[1:]) for part in (found.product, found.loss))
+    for whole, part in ((product, found.product), (loss, found.loss)):
+        array = whole.numpy()
+        if (moments[1:] >= moments[:-1]).all():  # slices need no list of indices
+            array[: len(early) - 1], array[len(early) - 1 :] = part.numpy()[:-1], part.numpy()[-1]
+        else:
+            array[~late], array[late] = part.numpy()[:-1], part.numpy()[-1]
+    over = f"{len(moments)} times, of which {int(late.sum())} lie after the training is over and get the limit"
+    reason = f"{over}; {found.reason}"
+    return LearningDynamics(times, product, loss, found.method, reason, found.error)
+
+
+def _followed(flow: NetworkProduct, times: Tensor, moments: Any, tol: float) -> LearningDynamics | None:
+    """Exact at every time, or at nodes, whichever costs less."""
+    start, horizon = float(moments.min()), float(moments.max())
     panels = doubling_panels(start, horizon, first_panel(flow.fastest, tol))
     degree = fitting_degree(flow.fastest, horizon, tol) if len(panels) == 1 else DEGREE
     n_nodes = len(panels) * (degree + 1)
@@ -146,7 +174,7 @@ def _swift(w1: Any, w2: Any, corr_yx: Any, times: Tensor, tau: float, tol: float
             limit = f"interpolation to {tol:g} ({nodes} nodes)"
     except Unreliable:
         return None
-    loss = torch.from_numpy(squared_distance(product, network.target) / 2)
+    loss = torch.from_numpy(squared_distance(product, flow.network.target) / 2)
     return LearningDynamics(times, torch.from_numpy(product), loss, chosen, reason, limit)
 
 

@@ -35,7 +35,7 @@ def as_tensor(
     """
     try:
         # through numpy: torch would round a list of Python floats to single precision
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(numpy.asarray(value))
+        tensor = value.resolve_neg() if isinstance(value, Tensor) else torch.as_tensor(_ordinary(numpy.asarray(value)))
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InvalidInput(f"{name} must be an array of numbers; got {in_words(value)}.") from error
     if tensor.is_complex() and not (allow_complex or (dtype is not None and dtype.is_complex)):
@@ -49,6 +49,13 @@ def as_tensor(
     if finite:
         require_finite(tensor, name)
     return tensor
+
+
+def _ordinary(array: numpy.ndarray) -> numpy.ndarray:
+    """The array itself, or a copy where torch cannot take or may not write it: reversed, byte-swapped, read-only."""
+    if not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
 
 
 def as_float64(value: Any, name: str) -> Tensor:
@@ -84,6 +91,7 @@ def require_last_dim(tensor: Tensor, name: str, size: int) -> None:
 
 def relative_asymmetry(matrix: Tensor) -> Tensor:
     """Largest entry of ``matrix - matrix.mT`` relative to the largest entry of ``matrix`` (0 for a zero matrix)."""
+    matrix = as_tensor(matrix, "matrix", allow_complex=True, half=True, finite=False)
     scale = matrix.abs().amax(dim=(-2, -1))
     gap = (matrix - matrix.mT).abs().amax(dim=(-2, -1))
     return torch.where(scale > 0, gap / scale.clamp_min(torch.finfo(matrix.dtype).tiny), torch.zeros_like(gap))

@@ -77,6 +77,8 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
         >>> nearest_names("GOE", ["gaussian", "goe"])
         ['goe']
     """
+    if count < 1:
+        raise InvalidInput(f"count must be an integer of at least 1; got {count}.")
     by_small: dict[str, str] = {}
     for option in known:
         by_small.setdefault(option.lower(), option)

@@ -91,12 +91,13 @@ def _suggesting(build: Any, place: str) -> Any:
     parameters = list(inspect.signature(build).parameters.values())[1:]
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return build
-    known = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
+    known = {parameter.name: None for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL}
 
     @functools.wraps(build)
     def checked(self: Any, *args: Any, **options: Any) -> Any:
-        owner = self if isinstance(self, type) else type(self)
-        require_options(f"{owner.__name__}{place}", options, known)
+        if not options.keys() <= known.keys():
+            owner = self if isinstance(self, type) else type(self)
+            require_options(f"{owner.__name__}{place}", options, known)
         return build(self, *args, **options)
 
     return checked

@@ -20,10 +20,14 @@ import lazy_loader
 GUARDED = tuple(
     f"separatrix.{room}"
     for room in (
-        "dynamics", "matrices", "theory", "diagnose", "advise", "nn", "tasks", "training", "lab", "report"
+        "core", "dynamics", "matrices", "theory", "diagnose", "advise", "nn", "tasks", "training", "lab", "report",
+        "sources",
     )
 )  # fmt: skip
 """Rooms whose public functions name the argument that a failure is owed to."""
+SERVING = "separatrix.core"
+"""The room whose functions are called by all others: there the caller's own door knows what its user called things."""
+_PACKAGE = str(Path(__file__).parent.parent)
 
 
 def open_room(package: str, filename: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -73,6 +77,9 @@ def _naming_the_argument(function: Any) -> Any:
         try:
             return function(*args, **options)
         except Exception as error:
+            serves = function.__module__.startswith(SERVING)
+            if serves and sys._getframe(1).f_code.co_filename.startswith(_PACKAGE):
+                raise
             from .doors.blame import blamed  # of a failed call alone
 
             better = blamed(function, args, options, error)

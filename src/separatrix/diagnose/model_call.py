@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from separatrix.core.errors import InvalidInput
+from separatrix.core.networks.modes import evaluation_mode as evaluation_mode
 from separatrix.core.random import seed_global
 
 Pick: TypeAlias = Callable[[Any], Tensor]
@@ -125,18 +126,6 @@ def take(inputs: Any, index: Any) -> Any:
     if isinstance(inputs, Tensor):
         return cut(inputs)
     return {name: cut(value) for name, value in kwargs.items()} if kwargs else tuple(cut(value) for value in args)
-
-
-@contextlib.contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode (no dropout, fixed normalisation); every module's own mode is restored."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 @contextlib.contextmanager

@@ -65,7 +65,8 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 def _npz(path: Path) -> dict[str, Tensor]:
     try:
         with numpy.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            given = {name: archive[name] for name in archive.files}
+            arrays = {name: array for name, array in given.items() if isinstance(array, numpy.ndarray)}
     except Exception as error:  # a broken archive, an array of objects, or a single array
         raise InvalidInput(f"{str(path)!r} is not a .npz file of plain numbers ({error}).") from None
     return {

@@ -15,16 +15,19 @@ from separatrix.core.scalars import in_words
 from .engines.base import AbstractEngine
 from .engines.progress import RunProgress
 from .experiment.cell import Cell, Cells
-from .experiment.claim import Claim, Judgement, Verdict
+from .experiment.claim import Claim, Judgement, Verdict, require_earned
 from .experiment.definition import Experiment, Params, Payload
-from .experiment.provenance import Origins
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
 from .store.condensed import find_condensed, keep_condensed, state_of
 from .store.costs import expected_seconds, longest_first
+from .store.gathering import Gathering
 from .store.records import Store
 from .store.run_keys import RunKeys
 from .store.runs import is_complete, is_known, ranked_runs, remember_run, run_command, run_name, touch_run
+
+FEW = 4
+"""Earlier records that a run which goes on takes in with every new one."""
 
 
 class ExperimentError(SeparatrixError, RuntimeError):
@@ -113,6 +116,8 @@ def run_experiments(
         plan.remember()
     n_cells = len(plans[0].keys) if len(plans) == 1 else len({key for plan in plans for key in plan.keys.listed()})
     missing = {cell.key: cell for cell in longest_first([c for plan in plans for c in plan.missing()], store)}
+    for plan in plans if missing else ():
+        plan.expect(missing)
     failures: dict[str, str] = {}
     expected = expected_seconds(list(missing.values()), store)
     ahead = math.fsum(expected.values()) if len(expected) == len(missing) else None
@@ -121,6 +126,8 @@ def run_experiments(
         for finished in engine.run(list(missing.values()), store, data or {}):
             if finished.error is not None:
                 failures[finished.key] = finished.error
+            for plan in plans:
+                plan.gather(finished.key)
             progress.advance(missing[finished.key].experiment, finished.error)
     return [_report(plan, failures) for plan in plans]
 
@@ -169,7 +176,9 @@ class PlannedRun:
         made = None if self._is_known else tuple(experiment.cells(params))
         self.keys = RunKeys(store, self.name if made is None else [cell.key for cell in made])
         self.cells: Cells = Cells(lambda: made or experiment.cells(params), len(self.keys))
-        self._state: str | None = None
+        self._state: tuple[str, int] | None = None
+        self._gathering: Gathering | None = None
+        self._expected: dict[str, int] = {}
 
     def remember(self) -> None:
         """Keep the run in the store."""
@@ -187,7 +196,34 @@ class PlannedRun:
         absent = {key for key in doubtful if self.store.read(key) is None}
         return [cell for cell in self.cells if cell.key in absent] if absent else []
 
-    def state(self) -> str | None:
+    def expect(self, missing: Mapping[str, Cell]) -> None:
+        """Get ready to gather the records of cells that are about to be computed."""
+        keys = self.keys.listed()
+        self._expected = {key: position for position, key in enumerate(keys) if key in missing}
+        if self._expected:
+            self._gathering = Gathering(self.store, keys, self._expected.values())
+
+    def gather(self, key: str) -> None:
+        """A cell has ended: take its record in, and a few of those that were there before."""
+        position = self._expected.pop(key, None)
+        if position is not None and self._gathering is not None:
+            self._gathering.take(position)
+            self._gathering.catch_up(FEW)
+
+    def gathered(self) -> Gathering:
+        """All records that are there."""
+        state, own = self.state(), self._gathering
+        if own is not None:
+            own.catch_up()
+            if state is not None and own.digests != state[1]:  # one was changed while the run was under way
+                own = None
+        self._gathering = None
+        if own is None:
+            own = Gathering(self.store, self.keys.listed())
+            own.catch_up()
+        return own
+
+    def state(self) -> tuple[str, int] | None:
         """Of the records, if all are whole; they are not looked at again once they were found to be."""
         if self._state is None:
             self._state = state_of(self.experiment, self.keys)
@@ -198,22 +234,18 @@ def _report(plan: PlannedRun, failures: Mapping[str, str]) -> RunReport:
     experiment, store, n_cells = plan.experiment, plan.store, len(plan.keys)
     own_failures = {key: failures[key] for key in plan.keys.listed() if key in failures} if failures else {}
     state = plan.state()
-    kept = find_condensed(store, plan.name, experiment, state) if state is not None else None
+    kept = find_condensed(store, plan.name, experiment, state[0]) if state is not None else None
     summary, judgements = None, dict[str, Judgement]()
     if kept is not None:
         (summary, origin), n_done = kept, n_cells
     else:
-        origins, results = Origins(), list[tuple[Cell, Payload]]()
-        for record in map(store.read, plan.keys.listed()):
-            if record is not None:
-                origins.add(record.provenance)
-                results.append((record.cell, record.payload))
-        origin, n_done = origins.combined(), len(results)
+        gathered = plan.gathered()
+        origin, n_done = gathered.origins.combined(), gathered.results.n_present
         try:
             if n_done == n_cells:
-                summary = _summary(experiment, results)
+                summary = _summary(experiment, gathered.results)
                 if state is not None and not store.read_only:
-                    keep_condensed(store, plan.name, experiment, state, summary, origin)
+                    keep_condensed(store, plan.name, experiment, state[0], summary, origin)
         except ExperimentError as error:
             own_failures["summarise"] = str(error)
     if summary is not None:
@@ -266,7 +298,7 @@ def _judged(experiment: Experiment, scale: str, summary: Summary) -> tuple[dict[
                 judgement = claim.judge(summary)
                 if not isinstance(judgement, Judgement):
                     raise TypeError(f"judge must return a Judgement; got {in_words(judgement)}")
-                found[claim.id] = judgement
+                found[claim.id] = require_earned(judgement)
             except Exception as error:
                 unjudged[claim.id] = _bug(experiment, f"its claim {claim.id}", error)
     return found, unjudged

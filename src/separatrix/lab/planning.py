@@ -108,7 +108,7 @@ def plan_run(
     """
     require_scale(scale)
     cells = experiment.cells(params)
-    done = store.unchanged([cell.key for cell in cells]) if store is not None else {}
+    done = store.present([cell.key for cell in cells]) if store is not None else set()
     left = [cell for cell in cells if cell.key not in done]
     seconds, source = _seconds_model(experiment, store, published)
     memory = CostModel.of_memory(store, experiment.name) if store is not None else None

@@ -16,6 +16,7 @@ from separatrix.core.devices import training_device
 from separatrix.core.disk import require_place_for_file, why_not
 from separatrix.core.errors import CorruptData, SeparatrixError, ShapeError
 from separatrix.core.result import Result
+from separatrix.core.stopping import WorkStopped, is_stoppable, stop_was_asked
 
 from .best import BestState, Watch
 from .carried import detached
@@ -125,7 +126,8 @@ def train(
 
     Returns:
         The history and how it ended. A loss or gradient that is not finite ends the run of that member at its last good
-        parameters. The first Ctrl-C finishes the step and saves.
+        parameters. The first Ctrl-C finishes the step and saves; so does a worker of the lab that is asked to stop, and
+        there ``WorkStopped`` is raised instead, so that no record is made of half a training.
 
     Raises:
         InvalidInput: the checkpoint belongs to another model, other settings or other streams, or its place cannot be
@@ -156,7 +158,7 @@ def _train(
     model.train()
     with FinishStep() as interrupt:
         for step in range(run.n_done, settings.n_steps):
-            if run.members.all_resting or interrupt.requested:
+            if run.members.all_resting or interrupt.requested or stop_was_asked():
                 break
             batch = batch_at(step)
             losses = run.forward(loss, batch, step)
@@ -172,6 +174,8 @@ def _train(
     if measure is not None and ending != "interrupted":
         run.measure(run.n_done - 1, measure)
     run.save()
+    if ending == "interrupted" and is_stoppable():
+        raise WorkStopped
     diverged_at = tuple(run.members.diverged_at)
     seconds = time.monotonic() - begun
     return TrainingRun(

@@ -57,6 +57,8 @@ def warmup_cosine(step: int, n_steps: int, warmup_steps: int) -> float:
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
+    if step >= n_steps:
+        return 0.0
     return 0.5 * (1 + math.cos(math.pi * (step - warmup_steps) / (n_steps - warmup_steps)))
 
 

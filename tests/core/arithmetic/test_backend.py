@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +31,7 @@ def test_an_unknown_backend_is_refused_with_its_neighbours() -> None:
 
 
 def test_without_numba_its_backend_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.core.arithmetic.backend.has_numba", lambda: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"install separatrix\[fast\]"), use_backend("numba"):
         pass
 
@@ -43,3 +44,22 @@ def test_importing_networks_and_running_a_short_one_does_not_import_numba() -> N
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.skipif(not has_numba(), reason="needs numba: install separatrix[fast]")
+def test_a_compiler_that_is_switched_off_counts_as_none_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert not inspect.unwrap(has_numba)()
+    with pytest.raises(MissingExtra, match="NUMBA_DISABLE_JIT"), use_backend("numba"):
+        pass
+
+
+def test_numba_that_cannot_be_imported_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "numba"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise ImportError('numba needs another NumPy')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name == "numba" or name.startswith("numba.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingExtra, match="cannot be imported: numba needs another NumPy"), use_backend("numba"):
+        pass

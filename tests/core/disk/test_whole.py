@@ -25,3 +25,8 @@ def test_after_an_error_the_old_file_stands_and_nothing_else(tmp_path: Path) -> 
     with pytest.raises(KeyError):
         write_half()
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]
+
+
+def test_what_cannot_be_written_is_called_by_the_name_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"none/figure\.png'$"), written_whole(tmp_path / "none" / "figure.png") as stream:
+        stream.write(b"x")

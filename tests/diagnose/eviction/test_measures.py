@@ -80,3 +80,32 @@ def test_shapes_are_named() -> None:
         measure_kept(held, maps)
     with pytest.raises(InvalidInput, match="at least 8 steps"):
         measure_kept(held[..., :4, :4], torch.rand(1, 2, 4, 4))
+
+
+def test_a_key_that_was_looked_at_later_than_when_it_was_new_can_freeze_as_well() -> None:
+    """Six early keys are ignored at first, then used for a while, then never again; what all held is sums."""
+    logits = torch.zeros(1, 1, T, T, dtype=torch.float64)
+    logits[..., :12, :6] -= 4.0
+    logits[..., 12:30, :6] += 5.0
+    logits[..., 30:, :6] -= 6.0
+    logits[..., 30:, 32:40] += 4.0
+    assert bool(measured(logits, "heavy_hitter").is_frozen.all())
+    assert not bool(measured(logits, "tova").is_frozen.any())
+
+
+def test_an_even_beginning_freezes_too() -> None:
+    """No key stands out at first, so the first stay; then eight others are looked at."""
+    logits = torch.zeros(1, 1, T, T, dtype=torch.float64)
+    logits[..., 30:, :] -= 4.0
+    logits[..., 30:, 14:22] += 4.0
+    assert bool(measured(logits, "sinks").is_frozen.all())
+    assert not bool(measured(logits, "window").is_frozen.any())
+
+
+def test_a_step_at_which_nothing_is_held_asks_nothing_of_the_oracle() -> None:
+    attention = torch.softmax(torch.randn(1, 1, 12, 12, generator=seeded(4), dtype=torch.float64).tril(), -1)
+    held = torch.zeros(1, 1, 12, 12, dtype=torch.bool)
+    held[..., :3, :3] = torch.ones(3, 3, dtype=torch.bool).tril()
+    held[..., 11, 11] = True
+    found = measure_kept(held, attention)
+    assert float(found.oracle_kept) == pytest.approx(float(attention[0, 0, 11].max()) / 9)

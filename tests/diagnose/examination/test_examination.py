@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 import separatrix
 from separatrix.core.errors import InvalidInput
@@ -68,3 +69,59 @@ def test_the_infinity_that_a_nan_was_made_from_is_its_origin() -> None:
     found = separatrix.check(Log(), torch.randn(24, 6)).find("nonfinite_output")
     assert found is not None
     assert found.where.op == "log"
+
+
+class _Wrapped(nn.Module):
+    """One network, called in ways that recorders stumble over."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.first, self.last, self.way = nn.Sequential(nn.Linear(6, 12), nn.Tanh()), nn.Linear(12, 3), way
+        self.block = nn.Sequential(nn.Linear(12, 12), nn.Tanh())
+
+    def plain(self, x: Tensor) -> Tensor:
+        return self.last(self.block(self.first(x)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.way == "vmap":
+            return torch.vmap(self.plain)(x)
+        if self.way == "sparse":
+            return self.last(torch.sparse.mm(torch.eye(len(x)).to_sparse(), self.block(self.first(x))))
+        h = self.first(x)
+        if self.way == "checkpoint":
+            return self.last(checkpoint(self.block, h, use_reentrant=True))
+        y = self.block(h)
+        h += y.detach()  # what the block needs for its backward is overwritten
+        return self.last(h + y)
+
+
+@pytest.mark.parametrize("way", ["vmap", "sparse", "checkpoint"])
+def test_unusual_calls_are_followed_and_accuse_nobody(way: str) -> None:
+    torch.manual_seed(0)
+    model, grad = _Wrapped(way), torch.ones(3)
+    model.last.bias.grad = grad
+    found = separatrix.check(model, torch.randn(16, 6), loss="cross_entropy", target=torch.randint(0, 3, (16,)))
+    assert [finding.id for finding in found.findings if finding.severity in ("warning", "fault")] == []
+    assert found.find("gradients_finite") is not None
+    assert model.last.bias.grad is grad
+    assert bool((grad == 1).all())
+    assert model.first[0].weight.grad is None
+
+
+def test_a_backward_that_raises_is_a_fault_with_its_sentence() -> None:
+    found = separatrix.check(_Wrapped("overwrites"), torch.randn(16, 6)).find("backward_raises")
+    assert found is not None
+    assert found.severity == "fault"
+    assert "inplace" in found.meaning
+    assert "out of place" in str(found.advice)
+
+
+def test_a_model_that_only_recorders_trouble_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("recorder")
+
+    monkeypatch.setattr("separatrix.diagnose.recording.operations.OperationRecorder._finiteness", broken)
+    found = separatrix.check(_Wrapped("vmap"), torch.randn(16, 6))
+    assert found.verdict == "failed"
+    assert found.findings == ()
+    assert any("not while it is watched (RuntimeError: recorder)" in item.reason for item in found.skipped)

@@ -115,3 +115,16 @@ def test_tokens_of_the_wrong_dimension_are_refused() -> None:
 def test_masked_flows_cannot_be_reduced_to_clusters() -> None:
     with pytest.raises(InvalidInput, match="without mask and bias"):
         AttentionFlow.from_coupling(EYE, EYE, mask="causal").with_sizes(torch.ones(2).double())
+
+
+def test_a_flow_keeps_the_weights_it_was_given() -> None:
+    value, sizes = torch.diag(torch.tensor([2.0, 1.0, -1.0], dtype=torch.float64)), torch.ones(4, dtype=torch.float64)
+    flow = AttentionFlow.from_coupling(torch.eye(3, dtype=torch.float64), value, sizes=sizes)
+    x = flow.project(torch.arange(12.0, dtype=torch.float64).reshape(4, 3))
+    before = flow.velocity(x)
+    value *= 3.0
+    sizes[0] = 100.0
+    assert torch.equal(flow.velocity(x), before)
+    assert float(flow.rate) == 2.0
+    assert flow.sizes is not None
+    assert flow.sizes.tolist() == [1.0] * 4

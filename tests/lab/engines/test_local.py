@@ -25,6 +25,7 @@ from separatrix.lab import (
     physical_cores,
 )
 from short_experiments import SHORT, UNWRITABLE
+from training_experiment import STEPS
 
 
 def cells_of(experiment: Experiment = SHORT, **changes: Any) -> list[Cell]:
@@ -163,6 +164,54 @@ def test_an_interrupt_finishes_the_present_cells_and_keeps_them(tmp_path: Path) 
     assert 1 <= len(store.keys()) < 30
     assert JobTable(store).states().keys() == {"done", "cancelled"}
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_one_interrupt_of_any_kind_is_enough_however_long_a_cell_takes(tmp_path: Path, kind: str) -> None:
+    cells = cells_of(n_cells=2, pause=600.0)  # longer than the patience of the suite
+    store = Store(tmp_path)
+
+    def interrupt() -> None:
+        _wait_for_lease(store)
+        os.kill(os.getpid(), getattr(signal, kind))
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(RunInterrupted, match="stopped after 0 of 2 cells") as caught:
+        list(LocalEngine(1).run(cells, store, {}))
+    assert caught.value.exit_code == 128 + getattr(signal, kind)
+    assert JobTable(store).states() == {"cancelled": 2}
+
+
+def test_a_training_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    """It saves after its step although no checkpoint was due; a worker hears of the stop by a signal too."""
+    whole, store = Store(tmp_path / "whole"), Store(tmp_path / "store")
+    (cell,) = cells_of(STEPS)
+    run_all([cell], whole)
+
+    def reached(step: int) -> Path:
+        while not (found := list(store.scratch.glob(f"*/step-{step}"))):
+            time.sleep(0.01)
+        return found[0].with_name(f"seen-{step}")
+
+    def interrupt() -> None:
+        seen, worker = reached(3), _wait_for_lease(store)
+        os.kill(int(worker.split("|")[-2]), signal.SIGINT)  # as a batch queue does; the engine is not told
+        seen.touch()
+        seen = reached(6)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.2)  # the word goes round
+        seen.touch()
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(RunInterrupted, match="stopped after 0 of 1 cells"):
+        run_all([cell], store)
+    assert run_all([cell], store) == [Finished(cell.key)]
+    found, wanted = store.read(cell.key), whole.read(cell.key)
+    assert found is not None
+    assert wanted is not None
+    assert found.payload["history"] == wanted.payload["history"]
+    assert found.payload["resumed_at"] in (4, 7)  # the second time a slow machine may have had to end it
+    assert wanted.payload["resumed_at"] == 0
 
 
 def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from separatrix.core.errors import StoreError
 from separatrix.lab import Cell, Finished, Limits, LocalEngine, Store
+from separatrix.lab.engines.worker_process import WorkerProcess
 from trouble_experiments import TROUBLE
 
 
@@ -86,3 +88,14 @@ def test_a_leaking_cell_is_stopped_before_it_takes_the_machine(tmp_path: Path) -
 def test_limits_are_positive(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
         Limits(**bad)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_a_worker_that_finds_no_room_for_its_log_tells_of_the_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = WorkerProcess._started
+    with open("/dev/full", "wb") as full:
+        monkeypatch.setattr(WorkerProcess, "_started", lambda self, log: plain(self, full.fileno()))
+        with pytest.raises(StoreError, match="no space left on the disk of the store"):
+            run_all(cells_of("calm"), Store(tmp_path))

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy
 import pytest
+import torch
 
 from separatrix.core.errors import InvalidInput, UnknownOption
 from separatrix.lab import (
@@ -17,6 +20,7 @@ from separatrix.lab import (
     judge,
     misprint,
 )
+from separatrix.lab.experiment.claim import require_earned
 
 GOOD, BAD, OPEN = Row("x", 1.0, 1.0), Row("x", 1.0, 2.0, 0.5), Row("x", math.nan, 1.0)
 
@@ -117,3 +121,51 @@ def test_a_claim_takes_over_document_and_place_unless_it_names_its_own() -> None
 def test_a_misspelt_field_of_a_claim_gets_the_nearest() -> None:
     with pytest.raises(UnknownOption, match=r"unknown option of Claim 'statment'. Did you mean 'statement'"):
         claim(statment="s")
+
+
+@pytest.mark.parametrize("answer", [torch.tensor(False), numpy.False_, numpy.array(False)])
+def test_a_no_of_another_library_is_a_no(answer: Any) -> None:
+    """A tensor is in no set of truth values: the false statement was confirmed."""
+    assert judge("e", [Row("q", 1.0, 2.0, "by eye", answer)]).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("answer", ["no", 0, 0.0, math.nan, [False], torch.tensor([True, False])])
+def test_only_a_truth_value_is_an_answer(answer: Any) -> None:
+    with pytest.raises((InvalidInput, RuntimeError)):
+        Row("q", 1.0, 2.0, "by eye", answer)
+
+
+@pytest.mark.parametrize("nothing", [torch.tensor(math.nan), numpy.float32(math.nan)])
+def test_nan_of_another_library_decides_nothing(nothing: Any) -> None:
+    assert judge("e", [Row("q", nothing, 2.0, "by eye", True)]).verdict is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("tolerance", [math.inf, math.nan, -1.0])
+def test_a_tolerance_that_lets_all_or_nothing_pass_is_refused(tolerance: float) -> None:
+    with pytest.raises(InvalidInput, match="tolerance of row 'q' must be finite"):
+        Row("q", 5.0, 1.0, tolerance)
+
+
+def test_an_interval_without_an_end_cannot_tell() -> None:
+    assert interval_row("q", 1.0, (1.0, math.nan), above=0.0).agrees is None
+
+
+@pytest.mark.parametrize("verdict", [Verdict.CONFIRMED, Verdict.UNDECIDED, Verdict.NOT_RUN])
+def test_what_is_true_instead_cannot_confirm_what_is_false(verdict: Verdict) -> None:
+    with pytest.raises(InvalidInput, match="cannot make it"):
+        Truth(verdict, "x", (Row("q", 1.0, 1.0),))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rows", "words"),
+    [
+        (Verdict.CONFIRMED, (Row("q", 5.0, 1.0, 0.1),), "disagree"),
+        (Verdict.CONFIRMED, (), "cannot tell, or are not there"),
+        (Verdict.MISPRINT, (Row("q", 1.0, 1.0),), "agree"),
+        (Verdict.REFUTED, (Row("q", 1.0, 1.0),), "agree"),
+    ],
+)
+def test_a_verdict_made_by_hand_must_be_borne_by_its_rows(verdict: Verdict, rows: tuple[Row, ...], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        require_earned(Judgement(verdict, "e", rows))
+    assert require_earned(Judgement(Verdict.UNDECIDED, "e", rows)).evidence == "e"

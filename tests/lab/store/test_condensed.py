@@ -23,8 +23,8 @@ def store(tmp_path: Path) -> Store:
 def reads(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Keys of the records that are read from now on."""
     seen: list[str] = []
-    read = Store.read
-    monkeypatch.setattr(Store, "read", lambda self, key: (seen.append(key), read(self, key))[1])
+    read = Store._read
+    monkeypatch.setattr(Store, "_read", lambda self, key, row: (seen.append(key), read(self, key, row))[1])
     return seen
 
 

@@ -82,3 +82,34 @@ def test_scores_of_the_wrong_shape_are_refused() -> None:
 def test_policies_that_need_inputs_say_so() -> None:
     with pytest.raises(InvalidInput, match="needs the inputs of the network"):
         play_eviction(torch.zeros(1, 1, 9, 9), 2, 2, "surprise")
+
+
+class NoClassOfOurs:
+    """A stranger's policy that derives from nothing."""
+
+    def observe(self, sight: nn.CacheSight) -> None:
+        sight.scores.copy_(-sight.positions)
+
+
+def test_an_object_with_observe_is_a_policy() -> None:
+    logits = torch.randn(2, 2, 14, 14, generator=seeded(3))
+    torch.testing.assert_close(play_eviction(logits, 3, 3, NoClassOfOurs()), play_eviction(logits, 3, 3, "sinks"))
+    assert "NoClassOfOurs" in repr(nn.BoundedKeys(3, 3, NoClassOfOurs()).policy)
+
+
+@pytest.mark.parametrize("part", ["positions", "weights", "keys", "values"])
+def test_a_policy_that_changes_what_it_is_shown_is_named(part: str) -> None:
+    class Meddler(nn.AbstractEviction):
+        name = "meddler"
+
+        def observe(self, sight: nn.CacheSight) -> None:
+            getattr(sight, part).zero_()
+
+    with pytest.raises(InvalidInput, match="'meddler' changed what it was shown"):
+        play_eviction(torch.zeros(1, 1, 6, 6), 2, 1, Meddler())
+
+
+def test_scores_must_be_real() -> None:
+    imaginary = nn.ScoredBy(lambda sight: sight.scores.to(torch.complex64))
+    with pytest.raises(ShapeError, match=r"score must return real numbers .*complex64"):
+        play_eviction(torch.zeros(1, 1, 6, 6), 2, 1, imaginary)

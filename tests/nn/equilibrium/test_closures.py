@@ -389,5 +389,8 @@ def test_a_layer_is_not_recorded(x: Tensor) -> None:
     layer = DEQ(Cell(linear()), solver=TIGHT)
     with pytest.raises(InvalidInput, match="as many steps as its input asks for"):
         torch.jit.trace(layer, x, check_trace=False)
+    for whole in (layer, nn.Sequential(linear(), layer)):
+        with pytest.raises(InvalidInput, match="as many steps as its input asks for"):
+            torch.jit.script(whole)
     with pytest.raises(Exception, match="as many steps as its input asks for"):
         torch.export.export(layer, (x,))

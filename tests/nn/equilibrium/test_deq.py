@@ -375,3 +375,17 @@ def test_bad_arguments_are_refused(cell: TanhCell, x: Tensor) -> None:
 
 def test_an_empty_batch_passes_through(cell: TanhCell) -> None:
     assert DEQ(cell)(torch.zeros(0, 6, dtype=torch.float64)).shape == (0, 6)
+
+
+def test_where_the_forward_solve_converges_the_backward_one_does_by_default() -> None:
+    """In double precision it asks for a hundredth of the error: within 60 steps 2 of 100 solves failed in training."""
+    generator = torch.Generator().manual_seed(0)
+    weight = 0.9 * torch.linalg.qr(torch.randn(24, 24, dtype=torch.float64, generator=generator))[0]
+    weight.requires_grad_()
+    layer = DEQ(lambda z, x: torch.tanh(z @ weight.mT + x))
+    layer(0.3 * torch.randn(16, 24, dtype=torch.float64, generator=generator)).square().sum().backward()
+    assert layer.last is not None
+    assert layer.last_backward is not None
+    assert layer.last.ok
+    assert layer.last_backward.ok
+    assert int(layer.last_backward.steps.max()) > 60

@@ -144,6 +144,16 @@ def test_a_buffer_as_long_as_the_sequence_remembers_everything(bounded: Any, ful
     make(full)(x)
 
 
+@pytest.mark.parametrize("memory", ["recompute", "store"])
+@pytest.mark.parametrize("kind", [RelRNN, RelLSTM])
+def test_a_buffer_takes_no_more_room_than_there_are_steps(kind: Any, memory: str) -> None:
+    x = inputs()
+    vast, just = (make(kind, n_buffer=n, n_relevant=3, memory=memory) for n in (10**9, TIME))
+    assert torch.equal(vast(x)[0], just(x)[0])
+    assert vast.last.trace.indices.shape == (BATCH, TIME, TIME + 3)
+    assert torch.equal(vast.last.scores, just.last.scores)
+
+
 @pytest.mark.parametrize("kind", [RelRNN, RelLSTM, MemRNN, MemLSTM])
 def test_a_sample_does_not_depend_on_its_batch_nor_on_what_follows_its_end(kind: Any) -> None:
     options = {"n_buffer": 2, "n_relevant": 3} if kind in (RelRNN, RelLSTM) else {}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ def good() -> dict[str, Any]:
         "labels": label.numpy()[:, None],
         "tasks": numpy.repeat([[0], [1]], 4, axis=0),
     }
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "game.npz", "w") as archive:
+        archive.writestr("read me.txt", "no arrays")
+    with pytest.raises(CorruptData, match=r"game\.npz must hold the arrays"):
+        read_game(tmp_path / "game.npz")
 
 
 def written(folder: Path, arrays: dict[str, Any]) -> Path:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
-from separatrix.tasks import ideal_relations, make_task, shortcut_accuracy
+from separatrix.tasks import RelationalTask, glyphs, ideal_relations, make_task, shortcut_accuracy
+from separatrix.tasks.relational.task import Problems
 
 
 def test_rules_of_thumb_are_worth_what_the_design_says() -> None:
@@ -19,3 +22,43 @@ def test_ideal_relations_look_at_what_counts() -> None:
     task = make_task("same_diff_colour")
     index = torch.tensor([[3 * 100 + 5, 3 * 100 + 9], [3 * 100 + 5, 4 * 100 + 5]])
     assert ideal_relations(task, index).tolist() == [[[1, 1], [1, 1]], [[1, 0], [0, 1]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Marked(RelationalTask):
+    """Same or different, but the first of two different pictures has a grey corner: nobody has to compare anything."""
+
+    grey: float = 0.5
+    name = "marked"
+    seq_len = 2
+    n_answers = 2
+    n_pictures = 200
+
+    def ids(self, part: str) -> torch.Tensor:
+        shapes = torch.arange(50) + (50 if part == "test" else 0)
+        return torch.cat([shapes, shapes + 100])
+
+    def pictures(self, ids: torch.Tensor) -> torch.Tensor:
+        images = glyphs(100, 0).images[ids % 100].clone()
+        images[ids >= 100, :, :1, :1] *= self.grey
+        return images
+
+    def symbols(self, index: torch.Tensor) -> torch.Tensor:
+        return index % 100
+
+    def problems(self, part: str, size: int, *, generator: torch.Generator) -> Problems:
+        label = torch.randint(2, (size,), generator=generator)
+        first = torch.randint(50, (size,), generator=generator)
+        second = (first + label * torch.randint(1, 50, (size,), generator=generator)) % 50
+        start = 50 if part == "test" else 0
+        index = torch.stack([first + start + 100 * label, second + start], 1)
+        return Problems(index, label, label, ("same", "different"), equal_counts=False)
+
+
+def test_what_single_pictures_give_away_is_measured() -> None:
+    assert shortcut_accuracy(Marked(), 2000).accuracy["pictures one by one"] > 0.95
+    assert shortcut_accuracy(Marked(grey=1.0), 2000).accuracy["pictures one by one"] < 0.6
+    for name in ("same_diff", "rmts", "identity_rules", "game_same", "same_diff_colour"):
+        found = shortcut_accuracy(make_task(name), 1500)
+        assert found.accuracy["pictures one by one"] < found.chance + 0.1, name
+    assert shortcut_accuracy(make_task("comparison"), 2000).accuracy["pictures one by one"] > 0.65

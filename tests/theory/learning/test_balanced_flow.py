@@ -396,3 +396,30 @@ def test_bad_input_is_refused_by_name() -> None:
         flow.ntk(1.0, torch.ones(2, 2))
     with pytest.raises(ShapeError, match="batch axes"):
         BalancedFlow(w1.expand(2, 2, 3), w2.expand(2, 4, 2), corr.expand(3, 4, 3))
+
+
+@pytest.mark.parametrize(("balance", "sizes"), [(0.0, (3, 4, 5)), (1.0, (3, 3, 3)), (-1.0, (5, 4, 3))])
+@pytest.mark.parametrize("t", [0.0, 0.5, 100.0])
+def test_the_gradient_of_the_loss_is_that_of_differences(balance: float, sizes: tuple[int, int, int], t: float) -> None:
+    """It was NaN for every correlation: the logarithm of a structural zero has no slope."""
+    stream = torch.Generator().manual_seed(1)
+    w1, w2 = balanced_pair(balance, *sizes, scale=0.5, generator=stream)
+    corr = torch.randn(sizes[2], sizes[0], dtype=torch.float64, generator=stream)
+    along = torch.randn(sizes[2], sizes[0], dtype=torch.float64, generator=stream)
+
+    def loss(step: torch.Tensor) -> torch.Tensor:
+        return BalancedFlow(w1, w2, corr + step * along).loss(t)
+
+    step = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(loss(step), step)
+    measured = (loss(torch.tensor(1e-5)) - loss(torch.tensor(-1e-5))) / 2e-5
+    torch.testing.assert_close(slope, measured, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("values", [(1.0, 1.0), (1.0, 0.0)])
+def test_a_gradient_that_singular_vectors_cannot_give_is_refused(values: tuple[float, float]) -> None:
+    corr = torch.diag(torch.tensor(values, dtype=torch.float64)).requires_grad_()
+    start = 0.3 * torch.eye(2, dtype=torch.float64)
+    loss = BalancedFlow(start, start, corr).loss(0.5)
+    with pytest.raises(InvalidInput, match="corr_yx needs singular values that are distinct"):
+        loss.backward()

@@ -50,3 +50,11 @@ def test_wilson_bounds_solve_their_quadratic(share: float, n: int) -> None:
     for end in wilson(share, n):
         gap = (share - end) ** 2 * n - z * z * end * (1 - end)
         assert abs(gap) < 1e-9 or end in (0.0, 1.0)
+
+
+def test_a_part_that_its_owner_froze_stays_frozen() -> None:
+    network, task = CoRelNet(seq_len=2, n_answers=2), make_task("same_diff", holdout=90, seed=0)
+    network.encoder.eval()
+    evaluate_relational(network, task, 8)
+    assert network.training
+    assert not network.encoder.training

@@ -140,6 +140,7 @@ def test_a_comparison_is_not_said_to_be_undetermined_by_its_training() -> None:
     )
     assert found.accuracy.mean > found.oracle + 0.2
     assert "what goes beyond is not owed to sameness" in str(found)
+    assert "pictures one by one, no two of them together, answer" in str(found)
 
 
 @pytest.mark.parametrize("name", ["CoRelNet", "CoRelNet-T", "ESBN", "PrediNet", "Transformer", "RN", "LSTM"])

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import importlib
 import importlib.util
+import os
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, get_args
 
@@ -22,8 +24,13 @@ _chosen: contextvars.ContextVar[Backend] = contextvars.ContextVar("backend", def
 
 @functools.lru_cache(maxsize=1)
 def has_numba() -> bool:
-    """Whether numba is installed; does not import it."""
-    return importlib.util.find_spec("numba") is not None
+    """Whether numba is installed, and its compiler not switched off; does not import it."""
+    return importlib.util.find_spec("numba") is not None and not _switched_off()
+
+
+def _switched_off() -> bool:
+    """As people do to debug or to measure coverage; our kernels have no meaning as plain Python."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def current_backend() -> Backend:
@@ -43,7 +50,7 @@ def use_backend(name: Backend) -> Iterator[None]:
     Gradients are computed with the backend that their forward pass had.
 
     Raises:
-        MissingExtra: numba is wanted and not installed.
+        MissingExtra: numba is wanted and not installed, switched off, or cannot be imported.
 
     Example:
         >>> with use_backend("torch"):
@@ -51,10 +58,21 @@ def use_backend(name: Backend) -> Iterator[None]:
         'torch'
     """
     choose("name", name, get_args(Backend))
-    if name == "numba" and not has_numba():
-        raise MissingExtra("the backend 'numba' needs numba: install separatrix[fast].")
+    if name == "numba":
+        _require_numba()
     token = _chosen.set(name)
     try:
         yield
     finally:
         _chosen.reset(token)
+
+
+def _require_numba() -> None:
+    if importlib.util.find_spec("numba") is None:
+        raise MissingExtra("the backend 'numba' needs numba: install separatrix[fast].")
+    if _switched_off():
+        raise MissingExtra("the backend 'numba' needs numba's compiler, which NUMBA_DISABLE_JIT switches off.")
+    try:
+        importlib.import_module("numba")
+    except ImportError as error:  # another version of NumPy, for instance
+        raise MissingExtra(f"the backend 'numba' needs numba, which cannot be imported: {error}") from error

@@ -20,6 +20,7 @@ class Readiness:
     def __init__(self, is_cached: Callable[[Any], bool], import_after: float | int, compile_after: float | int) -> None:
         self.is_cached, self.import_after, self.compile_after = is_cached, import_after, compile_after
         self.work = 0.0
+        self.usable = True
         self.ready: dict[Hashable, bool] = {}
         self.lock = threading.Lock()
 
@@ -29,8 +30,16 @@ class Readiness:
             return True
         with self.lock:
             self.work += work
-            if self.work >= self.compile_after:
+            if self.work >= self.import_after and kind not in self.ready and self.usable:
+                self.ready[kind] = self._is_cached(kind)
+            if self.work >= self.compile_after and self.usable:
                 self.ready[kind] = True
-            elif self.work >= self.import_after and kind not in self.ready:
-                self.ready[kind] = self.is_cached(kind)
         return self.ready.get(kind, False)
+
+    def _is_cached(self, kind: Hashable) -> bool:
+        """An installation of numba that cannot be imported counts as none: nobody asked for it."""
+        try:
+            return self.is_cached(kind)
+        except ImportError:
+            self.usable = False
+            return False

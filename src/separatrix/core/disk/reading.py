@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular(path: Path | str) -> bytes:
     """The bytes of a regular file, or of one that a link leads to.
 
     Raises:

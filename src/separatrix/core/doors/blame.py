@@ -10,9 +10,12 @@ Nothing happens to a call that succeeds: this module is imported after a failure
 
 from __future__ import annotations
 
+import ast
 import collections.abc
 import dataclasses
+import importlib
 import inspect
+import sys
 import sysconfig
 import types
 import typing
@@ -73,6 +76,7 @@ def blamed(function: Callable[..., Any], args: tuple[Any, ...], options: dict[st
         too_much(given, error)
         or _disagreeing(given, kinds)
         or _unusable(given)
+        or _empty(given, error)
         or _shared(given, error)
         or _unfitting(given, error)
         or no_path(given, error)
@@ -132,6 +136,8 @@ def _is_a(value: Any, kind: Any) -> bool:
 
 def _elements_fit(value: Any, origin: type, inside: tuple[Any, ...]) -> bool:
     if isinstance(value, str) and inside[:1] != (str,):
+        return False
+    if isinstance(value, bytes | bytearray) and inside[:1] not in ((), (int,), (Any,)):
         return False
     if not (isinstance(value, list | tuple) and len(inside) == 1 + (inside[-1] is Ellipsis)):
         return True
@@ -211,6 +217,16 @@ def _unusable(given: dict[str, Any]) -> InvalidInput | None:
     return None
 
 
+def _empty(given: dict[str, Any], error: Exception) -> InvalidInput | None:
+    """A collection without a single element, where one was looked for."""
+    if not isinstance(error, ValueError | IndexError | KeyError | ZeroDivisionError | StopIteration | RuntimeError):
+        return None
+    for name, value in given.items():
+        if isinstance(value, list | tuple | dict | set) and not value:
+            return InvalidInput(f"{name} must not be empty; got {value!r}.")
+    return None
+
+
 def _shared(given: dict[str, Any], error: Exception) -> InvalidInput | None:
     """A tensor to be filled whose entries share memory, as an expanded one's do."""
     if "refers to a single memory location" not in str(error):
@@ -249,8 +265,8 @@ def _kinds(function: Callable[..., Any]) -> dict[str, Any]:
     for name, parameter in inspect.signature(function).parameters.items():
         kind = parameter.annotation
         try:
-            kind = eval(kind, inner.__globals__) if isinstance(kind, str) else kind
-        except Exception:  # names that are imported for type checkers alone
+            kind = eval(kind, inner.__globals__, _TypeOnly(inner.__module__)) if isinstance(kind, str) else kind
+        except Exception:  # names of nothing that can be imported
             if not kind.isidentifier():
                 continue
             kind = ClassByName(kind)
@@ -260,11 +276,35 @@ def _kinds(function: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
+class _TypeOnly(dict[str, Any]):
+    """Names that a module imports for type checkers alone, found when they are asked for."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self._package = module.rpartition(".")[0]
+        self._places: dict[str, tuple[str, str]] = {}
+        home = sys.modules.get(module)
+        for node in ast.parse(inspect.getsource(home)).body if home is not None else ():
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                for inner in node.body:
+                    self._note(inner)
+
+    def _note(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.ImportFrom):
+            place = "." * node.level + (node.module or "")
+            self._places.update({name.asname or name.name: (place, name.name) for name in node.names})
+
+    def __missing__(self, name: str) -> Any:
+        place, own = self._places[name]
+        return getattr(importlib.import_module(place, self._package), own)
+
+
 def _raised_by_a_stranger(error: Exception) -> bool:
     """Whether code of the caller's own, such as a model or a function handed over, took part in the failure."""
     frame = error.__traceback__
     while frame is not None:
-        if not frame.tb_frame.f_code.co_filename.startswith(_ROOTS):
+        name = frame.tb_frame.f_code.co_filename
+        if not name.startswith(_ROOTS) and not name.endswith(".pyx"):  # compiled code of a library tells no path
             return True
         frame = frame.tb_next
     return False

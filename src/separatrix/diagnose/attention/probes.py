@@ -7,10 +7,11 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+
+from separatrix.core.networks.modes import evaluation_mode
 
 from .layer import AttentionLayer, Normaliser
 from .tensors import LayerFacts
@@ -120,7 +121,7 @@ def _answers(module: nn.Module, x: Tensor) -> Iterator[Tensor]:
     once, or as query, key and value. Without dropout, gradient or change; nothing if it refuses them all."""
     like = next(iter(module.parameters()), x)
     tokens = x.to(device=like.device, dtype=like.dtype)
-    with torch.no_grad(), _evaluating(module), torch.random.fork_rng(devices=[]):
+    with torch.no_grad(), evaluation_mode(module), torch.random.fork_rng(devices=[]):
         for shaped in (tokens.unsqueeze(0), tokens.unsqueeze(1), tokens):
             for times in (1, 3):
                 try:
@@ -130,17 +131,6 @@ def _answers(module: nn.Module, x: Tensor) -> Iterator[Tensor]:
                 found = found[0] if isinstance(found, tuple | list) and found else found
                 if isinstance(found, Tensor) and found.shape == shaped.shape and found.is_floating_point():
                     yield found.reshape(x.shape).detach().double().cpu()
-
-
-@contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
-    training = {child: child.training for child in module.modules()}
-    module.eval()
-    try:
-        yield
-    finally:
-        for child, was in training.items():
-            child.training = was
 
 
 def _difference(a: Tensor, b: Tensor) -> float:

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.result import Result, frame
+from separatrix.core.scalars import in_words
 
 from .measures import KeptMeasures, measure_kept
 from .runs import CacheRun, run_cache, run_unbounded
@@ -70,7 +71,8 @@ class CacheRow(Result):
             found.append(f"costs {self.loss_gap:.3f} nats a token")
         if self.is_frozen:
             found.append(
-                f"frozen heavy hitters in {self.frozen_heads:.0%} of the heads: old scores keep out what is used"
+                f"frozen heavy hitters in {self.frozen_heads:.0%} of the heads: most of their old keys were looked at "
+                "once and are idle now, while others are missed"
             )
         if self.share_of_first >= STARTUP and self.first_by_chance < STARTUP / 2:
             found.append(f"start-up bias: {self.share_of_first:.0%} of its old keys are the very first positions")
@@ -148,21 +150,49 @@ def cache_audit(
     if tokens.ndim != 2 or tokens.shape[1] < 8:
         raise ShapeError(f"tokens must be (batch, t) with at least 8 steps; got {tuple(tokens.shape)}.")
     chosen = _chosen(scored, tokens)
-    if marked is not None and (marked.shape != tokens.shape or not bool(marked.any(1).all())):
-        raise InvalidInput(f"marked must be {tuple(tokens.shape)} with a mark in every sequence.")
+    if marked is not None and (not _is_mask(marked, tokens) or not bool(marked.any(1).all())):
+        raise InvalidInput(f"marked must be booleans {tuple(tokens.shape)} with a mark in every sequence.")
+    _require_makers(model, caches)
     plain, attention = run_unbounded(model, tokens)
     loss, accuracy = _quality(plain, tokens, chosen)
-    rows = []
+    rows, made = [], []  # type: ignore[var-annotated]
     for name, build in caches.items():
-        run = run_cache(model, tokens, build(), prefill=prefill)
+        made.append(_new_cache(name, build, made))
+        run = run_cache(model, tokens, made[-1], prefill=prefill)
         rows.append(_row(name, run, (tokens, chosen, marked), attention, loss))
     return CacheAudit(tuple(rows), loss, accuracy, tokens.numel())
 
 
+def _require_makers(model: Any, caches: Mapping[str, Any]) -> None:
+    if not callable(model):
+        raise InvalidInput(f"model must be callable; got {in_words(model)}.")
+    for name, build in caches.items():
+        if not callable(build):
+            raise InvalidInput(
+                f"caches: {name!r} must be a function that makes a cache, as lambda: RelevanceCache(8, 8) is; got "
+                f"{in_words(build)}."
+            )
+
+
+def _new_cache(name: str, build: Callable[[], Any], before: list[Any]) -> Any:
+    """A cache without a past: what one run left in it would be counted in the next."""
+    cache = build()
+    if cache is None:
+        raise InvalidInput(f"caches: {name!r} must make a cache; it made None.")
+    seen = getattr(cache, "get_seq_length", None)
+    if any(cache is other for other in before) or (callable(seen) and seen()):
+        raise InvalidInput(f"caches: {name!r} made a cache that was used before; every run needs a new one.")
+    return cache
+
+
+def _is_mask(given: Tensor, tokens: Tensor) -> bool:
+    return given.shape == tokens.shape and given.dtype == torch.bool
+
+
 def _chosen(scored: Tensor | None, tokens: Tensor) -> Tensor:
     chosen = torch.ones_like(tokens, dtype=torch.bool) if scored is None else scored
-    if chosen.shape != tokens.shape or not bool(chosen[:, :-1].any()):
-        raise InvalidInput(f"scored must be {tuple(tokens.shape)} and choose a query that has a next token.")
+    if not _is_mask(chosen, tokens) or not bool(chosen[:, :-1].any()):
+        raise InvalidInput(f"scored must be booleans {tuple(tokens.shape)} and choose a query that has a next token.")
     return chosen[:, :-1]
 
 
@@ -200,6 +230,12 @@ def _row(
 def _measures(run: CacheRun, attention: Any) -> list[KeptMeasures]:
     if run.present is None or attention is None:
         return []
+    told, given = len(run.present), len(attention)
+    if told != given:
+        raise InvalidInput(
+            f"kept_positions of the cache is of {told} layer{'' if told == 1 else 's'}; the model gives attention of "
+            f"{given}."
+        )
     return [measure_kept(held, weights.cpu()) for held, weights in zip(run.present, attention, strict=True)]
 
 
@@ -217,5 +253,5 @@ def _marked_kept(run: CacheRun, chosen: Tensor, marked: Tensor | None) -> float:
     wanted = counted.sum()
     if not bool(wanted):
         return math.nan
-    hits = [(layer & counted.unsqueeze(1)).sum() / (wanted * layer.shape[1]) for layer in run.present]
-    return float(torch.stack(hits).mean())
+    hits = [float((layer & counted.unsqueeze(1)).sum()) / (int(wanted) * layer.shape[1]) for layer in run.present]
+    return sum(hits) / len(hits)

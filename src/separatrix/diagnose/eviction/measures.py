@@ -15,7 +15,7 @@ from separatrix.core.result import Result
 IDLE = 0.25
 """Share of an even attention below which a key counts as idle at the end of a run."""
 BUSY = 1.0
-"""Share of an even attention from which on it counts as looked at when it was new."""
+"""Share of an even attention, over an eighth of the run, from which on it counts as having been looked at."""
 FROZEN = 0.5
 """Part of the old keys of a head, frozen, from which on the head counts as frozen."""
 MISSED = 0.1
@@ -35,7 +35,7 @@ class KeptMeasures(Result):
     share_of_first: Float[Tensor, "batch heads"]
     """Of the old half of the keys held at the end, the part that are the very first positions."""
     frozen: Float[Tensor, "batch heads"]
-    """Of the old half of the keys held at the end, the part that was looked at when new and is idle now."""
+    """Of the old half of the keys held at the end, the part that was looked at for a while and is idle now."""
     missed: Float[Tensor, "batch heads"]
     """Attention of the last quarter of the queries on keys that had been forgotten."""
     positions: Float[Tensor, "batch heads bins"]
@@ -61,11 +61,11 @@ def measure_kept(
         present: whether key p (column) was held when query t (row) attended.
         attention: of the unbounded model, with a multiple of the heads; neighbours are averaged.
 
-    A key is *frozen* if it came in the first half, was held ever since, had more than an even share of the attention
-    of its first queries (an eighth of the run) and less than a quarter of it from the last quarter of the queries. A
-    head is *frozen* if half of its old keys are, while a tenth of the late attention goes to keys that were forgotten:
-    keys kept for what they were, in the place of others that are missed. Idle keys that displace nothing do no harm
-    and are not reported.
+    A key is *frozen* if it came in the first half, was held ever since, had at least an even share of the attention
+    of some successive queries (an eighth of the run) and less than a quarter of it from the last quarter of the
+    queries. A head is *frozen* if half of its old keys are, while a tenth of the late attention goes to keys that were
+    forgotten: keys kept for what they were, in the place of others that are missed. Idle keys that displace nothing do
+    no harm and are not reported.
 
     Cost: some passes over the (t, t) maps and a sort of their rows.
     """
@@ -82,7 +82,9 @@ def measure_kept(
     t = present.shape[-1]
     if t < 8:
         raise InvalidInput(f"present must cover at least 8 steps to speak of a beginning and an end; got {t}.")
-    weights = attention.unflatten(1, (present.shape[1], -1)).mean(2).to(torch.float64)
+    if bool(attention.isnan().any()):
+        raise InvalidInput("attention must not hold NaN; the model without a bound does not say where it looks.")
+    weights = attention.to(torch.float64).unflatten(1, (present.shape[1], -1)).mean(2)
     held, count = torch.where(present, weights, 0.0).sum(-1), present.sum(-1)
     forgetting = count < torch.arange(1, t + 1, device=present.device)
     best = _best_sums(weights, count)
@@ -101,22 +103,24 @@ def measure_kept(
 
 
 def _frozen_keys(present: Tensor, weights: Tensor) -> Tensor:
-    """Held since they came, looked at when new, idle at the end."""
+    """Held since they came, looked at for a while, idle at the end."""
     t = present.shape[-1]
     steps = torch.arange(t, device=present.device)
     age = steps[:, None] - steps
-    share = weights * (steps + 1)[:, None]
-    new = (age >= 0) & (age < max(1, t // 8))
-    early = torch.where(new, share, 0.0).sum(-2) / new.sum(-2)
-    is_idle = share[..., t - t // 4 :, :].mean(-2) < IDLE
+    share = torch.where(age >= 0, weights * (steps + 1)[:, None], 0.0)
+    before, late = share[..., : t - t // 4, :], share[..., t - t // 4 :, :]
+    span = max(1, t // 8)
+    sums = torch.nn.functional.pad(before.cumsum(-2), (0, 0, 1, 0))
+    busiest = (sums[..., span:, :] - sums[..., :-span, :]).amax(-2) / span
     always = (present | (age < 0)).all(-2)
-    return always & is_idle & (early >= BUSY)
+    # an even share is one only up to rounding
+    return always & (late.mean(-2) < IDLE) & (busiest >= BUSY * (1 - 1e-6))
 
 
 def _best_sums(weights: Tensor, count: Tensor) -> Tensor:
-    """Sum of the ``count`` largest weights of every query."""
-    sums = weights.sort(-1, descending=True).values.cumsum(-1)
-    return sums.gather(-1, (count - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1)
+    """Sum of the ``count`` largest weights of every query; of none, 0."""
+    sums = torch.nn.functional.pad(weights.sort(-1, descending=True).values.cumsum(-1), (1, 0))
+    return sums.gather(-1, count.unsqueeze(-1)).squeeze(-1)
 
 
 def _mean_where(values: Tensor, chosen: Tensor) -> Tensor:

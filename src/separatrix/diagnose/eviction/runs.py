@@ -13,7 +13,10 @@ from torch import Tensor
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
+from separatrix.core.networks.modes import evaluation_mode
 from separatrix.core.result import Result
+
+from .kept import presence
 
 
 @final
@@ -53,37 +56,40 @@ def run_cache(model: Any, tokens: Int[Tensor, "batch t"], cache: Any, *, prefill
     context = contextlib.nullcontext() if attached is None else attached(model)
     sizes = [prefill, *[1] * (tokens.shape[1] - prefill)]
     outputs, kept, seconds, end = [], [], 0.0, 0
-    with context:
+    with context, _evaluating(model):
         for part in tokens.split(sizes, 1):
             began = time.process_time()
             found = model(input_ids=part, past_key_values=cache, use_cache=True)
             seconds += time.process_time() - began
-            outputs.append(_logits(found))
+            outputs.append(_logits(found, part))
             end += part.shape[1]
             kept.append((end, getattr(cache, "kept_positions", None)))
-    known = None if kept[-1][1] is None else _presence(kept, tokens.shape[1], prefill)
-    return CacheRun(torch.cat(outputs, 1), known, seconds)
+    return CacheRun(torch.cat(outputs, 1), presence(kept, len(tokens), prefill), seconds)
 
 
-def _logits(found: Any) -> Tensor:
+def _evaluating(model: Any) -> contextlib.AbstractContextManager[None]:
+    return evaluation_mode(model) if isinstance(model, torch.nn.Module) else contextlib.nullcontext()
+
+
+def _logits(found: Any, tokens: Tensor) -> Tensor:
+    """The logits of an output; those of a tuple or of too few tokens are none."""
     logits = getattr(found, "logits", None)
     if not isinstance(logits, Tensor):
         raise InvalidInput(f"model must return an object with logits; got {type(found).__name__}.")
+    if logits.ndim != 3 or logits.shape[:2] != tokens.shape:
+        raise InvalidInput(
+            f"model must return logits ({', '.join(map(str, tokens.shape))}, symbols) for the tokens it is given; got "
+            f"{tuple(logits.shape)}."
+        )
+    if bool(logits.isnan().any()):
+        raise InvalidInput("model returned logits that are not numbers (NaN); there is nothing to compare.")
+    least, most = int(tokens.min()), int(tokens.max())
+    if least < 0 or most >= logits.shape[-1]:
+        raise InvalidInput(
+            f"tokens must be below {logits.shape[-1]}, the symbols of the model, and not negative; got {least} to "
+            f"{most}."
+        )
     return logits
-
-
-def _presence(kept: list[tuple[int, Any]], t: int, prefill: int) -> tuple[Tensor, ...]:
-    """Positions after each call as a table of queries and keys; queries of the first call saw all before them."""
-    layers = []
-    for layer in range(len(kept[-1][1])):
-        batch, heads, _ = kept[-1][1][layer].shape
-        table = torch.zeros(batch, heads, t, t + 1, dtype=torch.bool)
-        table[:, :, : prefill - 1, :t] = torch.ones(t, t, dtype=torch.bool).tril()[: prefill - 1]
-        for end, positions in kept:
-            held = positions[layer].cpu()
-            table[:, :, end - 1].scatter_(2, torch.where(held < 0, t, held), True)
-        layers.append(table[..., :t])
-    return tuple(layers)
 
 
 @torch.no_grad()
@@ -93,11 +99,12 @@ def run_unbounded(model: Any, tokens: Int[Tensor, "batch t"]) -> tuple[Tensor, t
     if configured is not None:
         model.set_attn_implementation("eager")  # others give no weights
     try:
-        found = model(input_ids=tokens, use_cache=False, output_attentions=True)
+        with _evaluating(model):
+            found = model(input_ids=tokens, use_cache=False, output_attentions=True)
     finally:
         if configured is not None:
             model.set_attn_implementation(configured)
     attentions = getattr(found, "attentions", None)
     if not attentions or any(layer is None for layer in attentions):
-        return _logits(found), None
-    return _logits(found), tuple(attentions)
+        return _logits(found, tokens), None
+    return _logits(found, tokens), tuple(attentions)

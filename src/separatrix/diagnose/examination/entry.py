@@ -26,7 +26,7 @@ from ..recording.observed import Budget, Observed
 from ..recording.passes import ForwardRaised
 from ..recording.protection import untouched
 from ..recording.samples import MOST, Sample, cut_target, read_sample
-from ..recording.subject import Subject, own_loss
+from ..recording.subject import Subject, as_left, own_loss
 from .causes import ordered
 from .order import STAGES, STATIC, Detector
 
@@ -82,10 +82,11 @@ def check(
     if loss is not None and not callable(loss):
         loss_function(loss)
     budget = Budget(float(budget_seconds), time.perf_counter)
+    whole = batch
     batch = batch.first(_count(chunk_size, batch, model, budget))
     with untouched(model), torch.inference_mode(False), torch.enable_grad():
         subject = Subject(model, batch, None, False, target, optimizer, output or prediction, seed)
-        facts, findings, ran = _examined(subject, loss, target, budget)
+        facts, findings, ran = _examined(subject, whole, loss, target, budget)
         profiles, described = dict(facts.profiles), _described(facts)
     return Diagnosis(
         findings=ordered([_with_evidence(finding, optimizer) for finding in findings]),
@@ -135,7 +136,9 @@ def _count(chunk_size: int | str, batch: Sample, model: nn.Module, budget: Budge
     return min(require_integer(chunk_size, "chunk_size", at_least=1), batch.n)
 
 
-def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple[Observed, list[Finding], bool]:
+def _examined(
+    subject: Subject, whole: Sample, loss: Any, target: Any, budget: Budget
+) -> tuple[Observed, list[Finding], bool]:
     facts = Observed(subject, budget)
     findings = _run(STATIC, facts)
     if any(finding.severity == "fault" for finding in findings):
@@ -152,6 +155,13 @@ def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple
             if _out_of_memory(raised.error) and subject.sample.n > 2:
                 subject.sample = subject.sample.first(subject.sample.n // 2)
                 continue
+            if not _out_of_memory(raised.error) and subject.sample.n < whole.n:
+                subject.sample = whole  # a graph's edges point at nodes that were left out
+                continue
+            if _runs_unwatched(subject):
+                reason = " ".join(f"{type(raised.error).__name__}: {raised.error}".split())[:160]
+                facts.skip("everything else", f"the model runs, but not while it is watched ({reason})")
+                return facts, findings, False
             facts.skip("everything else", "the forward raises")
             return facts, [*findings, forward_raised(raised)], False
     refused = _set_loss(facts, loss, target)
@@ -169,6 +179,16 @@ def _examined(subject: Subject, loss: Any, target: Any, budget: Budget) -> tuple
             facts.skip("gradients and everything after", "the output is not finite")
             break
     return facts, findings, True
+
+
+def _runs_unwatched(subject: Subject) -> bool:
+    """Whether the forward raises only under our recorders: then the model is not to blame."""
+    try:
+        with as_left(subject.model):
+            subject.forward()
+    except Exception:
+        return False
+    return True
 
 
 def _run(detectors: tuple[Detector, ...], facts: Observed) -> list[Finding]:
@@ -215,9 +235,14 @@ def _set_loss(facts: Observed, loss: Any, target: Any) -> Finding | None:
     if target is None and not callable(loss):
         raise InvalidInput(f"target must be given with loss={loss!r}; got None.")
     n = facts.subject.sample
-    goal = cut_target(target, n.given, n.n)
     function = loss_function(loss)
-    subject.loss = (lambda f: function(f)) if target is None and callable(loss) else lambda f: function(f, goal)  # type: ignore[call-arg]
+
+    def first(count: int) -> Callable[[Any], Tensor]:
+        goal = cut_target(target, n.given, count)
+        alone = target is None and callable(loss)
+        return (lambda f: function(f)) if alone else lambda f: function(f, goal)  # type: ignore[call-arg]
+
+    subject.loss, subject.loss_of_first = first(n.n), first
     problem = _loss_problem(subject.loss, facts.forward.predicted)
     if problem is not None and callable(loss) and not isinstance(output, Tensor):
         subject.whole = _loss_problem(subject.loss, output) is None

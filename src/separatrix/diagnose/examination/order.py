@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..detectors.forward import batch, numbers, signal, structure, units
 from ..detectors.layers import attention, families, iterated, recurrence, time
 from ..detectors.theory import balance, blocks, equilibria
-from ..detectors.training import laziness, loss, sharpness, stuck
+from ..detectors.training import laziness, loss, precision, sharpness, stuck
 from ..findings.finding import Finding
 from ..recording.observed import Observed
 
@@ -33,8 +33,8 @@ STAGES: tuple[Stage, ...] = (
                          iterated.no_equilibrium), 0.2),
     Stage("structure", (structure.detached, structure.unused_parameters, structure.frozen_layer,
                         structure.missing_activation, structure.broken_tie), 0.3),
-    Stage("gradients", (numbers.nonfinite_gradient, units.symmetric_units, signal.input_lost, signal.vanishing,
-                        signal.exploding), 5.0),
+    Stage("gradients", (numbers.backward_raises, numbers.nonfinite_gradient, units.symmetric_units, signal.input_lost,
+                        signal.vanishing, signal.exploding), 5.0),
     Stage("samples", (batch.batch_mixing,), 4.0),
     Stage("attention", (attention.attention_collapse, attention.softmax_axis, attention.rank_collapse,
                         attention.causal_leak), 2.5),
@@ -44,6 +44,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("weights", (families.initial_families,), 1.0),
     Stage("exponents", (recurrence.exponents,), 0.0),
     Stage("sharpness", (sharpness.sharpness,), 0.0),
+    Stage("precision", (precision.precision,), 12.0),
     Stage("theory", (blocks.block_spectra, balance.balance, equilibria.rest_points,
                      equilibria.attention_equilibria), 0.0),
 )  # fmt: skip

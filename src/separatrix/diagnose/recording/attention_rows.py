@@ -27,7 +27,7 @@ class AttentionRow:
     entropy: float | None
     """Mean over queries of the entropy over the largest possible one, over the keys that are not masked."""
     mask: Literal["none", "causal", "future", "other"]
-    axis: Literal["keys", "queries", "unknown"]
+    axis: Literal["keys", "queries", "neither", "unknown"]
     n_keys: int
     event: Any
 
@@ -38,7 +38,8 @@ class _Tagged:
     alive: Tensor
     row: AttentionRow
     dropped: bool
-    used: bool = False
+    ran: tuple[int, tuple[int, ...]] | None = None
+    """Axis and shape of the softmax, while nothing but copies lies behind it."""
 
 
 class SoftmaxWatch:
@@ -53,20 +54,25 @@ class SoftmaxWatch:
         if name.startswith(_FUSED) and y.ndim == 4:
             self.rows.append(_fused(args, kwargs, event()))
         elif name in _SOFTMAX and y.ndim >= 2:
-            row = _row(args[0].detach(), y.detach(), int(args[1]) % y.ndim, event())
-            self._tag(y, row, dropped=False)
+            axis = int(args[1]) % y.ndim
+            row = _row(args[0].detach(), y.detach(), axis, event())
+            self._tag(y, row, dropped=False, ran=(axis, tuple(y.shape)))
         elif self._open and name in _CARRIES:
             source = self._tagged(args[0])
             if source is not None and y.shape == args[0].shape:
-                self._tag(y, source.row, dropped=source.dropped or name in ("native_dropout", "mul", "mul_"))
+                dropped = source.dropped or name in ("native_dropout", "mul", "mul_")
+                copied = name in ("clone", "_to_copy", "contiguous")
+                self._tag(y, source.row, dropped=dropped, ran=source.ran if copied else None)
         elif self._open and name in _PRODUCTS:
             for side, part in enumerate(args[-2:]):
                 source = self._tagged(part)
                 if source is not None:
                     self._multiplied(source, part.detach(), left=side == 0)
 
-    def _tag(self, y: Tensor, row: AttentionRow, *, dropped: bool) -> None:
-        self._open.append(_Tagged(y.untyped_storage()._cdata, y, row, dropped))
+    def _tag(
+        self, y: Tensor, row: AttentionRow, *, dropped: bool, ran: tuple[int, tuple[int, ...]] | None = None
+    ) -> None:
+        self._open.append(_Tagged(y.untyped_storage()._cdata, y, row, dropped, ran))
         del self._open[:-6]
 
     def _tagged(self, part: Any) -> _Tagged | None:
@@ -87,6 +93,13 @@ class SoftmaxWatch:
             tag.row.axis = "keys"
         elif _sums_to_one(part, outer):
             tag.row.axis = "queries"
+        elif tag.ran is not None and _is_elsewhere(*tag.ran, tuple(part.shape)):
+            tag.row.axis = "neither"
+
+
+def _is_elsewhere(axis: int, shape: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    """Whether the softmax ran over an axis in front of the two that are multiplied (heads, samples)."""
+    return len(shape) > 2 and axis < len(shape) - 2 and shape[axis] > 1 and part[-2:] == shape[-2:]
 
 
 def _sums_to_one(part: Tensor, axis: int) -> bool:

@@ -18,7 +18,7 @@ from torch.utils import _pytree as tree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .places import ModuleStack, source_line
-from .reductions import centred_rms, diversity, rms, shift_gradient
+from .reductions import centred_rms, diversity, is_plain, rms, shift_gradient
 
 CONTRACTIONS = frozenset(
     [
@@ -57,6 +57,14 @@ RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 LOOKUPS = frozenset(("embedding", "embedding_bag", "__getitem__", "index_select"))
 
 
+@dataclasses.dataclass(frozen=True)
+class Alike:
+    """How far tokens differ: relative to their size, and by themselves (rms)."""
+
+    share: float
+    size: float
+
+
 @dataclasses.dataclass
 class WeightUse:
     """One contraction of an activation with a weight."""
@@ -71,6 +79,8 @@ class WeightUse:
     rms_out: float
     centred_out: float | None
     diversity_in: float | None
+    tokens_in: int
+    """Length of the second axis of what enters."""
     size_in: int
     """Numbers per sample that enter."""
     gradient_in: float | None = None
@@ -96,8 +106,10 @@ class FunctionRecorder(TorchFunctionMode):
         """What whole numbers were first turned into, as leaves."""
         self.looked_up: list[Tensor] = []
         """Rows of tables for whole numbers that are not the sample itself (the shifted targets of a decoder)."""
-        self.first_diversity: float | None = None
-        self.last_diversity: float | None = None
+        self.streams: dict[int, tuple[Alike, Alike]] = {}
+        """By the number of tokens, where a stream of so many begins and ends: latent tokens beside those that they read
+        are another stream."""
+        self.last_stream: int | None = None
         self.recurrent: list[tuple[str, Tensor]] = []
         """Modules that run along a sequence by themselves, and what entered them."""
         self.listening = False
@@ -114,6 +126,8 @@ class FunctionRecorder(TorchFunctionMode):
         if not isinstance(first, Tensor) or not tensors:
             return result
         self._note_detachment(func, name, tensors, first)
+        if not all(is_plain(tensor) for tensor in (*tensors, first)):
+            return result
         if self.tokens and isinstance(result, Tensor):
             result = first = self._leaf_of_tokens(name, tensors, result)
         known = [self.weights.get(id(tensor)) for tensor in tensors]
@@ -173,7 +187,8 @@ class FunctionRecorder(TorchFunctionMode):
         use = WeightUse(
             roots, name, self.stack.here, source_line(),
             rms(x) if real else math.nan, centred_rms(x, self.n) if real else None,
-            rms(first), centred_rms(first, self.n), diversity(x) if real else None, x.numel() // max(self.n, 1),
+            rms(first), centred_rms(first, self.n), diversity(x) if real else None,
+            x.shape[1] if x.ndim > 1 else 1, x.numel() // max(self.n, 1),
         )  # fmt: skip
         self.uses.append(use)
         if name in RECURRENT and x.ndim == 3 and len(self.recurrent) < 16:
@@ -188,8 +203,9 @@ class FunctionRecorder(TorchFunctionMode):
     def _note_diversity(self, tensor: Tensor) -> None:
         value = diversity(tensor)
         if value is not None:
-            self.first_diversity = value if self.first_diversity is None else self.first_diversity
-            self.last_diversity = value
+            now = Alike(value, value * rms(tensor))
+            self.last_stream = tensor.shape[1]
+            self.streams[tensor.shape[1]] = (self.streams.get(tensor.shape[1], (now, now))[0], now)
 
     def _listener(self, use: WeightUse, field: str) -> Callable[[Tensor], None]:
         def hook(gradient: Tensor) -> None:

@@ -12,9 +12,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..model_call import evaluation_mode
 from .operations import Occurrence
 from .places import ModuleStack, following, source_line
+from .reductions import is_plain
 from .subject import Subject, open_kernels
 
 _RELATIVE = 1e-5
+_BY_INDEX = frozenset([
+    "index", "index_select", "gather", "index_add", "index_add_", "index_put", "index_put_", "index_copy",
+    "index_copy_", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_",
+])  # fmt: skip
+_BY_MATRIX = frozenset(["mm", "bmm", "addmm", "baddbmm", "_sparse_mm", "_sparse_addmm"])
+_COPIES = frozenset(["_to_copy", "clone", "add", "div", "mul", "sub", "where", "nan_to_num", "_sparse_softmax"])
 
 
 class _RowWatch(TorchDispatchMode):
@@ -67,3 +74,57 @@ def _watched(subject: Subject, changed: int | None) -> list[tuple[Occurrence, Te
         with watch:
             subject.call(args, kwargs)
     return watch.seen
+
+
+class _RelationWatch(TorchDispatchMode):
+    """Looks for rows that are moved along whole numbers, or along a square matrix, which the sample itself holds."""
+
+    def __init__(self, n: int, given: list[Tensor], weights: set[int]) -> None:
+        super().__init__()
+        self.n, self.weights, self.found = n, weights, ""
+        self.alive = list(given)
+        self.marked = {_identity(tensor) for tensor in given}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.partition("::")[2]
+        tensors = [leaf for leaf in tree.tree_leaves((args, kwargs or {})) if isinstance(leaf, Tensor)]
+        if not tensors or not any(_identity(part) in self.marked for part in tensors):
+            return result
+        moved = next((part for part in tensors if self._is_rows(part)), None)
+        if name in _BY_INDEX and moved is not None and tensors[0] is moved:
+            self.found = self.found or "indices"
+        if name in _BY_MATRIX and moved is not None:
+            square = (part for part in tensors if _identity(part) in self.marked and part.shape[-2:] == (self.n,) * 2)
+            self.found = "a matrix" if next(square, None) is not None and not self.found else self.found
+        if name in _COPIES and isinstance(result, Tensor):
+            self.alive.append(result)
+            self.marked.add(_identity(result))
+        return result
+
+    def _is_rows(self, part: Tensor) -> bool:
+        """Numbers of the samples themselves, one row for each."""
+        own = part.ndim > 1 and part.shape[0] == self.n and part.is_floating_point()
+        return own and _identity(part) not in self.marked and _identity(part) not in self.weights
+
+
+def _identity(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata) if is_plain(tensor) else id(tensor)
+
+
+def related_by_sample(subject: Subject) -> str:
+    """What in the sample says which rows belong together: "indices" of rows (the edges of a graph), "a matrix" between
+    rows (its adjacency), or nothing. Only what the forward uses so counts. Cost: a forward."""
+    args, kwargs, _ = subject.sample.leaves(direct=subject.direct)
+    given = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    n = subject.sample.n
+    relations = [
+        part for part in given[1:]
+        if (part.shape[:1] != (n,) and not part.is_floating_point() and part.ndim) or tuple(part.shape) == (n, n)
+    ]  # fmt: skip
+    if not relations:
+        return ""
+    watch = _RelationWatch(n, relations, set(subject.storages()))
+    with evaluation_mode(subject.model), torch.no_grad(), open_kernels(), watch:
+        subject.call(args, kwargs)
+    return watch.found

@@ -47,6 +47,8 @@ class Observed:
         self.measures: dict[str, float] = {}
         self.skipped: list[Skipped] = []
         self.profiles: dict[str, Any] = {}
+        self.sharpest: Tensor | None = None
+        """The direction in which the loss is most curved, once it is known."""
 
     def skip(self, id: str, reason: str, needs: str = "") -> None:
         """Note what is not measured."""

@@ -19,7 +19,7 @@ from . import squashing
 from .attention_rows import AttentionRow, SoftmaxWatch
 from .feedback import Use
 from .places import ModuleStack, source_line
-from .reductions import all_finite
+from .reductions import all_finite, is_plain
 
 CONTRACTIONS = frozenset(["mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "convolution", "linear", "_addmm_activation"])
 LOOKUPS = frozenset(["embedding", "index_select", "index", "gather", "_embedding_bag"])
@@ -100,14 +100,17 @@ class OperationRecorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func._schema.name.partition("::")[2]
-        tensors = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-        before = squashing.before(name, args)
+        given = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        tensors = [leaf for leaf in given if is_plain(leaf)]
+        before = squashing.before(name, args) if len(tensors) == len(given) else None
         result = func(*args, **kwargs)
-        outputs = [leaf for leaf in tree.tree_leaves(result) if isinstance(leaf, Tensor)]
+        outputs = [leaf for leaf in tree.tree_leaves(result) if isinstance(leaf, Tensor) and is_plain(leaf)]
         if name in _UNSET or not outputs:
             return result
         self._finiteness(name, tensors, outputs)
         self._weights(name, tensors, outputs)
+        if len(tensors) < len(given):
+            return result
         self._followed = [use for use in self._followed if use.follow(name, tensors, outputs[0])]
         key = (name.rstrip("_"), self.stack.here, self._latest)
         self.units.note(name, before, args, outputs[0], key, tuple(outputs[0].shape) in self._channels)

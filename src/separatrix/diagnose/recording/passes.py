@@ -108,7 +108,38 @@ def gradients(scalar: Tensor, targets: list[Tensor]) -> list[Tensor | None]:
     """Gradients of a scalar, None where it does not depend on a target; the graph is kept, ``.grad`` untouched."""
     if not scalar.requires_grad or not targets:
         return [None] * len(targets)
-    return list(torch.autograd.grad(scalar, targets, retain_graph=True, allow_unused=True))
+    try:
+        return list(torch.autograd.grad(scalar, targets, retain_graph=True, allow_unused=True))
+    except RuntimeError as error:
+        if "checkpoint" not in str(error).lower():
+            raise
+        return _by_backward(scalar, targets)
+
+
+def _by_backward(scalar: Tensor, targets: list[Tensor]) -> list[Tensor | None]:
+    """The same through ``.grad``, which reentrant checkpoints insist on; what stood there is put back."""
+    kept = [(target, target.grad) for target in targets if target.is_leaf]
+    for target in targets:
+        if target.is_leaf:
+            target.grad = None
+        elif target.requires_grad:
+            target.retain_grad()
+    try:
+        scalar.backward(retain_graph=True)  # type: ignore[no-untyped-call]
+        return [target.grad if target.is_leaf or target.retains_grad else None for target in targets]
+    finally:
+        for target, before in kept:
+            target.grad = before
+
+
+def unwatched_backward(subject: Subject) -> RuntimeError | None:
+    """What one forward and backward raises that nothing records; None if it works."""
+    with as_left(subject.model):
+        try:
+            gradients(subject.scalar(subject.forward()[0]), list(subject.trainable.values()))
+        except RuntimeError as error:
+            return error
+    return None
 
 
 def parameter_gradients(subject: Subject, output: Any) -> dict[str, Tensor | None]:

@@ -8,6 +8,11 @@ import torch
 from torch import Tensor
 
 
+def is_plain(h: Tensor) -> bool:
+    """Whether a tensor holds its numbers in memory of its own: not sparse, not nested, not inside a transform."""
+    return h.layout == torch.strided and not h.is_nested and not torch._C._functorch.is_functorch_wrapped_tensor(h)
+
+
 def rms(h: Tensor) -> float:
     """Root of the mean square, accumulated in float64."""
     if h.numel() == 0:

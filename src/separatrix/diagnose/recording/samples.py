@@ -13,6 +13,7 @@ from torch.utils import _pytree as tree
 from separatrix.core import InvalidInput
 
 from ..model_call import arguments
+from .reductions import is_plain
 
 MOST = 64
 """Samples of a batch that are looked at."""
@@ -37,8 +38,8 @@ class Sample:
 
     @property
     def floating(self) -> list[Tensor]:
-        """Tensors of real numbers."""
-        return [tensor for tensor in self.tensors if tensor.is_floating_point()]
+        """Tensors of real numbers, sparse ones left out."""
+        return [tensor for tensor in self.tensors if tensor.is_floating_point() and is_plain(tensor)]
 
     @property
     def tokens(self) -> bool:
@@ -65,8 +66,8 @@ class Sample:
         def fresh(value: Any) -> Any:
             if not isinstance(value, Tensor):
                 return value
-            if not (value.is_floating_point() or value.is_complex()):
-                return value.clone()
+            if not (value.is_floating_point() or value.is_complex()) or not is_plain(value):
+                return value.detach().clone()
             leaf = value.detach().clone().requires_grad_()
             leaves.append(leaf)
             return leaf if direct else leaf.clone()
@@ -82,7 +83,7 @@ class Sample:
 
         def cut(value: Any) -> Any:
             fits = isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == self.n
-            return value[:count] if fits else value
+            return value[:count] if fits and is_plain(value) else value
 
         args, kwargs = tree.tree_map(cut, (self.args, self.kwargs))
         return dataclasses.replace(self, args=args, kwargs=kwargs, n=count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,6 +38,9 @@ class Subject:
     """Whether the loss takes the whole output (a dictionary, a tuple) instead of the prediction in it."""
     direct: bool = False
     """Whether the model gets leaves instead of copies, because it sets flags of its input."""
+    called: bool = False
+    loss_of_first: Callable[[int], Callable[[Any], Tensor]] | None = None
+    """The loss of the first samples alone, for so many of them."""
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -63,9 +67,13 @@ class Subject:
         }
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """One forward with the random numbers of the seed."""
+        """One forward with the random numbers of the seed. What the model warns of is said once, at its first."""
         seed_global(stream_seed(self.seed, "check", "model"))
-        return self.model(*args, **kwargs)
+        with warnings.catch_warnings():
+            if self.called:
+                warnings.simplefilter("ignore")
+            self.called = True
+            return self.model(*args, **kwargs)
 
     def forward(self) -> tuple[Any, list[Tensor]]:
         """Output and the leaves of the real inputs."""

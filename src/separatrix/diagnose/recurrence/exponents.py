@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import Result, spawn
+from separatrix.core.arithmetic.linear_systems import logabsdet
 
 from .jacobians import RunJacobians
 
@@ -65,7 +66,7 @@ def lyapunov_spectrum(
         frame, triangle = torch.linalg.qr(jacobian @ frame)
         if step >= warm_up:
             logs.append(_log_diagonal(triangle, jacobian))
-            dets.append(torch.linalg.slogdet(jacobian).logabsdet if n_exponents == size else None)
+            dets.append(logabsdet(jacobian) if n_exponents == size else None)
     rates = torch.stack(logs, dim=1)
     exponents = rates.mean((0, 1))
     order = exponents.argsort(descending=True)

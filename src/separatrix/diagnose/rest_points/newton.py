@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve_ex
+
 from ..steps.base import AbstractRecurrentMap
 from .portions import joined, portions
 
@@ -34,7 +36,7 @@ def _newton(layer: AbstractRecurrentMap, x: Tensor, y: Tensor, tol: float) -> Fl
         now, given = best[active], x[active]
         gap = layer.rest_map(given, now) - now
         matrix = eye - layer.rest_jacobian(given, now)
-        move, info = torch.linalg.solve_ex(matrix, gap)
+        move, info = solve_ex(matrix, gap)
         usable = (info == 0) & torch.isfinite(move).all(-1)
         move = torch.where(usable.unsqueeze(-1), move, gap)
         after, moved = _halved(layer, given, now, move, gap)
@@ -96,7 +98,7 @@ def _descend(layer: AbstractRecurrentMap, x: Tensor, state: Tensor) -> tuple[Flo
         flatness[active] = torch.linalg.vector_norm(gradient, dim=-1) / allowed.clamp_min(1e-300)
         normal = slope.mT @ slope
         unit = damping[active] * steepest[active].square()
-        move, _ = torch.linalg.solve_ex(normal + unit[:, None, None] * eye, -gradient)
+        move, _ = solve_ex(normal + unit[:, None, None] * eye, -gradient)
         trial = now + move
         after = layer.displacement(given, trial)
         better = torch.isfinite(after).all(-1) & (after.square().sum(-1) < pull.square().sum(-1))

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
+from separatrix.core.arithmetic.linear_systems import solve_ex
 
 from ..equilibria.continua import find_continua
 from ..equilibria.equilibrium import Equilibrium
@@ -201,7 +202,7 @@ def deflated_newton(
         jacobian = flow.jacobian(w)
         scale = 1e-12 * jacobian.abs().amax(dim=(-2, -1), keepdim=True).clamp_min(1e-150)
         eye = torch.eye(jacobian.shape[-1], dtype=w.dtype, device=w.device)
-        move, _ = torch.linalg.solve_ex(jacobian + scale * eye, -pull)  # a state that is lost becomes NaN
+        move, _ = solve_ex(jacobian + scale * eye, -pull)  # a state that is lost becomes NaN
         turn = (basis @ move.reshape(*w.shape[:-1], -1, 1)).squeeze(-1)
         turn = turn / (1 - _log_factor_slope(w, turn, known))[:, None, None]
         largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)[:, None, None]

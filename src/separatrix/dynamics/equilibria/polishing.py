@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Outcome, Result
+from separatrix.core.arithmetic.linear_systems import solve_ex
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 
@@ -112,7 +113,7 @@ def _newton_step(flow: AbstractFlow, w: Tensor, longest: float | Tensor) -> Tens
     basis = flow.basis(w)
     pull = (basis.mT @ flow.velocity(w).unsqueeze(-1)).flatten(-3)
     jacobian = flow.jacobian(w)
-    move, info = torch.linalg.solve_ex(jacobian, -pull)
+    move, info = solve_ex(jacobian, -pull)
     turn = _as_turn(basis, move)
     predicted = torch.linalg.vector_norm(pull, dim=-1) / torch.linalg.matrix_norm(jacobian)
     wild = (info != 0) | ~(torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1) < longest)

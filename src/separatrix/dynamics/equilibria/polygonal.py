@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.core import NotConverged, Result, require_integer
+from separatrix.core.arithmetic.linear_systems import solve
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import check_tokens, normalise, random_tokens
@@ -95,7 +96,7 @@ def _damped_step(flow: AbstractSphereFlow, x: Tensor, damping: Tensor) -> Tensor
     gram = slope.mT @ slope
     scale = gram.diagonal(dim1=-2, dim2=-1).mean(dim=-1)[:, None, None].clamp_min(1e-12)
     eye = torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)
-    move = -torch.linalg.solve(gram + damping * scale * eye, right)
+    move = -solve(gram + damping * scale * eye, right)
     turn = (basis @ move.reshape(batch, n, d - 1, 1)).squeeze(-1)
     largest = torch.linalg.vector_norm(turn, dim=-1).amax(dim=-1)[:, None, None]
     return normalise(x + turn * (0.5 / largest.clamp_min(0.5)))

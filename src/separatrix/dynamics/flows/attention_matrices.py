@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import torch
 from jaxtyping import Bool, Float
@@ -114,15 +114,23 @@ def check_weights(
         key_pull = key_pull if heads else key_pull.unsqueeze(-2)
     return AttentionMatrices(
         coupling=coupling if heads else coupling.unsqueeze(-3),
-        value=value if heads else value.unsqueeze(-3),
-        beta=check_beta(beta, value),
-        mask=_check_mask(mask),
+        value=_own(value if heads else value.unsqueeze(-3)),
+        beta=_own(check_beta(beta, value)),
+        mask=_own(_check_mask(mask)),
         causal=isinstance(mask, str),
-        bias=None if bias is None else _check_bias(bias, dtype),
+        bias=None if bias is None else _own(_check_bias(bias, dtype)),
         key_pull=key_pull,
-        value_bias=None if value_bias is None else as_tensor(value_bias, "value_bias", dtype=dtype),
-        sizes=None if sizes is None else check_sizes(as_tensor(sizes, "sizes", dtype=dtype)),
+        value_bias=None if value_bias is None else _own(as_tensor(value_bias, "value_bias", dtype=dtype)),
+        sizes=None if sizes is None else _own(check_sizes(as_tensor(sizes, "sizes", dtype=dtype))),
     )
+
+
+_Given = TypeVar("_Given", Tensor, Tensor | None)
+
+
+def _own(tensor: _Given) -> _Given:
+    """A copy: flows are immutable, and what they know of their weights would be wrong after a change in place."""
+    return None if tensor is None else tensor.clone()
 
 
 def check_beta(beta: object, like: Tensor) -> Float[Tensor, "*instances"]:

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import NotConverged, resolve
+from separatrix.core.arithmetic.linear_systems import lu_factor_ex
 from separatrix.core.names import suggest_options
 
 Weights: TypeAlias = Float[Tensor, "*batch n n"]
@@ -123,7 +124,7 @@ class Sinkhorn(AbstractNormalisation):
         schur = torch.diag_embed(s + (s == 0)) - (A.mT * s.unsqueeze(-2)) @ A
         schur = schur + s.unsqueeze(-1) * s.unsqueeze(-2) / s.sum(dim=-1)[..., None, None]
         right = (A * (s * rows).unsqueeze(-1)).sum(dim=-2) - columns
-        db = torch.linalg.lu_solve(*torch.linalg.lu_factor(schur), right.unsqueeze(-1)).squeeze(-1)
+        db = torch.linalg.lu_solve(*lu_factor_ex(schur), right.unsqueeze(-1)).squeeze(-1)
         da = -rows - (A * db.unsqueeze(-2)).sum(dim=-1)
         return weighted + A * (da.unsqueeze(-1) + db.unsqueeze(-2))
 

@@ -80,8 +80,10 @@ class Ends:
         stuck = self.books.saddles[pool.index] >= MAX_SADDLES
         shown = self.books.pending(pool.index)
         jump = (found.point - pool.tokens()).abs().flatten(1).amax(dim=-1)
-        here = at_rest | (jump <= self.plan.control.resolution(pool))
-        done = found.stable | (here & found.found & ~found.unstable)
+        resolution = self.plan.control.resolution(pool)
+        here = at_rest | (jump <= resolution)
+        lands = (found.doubt <= resolution) & ~found.unstable
+        done = found.stable | lands | (here & found.found & ~found.unstable)
         done = done & (~shown | (jump <= self.plan.jump))
         at_saddle = at_rest & found.unstable & ~done & ~shown
         stalled = (~found.found & (ratio < STALLED * tol)) | (at_saddle & stuck)

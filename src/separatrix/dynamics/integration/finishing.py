@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from typing import final
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve_ex
+
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
 from ..equilibria.polishing import polish
 from ..equilibria.stability import cluster_stability, token_stability
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
 from ..flows.sphere import angles
+from .landing import SINGULAR, land
 
 TOKEN_DISPLACEMENT = 0.15
 """Radians between a token and the equilibrium it is said to reach, which must be stable with contracting clusters."""
@@ -29,15 +33,20 @@ LARGEST_SYSTEM = 2000
 @final
 @dataclasses.dataclass(frozen=True)
 class Finish:
-    """Per element: the equilibrium beside the state (NaN if none), and whether it is stable or unstable for sure."""
+    """Per element: the equilibrium beside the state (NaN if none), and whether it is stable or unstable for sure.
+
+    ``doubt`` is for equilibria that form a continuum which attracts: how far ``point`` may lie from the one at which
+    the motion ends; infinite for all others.
+    """
 
     point: Float[Tensor, "batch n d"]
     found: Bool[Tensor, " batch"]
     stable: Bool[Tensor, " batch"]
     unstable: Bool[Tensor, " batch"]
+    doubt: Float[Tensor, " batch"]
 
     def __getitem__(self, chosen: slice) -> Finish:
-        return Finish(self.point[chosen], self.found[chosen], self.stable[chosen], self.unstable[chosen])
+        return Finish(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
 
 @final
@@ -87,7 +96,8 @@ class ClusterFinisher(AbstractFinisher):
             point[chosen], verdicts[:, chosen] = _finish_equal(
                 own, x[chosen], labels[chosen], m, None if sizes is None else sizes[chosen]
             )
-        return Finish(point, *verdicts)
+        found, stable, unstable = verdicts
+        return Finish(point, found, stable, unstable, torch.full_like(arrived.ratio, torch.inf))
 
 
 @final
@@ -106,15 +116,20 @@ class NewtonFinisher(AbstractFinisher):
         x = arrived.x
         if x.shape[1] * x.shape[2] > LARGEST_SYSTEM:
             nothing = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-            return Finish(torch.full_like(x, torch.nan), nothing, nothing, nothing)
+            nowhere = torch.full_like(arrived.ratio, torch.inf)
+            return Finish(torch.full_like(x, torch.nan), nothing, nothing, nothing, nowhere)
         size = torch.linalg.vector_norm(x, dim=-1).amax(dim=-1)
         distance = torch.maximum(arrived.ratio * arrived.extent, _distance_ahead(flow, x))
         distance = torch.maximum(distance, _sure_distance(flow, x, arrived.extent))
         polished = polish(flow, x, max_displacement=self.margin * distance + 1e-12 * size)
         safe = torch.where(polished.found[:, None, None], polished.point, x)
         stability = token_stability(flow, safe)
-        found = polished.found
-        return Finish(polished.point, found, found & stability.stable, found & (stability.index > 0))
+        found, point, doubt = polished.found, polished.point.clone(), torch.full_like(arrived.ratio, torch.inf)
+        among = (found & stability.marginal).nonzero().squeeze(-1)
+        if len(among):
+            landing = land(flow.select((len(x),), among), x[among], safe[among])
+            point[among], doubt[among] = landing.point, landing.doubt
+        return Finish(point, found, found & stability.stable, found & (stability.index > 0), doubt)
 
 
 def _distance_ahead(flow: AbstractFlow, x: Tensor) -> Float[Tensor, " batch"]:
@@ -126,19 +141,29 @@ def _distance_ahead(flow: AbstractFlow, x: Tensor) -> Float[Tensor, " batch"]:
 
 
 def _sure_distance(flow: AbstractFlow, x: Tensor, extent: Tensor) -> Float[Tensor, " batch"]:
-    """The length of a Newton step after which hardly anything is left to do; zero where it is long or leaves much."""
+    """The length of a Newton step after which hardly anything is left to do; zero where it is long or leaves much.
+
+    Among equilibria that form a continuum the least step counts as well: elimination leads anywhere along the
+    continuum, and a slender spiral onto it would never be believed.
+    """
     basis, jacobian = flow.basis(x), flow.jacobian(x)
 
-    def step(at: Tensor) -> Tensor:
-        pull = (basis.mT @ flow.velocity(at).unsqueeze(-1)).flatten(1)
-        return torch.linalg.solve_ex(jacobian, -pull)[0]
+    def eliminated(pull: Tensor) -> Tensor:
+        return solve_ex(jacobian, -pull)[0]
 
-    first = step(x)
-    move = (basis @ first.reshape(*basis.shape[:-2], basis.shape[-1], 1)).squeeze(-1)
-    length = torch.linalg.vector_norm(first, dim=-1)
-    left = torch.linalg.vector_norm(step(flow.project(x + move)), dim=-1)
-    sure = (left <= LEFT * length) & (length <= NEAR * extent)
-    return torch.where(sure, length, 0.0)
+    def least(pull: Tensor) -> Tensor:
+        regular = torch.isfinite(jacobian).flatten(1).all(dim=-1)[:, None, None]
+        inverse = torch.linalg.pinv(torch.where(regular, jacobian, 0.0), rtol=SINGULAR)
+        return torch.where(regular, -(inverse @ pull.unsqueeze(-1)), torch.nan).squeeze(-1)
+
+    def sure(solve: Callable[[Tensor], Tensor]) -> Tensor:
+        first = solve((basis.mT @ flow.velocity(x).unsqueeze(-1)).flatten(1))
+        move = (basis @ first.reshape(*basis.shape[:-2], basis.shape[-1], 1)).squeeze(-1)
+        after = solve((basis.mT @ flow.velocity(flow.project(x + move)).unsqueeze(-1)).flatten(1))
+        length, left = torch.linalg.vector_norm(first, dim=-1), torch.linalg.vector_norm(after, dim=-1)
+        return torch.where((left <= LEFT * length) & (length <= NEAR * extent), length, 0.0)
+
+    return torch.maximum(sure(eliminated), sure(least))
 
 
 def _finish_equal(
@@ -192,7 +217,7 @@ def leave(
     basis = flow.basis(saddle)
     away = (basis.mT @ (x - saddle).unsqueeze(-1)).flatten(1)
     values, vectors = torch.linalg.eig(flow.jacobian(saddle))
-    parts = torch.linalg.solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
+    parts = solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
     grows = (vectors @ torch.where(values.real.unsqueeze(-1) > 0, parts, 0.0)).real.squeeze(-1)
     largest = grows.abs().amax(dim=-1)
     known = torch.isfinite(largest) & (largest > 0)

@@ -108,6 +108,10 @@ def integrate(
         1e4 with no equilibrium nearby, or again at a saddle after five departures), diverged (off the sphere: beyond
         1e100, or still on its way at a time of 1e250), non-finite (the state is then NaN).
 
+        Where orbits, or equilibria, form a family along which nothing contracts (a marginal cycle), no later step takes
+        back the error of an earlier one: the member that is given is the motion's own up to rtol times the way it made.
+        Take ``"reference"`` where that member matters.
+
     Cost: a few hundred velocities per trajectory; pools hold about 160000 attention weights at a time.
 
     Example:

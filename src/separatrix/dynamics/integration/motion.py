@@ -21,6 +21,9 @@ SMALLEST = 1e-280
 LARGEST_SINGLE = 1e9
 """Rates beyond this, or below its inverse, are not left to float32."""
 
+SMALLEST_SHARE = 1e-30
+"""Sizes below this share of the largest are not left to float32, where they might be zero."""
+
 
 @final
 class Motion:
@@ -36,7 +39,7 @@ class Motion:
         if isinstance(flow, AbstractSphereFlow):
             self.rate = flow.rate.expand(self.shape).reshape(-1).clamp_min(SMALLEST)
             if flow.sizes is not None:
-                self.sizes = flow.sizes.expand(*self.shape, x0.shape[1]).flatten(0, -2)
+                self.sizes = comparable(flow.sizes.expand(*self.shape, x0.shape[1]).flatten(0, -2))
                 self.flow = flow.with_sizes(None)
 
     def at(self, index: Tensor) -> AbstractFlow:
@@ -72,7 +75,8 @@ class Motion:
         if self.rate is None:
             return torch.ones_like(pool.t, dtype=torch.bool)
         rate = self.rate[pool.index]
-        return (rate > 1 / LARGEST_SINGLE) & (rate < LARGEST_SINGLE)
+        fit = (rate > 1 / LARGEST_SINGLE) & (rate < LARGEST_SINGLE)
+        return fit if self.sizes is None else fit & have_weight(self.sizes[pool.index])
 
     def start(self, plan: Plan, x: Tensor, index: Tensor, threshold: float) -> Pool:
         """Trajectories at time zero."""
@@ -113,6 +117,19 @@ class Motion:
         way = torch.where((speed > 0) & (change > 0), speed * (speed / change.clamp_min(SMALLEST)), 0.0)
         length = torch.maximum(x.abs().flatten(1).amax(dim=-1), way.nan_to_num(nan=1.0))
         return torch.where(length > 0, torch.minimum(length, ones), ones)
+
+
+def comparable(sizes: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    """The same shares with the largest near one, where it is not a moderate number: only shares matter to a flow."""
+    largest = sizes.amax(dim=-1, keepdim=True)
+    moderate = (largest > 1 / LARGEST_SINGLE) & (largest < LARGEST_SINGLE)
+    return torch.where(moderate, sizes, torch.ldexp(sizes, -torch.frexp(largest).exponent))  # exact
+
+
+def have_weight(sizes: Float[Tensor, "*batch n"]) -> Bool[Tensor, "*batch"]:
+    """Whether all sizes but those of place holders, which are zero, are numbers in float32."""
+    least = torch.where(sizes > 0, sizes, torch.inf).amin(dim=-1)
+    return least >= SMALLEST_SHARE * sizes.amax(dim=-1)
 
 
 def with_sizes(flow: AbstractFlow, sizes: Tensor | None) -> AbstractFlow:

@@ -15,8 +15,11 @@ from torch import Tensor
 from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged, ShapeError
 
+from .convergence.columns import Column, tensor_of
 from .convergence.progress import Progress
 from .convergence.solution import EquilibriumSolution
+from .maps.absorbed import absorbed
+from .maps.compiled import loops, runs_compiled
 from .maps.counted import CountedMap, FixedPointMap
 from .maps.stacks import rows_from
 from .methods.base import AbstractEquilibriumSolver
@@ -113,8 +116,9 @@ def _solve(
     history = method.begin(fixed_point_map, z)
     for step in itertools.count(1):
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
-        residual = _difference(f, z, method.residual_buffer(history))
-        progress.note(z, f, residual, fixed_point_map)
+        slots = method.slots(history) or method.residual_buffer(history)
+        residual, size, scale = absorbed(z, f, slots, progress.host)
+        progress.note(z, f, residual, size, scale, fixed_point_map)
         if on_step is not None:
             on_step(step, z)
         if not progress.any_running:
@@ -124,7 +128,7 @@ def _solve(
             continue
         proposal = _like(z, method.propose(history, z, f, residual), method)
         # a finished sample rests where it is
-        z = proposal if progress.all_running else rows_from(proposal, progress.running, z)
+        z = proposal if progress.all_running else _rested(proposal, progress.running, z)
     return progress.solution()
 
 
@@ -136,10 +140,12 @@ def _like(z: Tensor, proposal: Any, method: AbstractEquilibriumSolver[Any]) -> T
     )
 
 
-def _difference(f: Tensor, z: Tensor, buffer: Tensor | None) -> Tensor:
-    if buffer is None or not transforms_active():
-        return torch.sub(f, z, out=buffer)
-    return buffer.copy_(f - z)  # vmap knows no out=
+def _rested(proposal: Tensor, running: Column, z: Tensor) -> Tensor:
+    if isinstance(running, Tensor) or not runs_compiled(z):
+        return rows_from(proposal, tensor_of(running), z)
+    out = torch.empty_like(z)
+    loops().rest(proposal.contiguous().numpy(), running, z.contiguous().numpy(), out.numpy())
+    return out
 
 
 def _mapped_like(z: Tensor, f: Tensor) -> Tensor:

@@ -106,12 +106,14 @@ def _normal_coordinates(generator: torch.Generator, width: int) -> dict[str, flo
     """Theorem A.2: distance of the law of one coordinate from a Gaussian, at two and at many units."""
     import torch
 
+    from separatrix.core.arithmetic import linear_systems
+
     found, count, v = {}, 1000, 0.5
     for name, size in (("two", 2), ("many", width)):
         x = _gaussian(generator, size)
         eye = torch.eye(size, dtype=torch.float64)
         weights = math.sqrt(v / size) * _gaussian(generator, count, size, size)
-        z = torch.linalg.solve(eye - weights, x.expand(count, size)[..., None])[:, 0, 0]
+        z = linear_systems.solve(eye - weights, x.expand(count, size)[..., None])[:, 0, 0]
         standard = ((z - x[0]) / math.sqrt(v / (1 - v) * float(x.square().mean()))).sort().values
         normal = 0.5 * (1 + torch.erf(standard / math.sqrt(2)))
         steps = torch.arange(count + 1, dtype=torch.float64) / count
@@ -184,22 +186,24 @@ def _blocks(generator: torch.Generator, width: int) -> dict[str, float]:
     """Appendix C.2: block traces of the linearised (1 - W)'(1 - W), mean of ten, against Eqs. (128) and (180)."""
     import torch
 
+    from separatrix.core.arithmetic import linear_systems
+
     v, z, n, count = 0.4, 3 + 2j, width, 10
     w = (math.sqrt(v / n) * _gaussian(generator, count, n, n)).to(torch.complex128)
     eye = torch.eye(n, dtype=torch.complex128).expand(count, n, n)
     middle = torch.cat([-eye, eye - w - w.mT, w.mT], -1)
     pencil = torch.cat([torch.cat([z * eye, -eye, 0 * eye], -1), middle, torch.cat([0 * eye, w, -eye], -1)], -2)
-    inverse = torch.linalg.inv(pencil).reshape(count, 3, n, 3, n)
+    inverse = linear_systems.inv(pencil).reshape(count, 3, n, 3, n)
     g = torch.einsum("cikjk->ij", inverse) / (count * n)
     closed = 1 + v * (2 * g[1, 1] - 3 * g[1, 2] + g[2, 2]) * g[1, 1]
     # (128): the corner of [[z, -V], [-Q, -P]]^-1 with V = Q = 1 here and P = -(1 - W)'(1 - W)
-    corner = z * eye - torch.linalg.inv((eye - w).mT @ (eye - w))
+    corner = z * eye - linear_systems.inv((eye - w).mT @ (eye - w))
 
     def mean_trace(matrices: Tensor) -> Tensor:
         return matrices.diagonal(dim1=-2, dim2=-1).mean()
 
     return {
-        "(128) corrected": float((mean_trace(torch.linalg.inv(corner)) - g[0, 0]).abs()),
+        "(128) corrected": float((mean_trace(linear_systems.inv(corner)) - g[0, 0]).abs()),
         "(128) printed": float((mean_trace(corner) - g[0, 0]).abs()),
         "(180) corrected": float((-g[0, 1] + g[1, 1] - closed).abs()),
         "(180) printed": float((g[0, 1] + g[1, 1] - closed).abs()),

@@ -6,6 +6,7 @@ one thread. Killing a worker costs one start; killing this process ends the work
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ from .process_names import process_name
 from .worker_pool import WorkerPool
 
 POLL_SECONDS = 0.05
+STOP_SECONDS = 1.5
+"""How long workers have after an interrupt: short cells end, trainings save where they are, the rest is given back."""
 
 
 @final
@@ -38,8 +41,9 @@ class LocalEngine(AbstractEngine):
         limits: of every cell, whatever its experiment says.
         usual: limits of cells whose experiment names none; if not given, those of the largest scale.
 
-    The first interrupt (Ctrl-C, SIGTERM, SIGHUP) lets the workers finish their cells, the second ends them at once;
-    both raise ``RunInterrupted``.
+    An interrupt (Ctrl-C, SIGTERM, SIGHUP, all alike) gives the workers a moment (``STOP_SECONDS``): cells that end in
+    it are kept, trainings save their state and go on from it the next time, the others are given back. A second one
+    ends them at once; both raise ``RunInterrupted``.
     """
 
     def __init__(
@@ -83,17 +87,18 @@ def _collect(
     table: JobTable, session: str, workers: WorkerPool, n_cells: int, interrupts: list[int]
 ) -> Iterator[Finished]:
     """Report cells as they end, keep the workers at their number, and stop when interrupted."""
-    n_done, asked = 0, False
+    n_done, asked = 0, math.inf
     while n_done < n_cells:
         workers.refill()
         finished = table.collect(session)
         n_done += len(finished)
         for key, error in finished:
             yield Finished(key, error)
-        if interrupts and not asked:
+        if interrupts and asked == math.inf:
             workers.ask_to_stop()
-            asked = True
-        if asked and not finished and (len(interrupts) > 1 or not workers.pids):
+            asked = time.monotonic()
+        is_over = len(interrupts) > 1 or not workers.pids or time.monotonic() - asked > STOP_SECONDS
+        if interrupts and not finished and is_over:
             raise RunInterrupted(n_done, n_cells, interrupts[0])
         if n_done < n_cells:  # also when there were some: workers wait for the index while we look into it
             time.sleep(POLL_SECONDS)

@@ -2,9 +2,9 @@
 
 Started by an engine as ``python -m separatrix.lab.engines.worker``, its settings one line of JSON on standard input.
 That pipe stays open, but under another number, which children do not inherit; cells find standard input empty, and what
-they print goes to the log of the worker, which begins anew with every cell. The line ``stop`` (or SIGTERM, SIGHUP) asks
-the worker to finish its cell and leave; the end of the pipe means that the engine has ended, and the worker gives its
-job back and leaves at once.
+they print goes to the log of the worker, which begins anew with every cell. The line ``stop`` (or SIGTERM, SIGHUP,
+SIGINT) asks the worker to finish its cell and leave, or to save its training after the step and give it back; the end
+of the pipe means that the engine has ended, and the worker gives its job back and leaves at once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TextIO, TypedDict, final
 
 from separatrix.core.errors import StoreError
+from separatrix.core.stopping import WorkStopped, stoppable
 
 from ..experiment.scratch import remove_scratch
 from ..store.database import no_space
@@ -37,6 +38,7 @@ STOP = "stop"
 STORE_FAILED = 3
 """Exit code when the store cannot be written; the sentence is the last line of the log."""
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 IDLE_SECONDS = 0.1
 LOG_KEPT = 1 << 20
 """Bytes of the log of a failed cell that are kept."""
@@ -87,7 +89,12 @@ class Worker:
             return
         _begin_log(lease)
         try:
-            record = compute_record(cell, self._settings["data"], scratch)
+            with stoppable(self._stopping.is_set):
+                record = compute_record(cell, self._settings["data"], scratch)
+        except WorkStopped:  # its checkpoint stays; whoever takes it next goes on from there
+            self.ask_to_stop()
+            self.give_back()
+            return
         except (Exception, SystemExit) as error:
             self._note_failure(lease, error)
             return
@@ -101,7 +108,7 @@ class Worker:
             self._store.log_of(cell.key).unlink(missing_ok=True)
 
     def _note_failure(self, lease: Lease, error: BaseException) -> None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in FULL:
             self.give_back()  # the cell may be in order; the disk is not
             raise no_space(self._store.folder) from error
         remove_scratch(self._store.scratch, lease.cell)  # it would only fail again where it failed
@@ -110,7 +117,7 @@ class Worker:
         self._jobs.fail(lease, explain_failure(error))
 
     def ask_to_stop(self) -> None:
-        """Finish the present cell and leave."""
+        """Finish the present cell, or save its training, and leave."""
         self._stopping.set()
 
     def _renew(self) -> None:
@@ -179,18 +186,24 @@ def main() -> int:
     try:
         worker = Worker(settings)
         print(MARK_READY)
-        for name in ("SIGTERM", "SIGHUP"):
+        for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # the last from batch queues, which tell every process of a job
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), lambda number, frame: worker.ask_to_stop())
         threading.Thread(target=worker.listen, args=(control,), daemon=True).start()
         worker.work()
     except StoreError as error:
-        print(error, flush=True)
+        with contextlib.suppress(OSError):
+            print(error, flush=True)
         return STORE_FAILED
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return STORE_FAILED  # not even the log has room; the engine knows the sentence
     return 0
 
 
 if __name__ == "__main__":
     code = main()
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     os._exit(code)  # a thread still waits for the engine; there is nothing left to clean up

@@ -15,6 +15,7 @@ from separatrix.core.errors import StoreError
 
 from ..experiment.definition import load
 from ..experiment.limits import Limits
+from ..store.database import no_space
 from ..store.records import Store
 from .base import EngineError
 from .jobs import JobTable, Lease
@@ -136,7 +137,8 @@ class WorkerPool:
             process.keep_log(self._store.log_of(held[0].cell.key))
         process.drop_log()
         if code == STORE_FAILED:
-            raise StoreError(words.splitlines()[-1] if words else f"the store {self._store.folder} cannot be written.")
+            said = words.splitlines()[-1] if words else MARK_READY
+            raise no_space(self._store.folder) if said.startswith(MARK_READY) else StoreError(said)
         if held or code == 0 or MARK_READY in words:
             self._false_starts = 0
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, final
+from typing import Any, SupportsFloat, final
 
 from separatrix.core.errors import InvalidInput
 from separatrix.core.labelled import Labelled
@@ -59,6 +59,8 @@ class Row:
     """The statement itself, or what is true in its place."""
 
     def __post_init__(self) -> None:
+        if self.agrees is not _FOLLOWS:
+            object.__setattr__(self, "agrees", _answer(self.agrees, self.quantity))
         if not self.is_number:
             object.__setattr__(self, "agrees", None)
         elif self.agrees is _FOLLOWS:
@@ -71,12 +73,29 @@ class Row:
                 f"row {self.quantity!r} compares words; say agrees=True or False from what was measured."
             )
         measured, expected, tolerance = (float(number) for number in numbers)
+        if not 0 <= tolerance < math.inf:
+            raise InvalidInput(f"tolerance of row {self.quantity!r} must be finite and at least 0; got {tolerance}.")
         return math.isfinite(measured) and abs(measured - expected) <= tolerance
 
     @property
     def is_number(self) -> bool:
         """Whether neither side is NaN."""
-        return not any(isinstance(side, float) and math.isnan(side) for side in (self.measured, self.expected))
+        return not any(_is_nan(side) for side in (self.measured, self.expected))
+
+
+def _is_nan(side: object) -> bool:
+    """Whether a number of any kind, also of another library, is NaN."""
+    return not isinstance(side, str | int) and isinstance(side, SupportsFloat) and math.isnan(float(side))
+
+
+def _answer(agrees: object, quantity: str) -> bool | None:
+    """True, False or None; a truth value of another library is taken over, and nothing else passes for yes."""
+    if agrees is None or isinstance(agrees, bool):
+        return agrees
+    single = agrees.item() if hasattr(agrees, "item") and getattr(agrees, "size", None) is not None else agrees
+    if isinstance(single, bool):
+        return single
+    raise InvalidInput(f"agrees of row {quantity!r} must be True, False or None; got {agrees!r}.")
 
 
 def interval_row(
@@ -108,7 +127,8 @@ def interval_row(
         raise InvalidInput(f"interval of row {quantity!r} must run upwards; got {interval}.")
     bound = above if above is not None else below
     assert bound is not None
-    over, under = low > bound, high < bound
+    known = not (math.isnan(low) or math.isnan(high))
+    over, under = bool(low > bound) and known, bool(high < bound) and known
     agrees = None if over is under else over is (above is not None)
     side = "above" if above is not None else "below"
     ends = alike(low, high, error=(high - low) / 2) if math.isfinite(high - low) else [number(low), number(high)]
@@ -126,6 +146,10 @@ class Truth:
     rows: tuple[Row, ...]
 
     def __post_init__(self) -> None:
+        if self.verdict not in (Verdict.MISPRINT, Verdict.CONDITIONAL, Verdict.REFUTED):
+            raise InvalidInput(f"what is true in place of a false statement cannot make it {self.verdict.value!r}.")
+        if not self.says.strip():
+            raise InvalidInput("says must name what is true in place of the statement; it is empty.")
         marked = tuple(dataclasses.replace(row, concerns="what is true") for row in self.rows)
         object.__setattr__(self, "rows", marked)
 
@@ -183,6 +207,21 @@ def judge(evidence: str, rows: Iterable[Row], truth: Truth | None = None) -> Jud
     if truth is None or not truth.rows or not holds(truth.rows):  # what was not measured softens nothing
         return Judgement(Verdict.REFUTED, evidence, shown)
     return Judgement(truth.verdict, evidence, shown, truth.says)
+
+
+def require_earned(judgement: Judgement) -> Judgement:
+    """The judgement, if its rows bear it: a rule may build one by hand, and then nothing binds the verdict to them.
+
+    Raises:
+        InvalidInput: the rows of the statement say otherwise.
+    """
+    if judgement.verdict in (Verdict.UNDECIDED, Verdict.NOT_RUN):
+        return judgement
+    answer = holds([row for row in judgement.rows if row.concerns == "the statement"]) if judgement.rows else None
+    if answer is not (judgement.verdict is Verdict.CONFIRMED):
+        what = {True: "agree", False: "disagree", None: "cannot tell, or are not there"}[answer]
+        raise InvalidInput(f"the rule says {judgement.verdict.value!r} and its rows {what}.")
+    return judgement
 
 
 def holds(rows: Sequence[Row]) -> bool | None:

@@ -58,8 +58,8 @@ class Experiment:
         version: raise it whenever the meaning or value of a computed number changes.
         scales: parameters for ``smoke`` (seconds), ``laptop`` (minutes on two cores) and ``paper``.
         expand: parameters to the arguments of each cell; a ``"seed"`` key becomes the cell's seed (else 0).
-        run: a cell to its payload; pure, deterministic, no printing, no files. The module in which it stands is that
-            of the experiment.
+        run: a cell to its payload; pure, deterministic, no printing, no files.
+        home: the module that binds the experiment (``__name__``), where workers find it; that of ``run`` if not given.
         summarise: all payloads with their cells, in the order of ``expand``, to the summary.
         summary: the class of that summary, which reads it back from a published file; the one that ``summarise`` is
             annotated to return if not given.
@@ -82,6 +82,7 @@ class Experiment:
     summary: type[Summary] = None  # type: ignore[assignment]
     claims: tuple[Claim, ...] = ()
     draw: Callable[[Any], Mapping[str, Figure]] | None = None
+    home: str = ""
     data: tuple[str, ...] = ()
     limits: Limits = OPEN
 
@@ -107,7 +108,7 @@ class Experiment:
     @property
     def module(self) -> str:
         """Dotted name of the module that defines the experiment."""
-        return self.run.__module__
+        return self.home or self.run.__module__
 
     @property
     def entry(self) -> str:

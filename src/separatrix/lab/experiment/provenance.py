@@ -136,6 +136,7 @@ class Origins:
     def __init__(self) -> None:
         self._distinct: dict[str, set[Any]] = {name: set() for name in ("versions", "commits", "code", "seeds")}
         self._machines: set[tuple[tuple[str, Any], ...]] = set()
+        self._machine: Mapping[str, Any] | None = None
         self._devices: set[str] = set()
         self._data: dict[str, str] = {}
         self._rules: dict[str, set[str]] = {}
@@ -150,7 +151,9 @@ class Origins:
         commits.add(record.get("commit", "unknown"))
         code.add(record["code"])
         seeds.add(record["seed"])
-        self._machines.add(tuple(sorted(record["machine"].items())))
+        if record["machine"] != self._machine:  # most are of one
+            self._machine = record["machine"]
+            self._machines.add(tuple(sorted(self._machine.items())))
         self._devices.add(record.get("device", "cpu"))
         self._data.update(record["data"])
         for claim, digest in record.get("rules", {}).items():

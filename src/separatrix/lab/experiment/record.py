@@ -62,21 +62,42 @@ class Record:
         }
         return digest, json.dumps(body, indent=1, allow_nan=False) + "\n"
 
+    @property
+    def size(self) -> int:
+        """Characters of its text."""
+        return len(self._written[1])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its payload is JSON as it is: no arrays, no numbers that are not finite."""
+        return not any(mark in self._written[1] for mark in _RESERVED)
+
     @classmethod
-    def from_text(cls, text: str, name: str = "record") -> Record:
-        """Read a record and verify its digest; anything truncated or edited is refused by name."""
+    def from_text(cls, text: str, name: str = "record", *, known: bool = False) -> Record:
+        """Read a record and verify its digest; anything truncated or edited is refused by name.
+
+        Args:
+            text: as ``to_text`` gave it.
+            name: of the record, as errors call it.
+            known: whether the text is already known to be what was written, so that its digest need not be made again.
+        """
         try:
             body = json.loads(text)
             if body["format"] > FORMAT:
                 raise StoreError(f"{name} was written by a newer version of separatrix; upgrade to read it.")
             cell = Cell(**body["cell"])
-            expected, found = body["digest"], _digest(cell, body["payload"])
-            payload, origin = decode(body["payload"]), decode(body["provenance"])
+            expected = body["digest"]
+            found = expected if known else _digest(cell, body["payload"])
+            payload, origin = body["payload"], body["provenance"]
+            if any(mark in text for mark in _RESERVED):
+                payload, origin = decode(payload), decode(origin)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
             raise CorruptData(f"{name} is not a whole record ({type(error).__name__}: {brief(str(error))}).") from None
         if found != expected:
             raise CorruptData(f"{name} was changed: its digest is {found[:12]}, written was {str(expected)[:12]}.")
-        return cls(cell, payload, origin)
+        record = cls(cell, payload, origin)
+        vars(record)["_written"] = (expected, text)
+        return record
 
 
 def _digest(cell: Cell, payload: Any) -> str:

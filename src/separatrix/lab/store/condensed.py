@@ -15,20 +15,25 @@ from typing import Any
 from ..experiment.definition import Experiment
 from ..experiment.provenance import code_state
 from ..experiment.summary import Summary
+from .gathering import as_number
 from .records import Store
 from .run_keys import RunKeys
 
 
-def state_of(experiment: Experiment, keys: RunKeys) -> str | None:
-    """A digest of all that decides the summary of a run's records; ``None`` if one is missing or was touched."""
-    state = hashlib.sha256(code_state(experiment.module).encode())
+def state_of(experiment: Experiment, keys: RunKeys) -> tuple[str, int] | None:
+    """A digest of all that decides the summary of a run's records; ``None`` if one is missing or was touched.
+
+    With it comes the sum of the records' own digests, to be compared with what was gathered.
+    """
+    state, total = hashlib.sha256(code_state(experiment.module).encode()), 0
     rows = keys.digests()
     while some := list(itertools.islice(rows, 1000)):
         lines = [f"{key} {digest}\n" for key, digest in some if digest is not None]
         if len(lines) < len(some):
             return None
         state.update("".join(lines).encode())
-    return state.hexdigest()
+        total += sum(as_number(digest) for _, digest in some if digest is not None)
+    return state.hexdigest(), total
 
 
 def keep_condensed(

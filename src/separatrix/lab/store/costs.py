@@ -1,12 +1,14 @@
 """What cells cost, learned from the records of earlier ones.
 
-The logarithm of a cell's seconds (or bytes) is taken as linear in the logarithms of its numeric arguments, with an
-offset for every word among them, and fitted by Bayesian least squares. Where the records do not vary an argument, a
-broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other numbers little.
-Sizes that the records never vary count together, as the one that changed most: a cell that trains longer, is tested on
-more and is looked at more often pays for each of them once, not for their product. What the others may add widens the
-interval. Of a cell that took no longer than calling functions does, only that much is known: how its time changes from
-one size to the next says nothing of large ones. So a forecast far from what was measured says by its interval how far.
+A cell costs something whatever its size, and beyond that an amount whose logarithm is linear in the logarithms of its
+numeric arguments, with an offset for every word among them. The second part is fitted by Bayesian least squares for
+several values of the first, which count by how well they explain what was measured. Where the records do not vary an
+argument, a broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other
+numbers little. Sizes that the records never vary count together, as the one that changed most: a cell that trains
+longer, is tested on more and is looked at more often pays for each of them once, not for their product. What the
+others may add widens the interval. Of a cell that took no longer than calling functions does, only that much is known:
+how its time changes from one size to the next says nothing of large ones. So a forecast far from what was measured
+says by its interval how far.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ IMPORTS = 3.0
 FEW = 20
 LEAST_KNOWN = 5.0
 """Largest uncertainty of a logarithm that is taken from a short cell: a factor of 150 either way."""
+STANDING = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95)
+"""Shares of the least measured cost that may not depend on the size of a cell."""
 MOST_RECORDS = 2000
 DRAWS = 400
 
@@ -72,6 +76,17 @@ def expected_seconds(cells: Sequence[Cell], store: Store) -> dict[str, float]:
     return expected
 
 
+@dataclasses.dataclass(frozen=True)
+class _Fit:
+    """What is known of costs if so much of each does not depend on the size of a cell."""
+
+    standing: float
+    mean: numpy.ndarray
+    covariance: numpy.ndarray
+    scatter: float
+    evidence: float
+
+
 @final
 @suggest_options
 class CostModel:
@@ -102,7 +117,12 @@ class CostModel:
         values = self._matrix(features)
         known = numpy.maximum(numpy.asarray(costs, dtype=float), 1e-9)
         self._centre = values.mean(0) * [name.startswith(("size ", "number ")) for name in self._names]
-        self._fit(values - self._centre, numpy.log(known), spread, numpy.minimum(fixed / known, LEAST_KNOWN))
+        doubts = numpy.minimum(fixed / known, LEAST_KNOWN)
+        shares = STANDING if len(set(known.tolist())) > 2 else STANDING[:1]
+        self._parts = [self._fit(values - self._centre, known, share * known.min(), spread, doubts) for share in shares]
+        evidence = numpy.array([part.evidence for part in self._parts])
+        weights = numpy.exp(evidence - evidence.max())
+        self._weights = weights / weights.sum()
 
     @classmethod
     def of_seconds(cls, store: Store, experiment: str) -> CostModel | None:
@@ -149,37 +169,54 @@ class CostModel:
             len(features), len(self._names)
         )
 
-    def _fit(self, values: numpy.ndarray, logs: numpy.ndarray, spread: float, doubts: numpy.ndarray) -> None:
-        """Posterior of offset and powers; the scatter is estimated in turn with them.
+    def _fit(
+        self, values: numpy.ndarray, costs: numpy.ndarray, standing: float, spread: float, doubts: numpy.ndarray
+    ) -> _Fit:
+        """Posterior of offset and powers beyond a standing cost; the scatter is estimated in turn with them.
 
         ``doubts`` is how uncertain each logarithm is by itself, in common to all that are: a fixed part is the same in
-        each, so that many short cells know no more than one.
+        each, so that many short cells know no more than one. What is left beside a standing cost is known the worse the
+        less it is.
         """
+        logs, left = numpy.log(costs - standing), (costs - standing) / costs
         design = numpy.column_stack([numpy.ones(len(logs)), values])
         mean = numpy.array([logs.mean(), *(prior.mean for prior in self._priors)])
         precision = numpy.diag([1e-4, *(prior.spread**-2 for prior in self._priors)])
-        own = len(logs) * doubts**2
-        self._scatter = max(spread, 0.3)
+        own = len(logs) * doubts**2 + (LEAST_SPREAD * (1 / left - 1)) ** 2
+        scatter = max(spread, 0.3)
         for _ in range(20):
-            weights = 1 / (self._scatter**2 + own)
+            weights = 1 / (scatter**2 + own)
             total = precision + design.T * weights @ design
             found = numpy.linalg.solve(total, precision @ mean + design.T * weights @ logs)
             residuals = logs - design @ found
             free = max(1.0, len(logs) - numpy.trace(numpy.linalg.solve(total, design.T * weights @ design)))
-            self._scatter = max(spread, self._scatter * float(numpy.sqrt(weights @ residuals**2 / free)))
-        self._mean, self._covariance = found, numpy.linalg.inv(total)
+            scatter = max(spread, scatter * float(numpy.sqrt(weights @ residuals**2 / free)))
+        away = found - mean
+        misfit = weights @ residuals**2 - numpy.log(weights).sum() + away @ precision @ away
+        evidence = -0.5 * (misfit + numpy.linalg.slogdet(total)[1]) - logs.sum()
+        return _Fit(standing, found, numpy.linalg.inv(total), scatter, float(evidence))
 
     def typical(self, cells: Sequence[Cell]) -> list[float]:
-        """The median cost of each cell."""
-        return [float(cost) for cost in numpy.exp(self._design(cells) @ self._mean)]
+        """The middle cost of each cell."""
+        design = self._design(cells)
+        costs = [part.standing + numpy.exp(numpy.clip(design @ part.mean, -50, 50)) for part in self._parts]
+        return [float(cost) for cost in self._weights @ numpy.array(costs)]
 
     def draws(self, cells: Sequence[Cell], generator: numpy.random.Generator) -> numpy.ndarray:
         """Possible costs of every cell (draws, cells): what is not known of the powers is shared by all of them."""
-        nothing = numpy.zeros_like(self._mean)
-        half = generator.multivariate_normal(nothing, self._covariance, size=DRAWS // 2, method="eigh")
-        powers = self._mean + numpy.concatenate([half, -half])  # in pairs, so that the middle does not hang on chance
-        logs = powers @ self._design(cells).T
-        return numpy.exp(numpy.clip(logs + self._scatter * generator.standard_normal(logs.shape), -50, 50))
+        design, found = self._design(cells), []
+        for part, weight in zip(self._parts, self._weights, strict=True):
+            pairs = round(weight * DRAWS / 2)
+            if pairs:
+                found.append(part.standing + self._drawn(part, design, pairs, generator))
+        return numpy.concatenate(found)
+
+    def _drawn(self, part: _Fit, design: numpy.ndarray, pairs: int, generator: numpy.random.Generator) -> numpy.ndarray:
+        nothing = numpy.zeros_like(part.mean)
+        half = generator.multivariate_normal(nothing, part.covariance, size=pairs, method="eigh")
+        powers = part.mean + numpy.concatenate([half, -half])  # in pairs, so that the middle does not hang on chance
+        logs = powers @ design.T
+        return numpy.exp(numpy.clip(logs + part.scatter * generator.standard_normal(logs.shape), -50, 50))
 
     def _design(self, cells: Sequence[Cell]) -> numpy.ndarray:
         known = set(self._names)

@@ -45,7 +45,9 @@ def check_store(store: Store) -> StoreCheck:
     whole, damaged, unindexed = set[str](), {}, []
     for path in sorted((store.folder / "records").glob("*/*.json")):
         try:
-            verified(read_regular(path), path, path.stem, indexed.get(path.stem))
+            content = read_regular(path)
+            verified(content, path, path.stem, None)
+            verified(content, path, path.stem, indexed.get(path.stem))
         except CorruptData as error:
             damaged[str(path)] = str(error)
         except OSError as error:

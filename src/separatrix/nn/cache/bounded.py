@@ -34,7 +34,7 @@ class BoundedKeys:
     Args:
         n_buffer: how many of the newest keys are always kept.
         n_relevant: how many stay beyond them.
-        policy: a name of ``EVICTIONS`` or ``SCREENINGS``, or a policy.
+        policy: a name of ``EVICTIONS`` or ``SCREENINGS``, or a policy: any object with ``observe(sight)``.
         normalise: for the policies ``"screening"`` and ``"heavy_hitter"``.
         sinks: how many of the first keys always stay; they count among ``n_relevant``.
         prefill_chunk: how many tokens are taken at once; all of a call if not given. 1 is the exact algorithm.
@@ -189,8 +189,14 @@ class BoundedKeys:
             scores=held.scores,
             own=self._own,
         )
+        before = _changes(sight)
         with torch.no_grad():
             self.policy.observe(sight)
+        if _changes(sight) != before:
+            raise InvalidInput(
+                f"the policy {self.policy.name!r} changed what it was shown; it may change scores in place and nothing "
+                "else."
+            )
         if bool(held.scores.isnan().any()):
             raise InvalidInput(
                 f"the policy {self.policy.name!r} gave a score that is not a number; so is the attention of the model, "
@@ -227,6 +233,13 @@ class BoundedKeys:
             )
         if self.pad_lengths is not None and len(self.pad_lengths) != len(key):
             raise ShapeError(f"pad_lengths is for a batch of {len(self.pad_lengths)}; got one of {len(key)}.")
+
+
+def _changes(sight: CacheSight) -> tuple[Any, ...]:
+    """How often what a policy is shown was written to, as far as torch counts it, and the shape of the scores."""
+    shown = (sight.weights, sight.positions, sight.queries, sight.keys, sight.values)
+    written = tuple(0 if part.is_inference() else part._version for part in shown)
+    return (*written, sight.scores.shape)
 
 
 def _checked_padding(lengths: Any) -> Tensor:

@@ -18,6 +18,7 @@ from separatrix.core.scalars import in_words
 
 from ..memory.keeping.policies import NORMALISATIONS, SCREENINGS
 from ..memory.keeping.screening import AbstractScreening
+from .borrowed import BorrowedEviction
 from .eviction import AbstractEviction, CacheSight
 from .played import PlayedScreening
 
@@ -241,9 +242,12 @@ class ScoredBy(AbstractEviction):
     def observe(self, sight: CacheSight) -> None:
         """Ask the function."""
         found = self.score(sight)
-        if not isinstance(found, Tensor) or found.shape != sight.scores.shape or bool(found.isnan().any()):
-            shown = f"shape {tuple(found.shape)} or NaN" if isinstance(found, Tensor) else in_words(found)
-            raise ShapeError(f"score must return numbers of shape {tuple(sight.scores.shape)}; got {shown}.")
+        is_score = isinstance(found, Tensor) and found.shape == sight.scores.shape and not found.is_complex()
+        if not is_score or bool(found.isnan().any()):
+            what = (
+                f"{found.dtype} of shape {tuple(found.shape)}, or NaN" if isinstance(found, Tensor) else in_words(found)
+            )
+            raise ShapeError(f"score must return real numbers of shape {tuple(sight.scores.shape)}; got {what}.")
         sight.scores.copy_(found.detach())
 
 
@@ -265,6 +269,8 @@ def find_eviction(policy: Any, normalise: str) -> AbstractEviction:
     choose("normalise", normalise, NORMALISATIONS)
     if isinstance(policy, AbstractScreening):
         policy = PlayedScreening(policy)
+    if not isinstance(policy, AbstractEviction | type) and callable(getattr(policy, "observe", None)):
+        policy = BorrowedEviction(policy)
     others = {name: PlayedScreening(known) for name, known in SCREENINGS.items() if name not in EVICTIONS}
     found = resolve("policy", policy, {**others, **EVICTIONS}, base=AbstractEviction)
     if normalise == "none":

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve
 from separatrix.core.arithmetic.transforms import any_true
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.doors.kinds import public_kinds
@@ -104,7 +105,7 @@ class Implicit(AbstractLinearBackward):
         check: see there; by default the tolerance of ``solver``.
     """
 
-    solver: AbstractEquilibriumSolver[Any] | str = dataclasses.field(default_factory=lambda: Anderson(max_steps=60))
+    solver: AbstractEquilibriumSolver[Any] | str = dataclasses.field(default_factory=lambda: Anderson(max_steps=120))
     linear_solver: LinearSolver | None = None
     check: float | None = None
 
@@ -238,7 +239,7 @@ class Exact(AbstractLinearBackward):
             )
         identity = torch.eye(dim, dtype=rhs.dtype, device=rhs.device)
         matrix = torch.stack([linear(unit.expand_as(rhs)) for unit in identity], dim=2)  # (batch, out, in)
-        return torch.linalg.solve(identity - matrix, rhs.unsqueeze(-1)).squeeze(-1)
+        return solve(identity - matrix, rhs.unsqueeze(-1)).squeeze(-1)
 
 
 def backward_methods() -> dict[str, type[AbstractBackward]]:

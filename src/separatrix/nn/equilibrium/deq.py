@@ -25,7 +25,13 @@ from separatrix.dynamics.solve.methods.named import find_solver
 from ..dropout import renew_masks
 from .backward import AbstractBackward, find_backward
 from .closures import contains, modules_used, under_construction
-from .guards import outside_the_compiler, refused_batch_norm, require_gradients, require_no_recording
+from .guards import (
+    not_recordable,
+    outside_the_compiler,
+    refused_batch_norm,
+    require_gradients,
+    require_no_recording,
+)
 from .packed_map import CellMap
 from .state import State, StateLayout
 
@@ -124,6 +130,10 @@ class DEQ(nn.Module):
         """The equilibrium for input x, from ``z0`` (a warm start) or from ``initial(x)``."""
         require_no_recording()
         return outside_the_compiler(self._equilibrium)(x, z0)
+
+    def __prepare_scriptable__(self) -> nn.Module:
+        """What ``torch.jit.script`` asks first: it cannot compile a loop of Python objects."""
+        raise not_recordable()
 
     def _equilibrium(self, x: Any, z0: State | None) -> Any:
         start = self.initial(x) if z0 is None else z0

@@ -70,10 +70,15 @@ def require_no_recording() -> None:
     """
     exporting = getattr(torch.compiler, "is_exporting", torch.jit.is_tracing)  # since torch 2.7
     if exporting() or torch.jit.is_tracing():
-        raise InvalidInput(
-            "an equilibrium layer takes as many steps as its input asks for, which torch.export, torch.jit.trace and "
-            "the ONNX exporter cannot record; record its cell and solve outside, or use torch.compile."
-        )
+        raise not_recordable()
+
+
+def not_recordable() -> InvalidInput:
+    """What is said to whoever wants a recording, or TorchScript, of an equilibrium layer."""
+    return InvalidInput(
+        "an equilibrium layer takes as many steps as its input asks for, which torch.export, torch.jit and the ONNX "
+        "exporter cannot record; record its cell and solve outside, or use torch.compile."
+    )
 
 
 def outside_the_compiler(function: Called) -> Called:

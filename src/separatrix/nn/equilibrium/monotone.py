@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from separatrix.core.arithmetic.linear_systems import inv
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.names import choose, suggest_options
 from separatrix.core.random import default_generator
@@ -104,7 +105,7 @@ class MonotoneDEQ(nn.Module):
         injected = self.inject(x)
         if self.splitting == "peaceman-rachford":
             step = 1.0 if self.step is None else self.step
-            resolvent = torch.linalg.inv((1 + step) * identity - step * weight)
+            resolvent = inv((1 + step) * identity - step * weight)
             return torch.relu(self.equilibrium((injected, resolvent, step)))
         norm = torch.linalg.vector_norm(identity - weight.detach())
         step = float(self.margin / norm.square()) if self.step is None else self.step

@@ -238,7 +238,7 @@ class AbstractAttentive(AbstractSequenceCore):
             self._cell,
             ALIGNMENTS[options.alignment],
             self.mix,
-            options.n_buffer,
+            self._buffer_for(len(x)),
             options.n_relevant,
             options.screening,
             options.detach_memory,
@@ -248,6 +248,12 @@ class AbstractAttentive(AbstractSequenceCore):
         )
         with torch.autocast(x.device.type, enabled=False):  # the buffers have one dtype
             return run(setup, given, carried, record, plain=options.memory == "store")
+
+    def _buffer_for(self, n_steps: int) -> int | None:
+        """Places of the buffer in a run: none beyond the last step, which a memory that is carried on would need."""
+        n_buffer = self._options.n_buffer
+        is_whole = n_buffer is None or self._options.carry_memory
+        return n_buffer if is_whole else min(n_buffer, max(1, n_steps))  # type: ignore[type-var]
 
     def attentive_steps(self) -> Steps:
         """The halves of a step, for following gradients through them."""

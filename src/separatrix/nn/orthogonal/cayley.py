@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
@@ -118,7 +119,7 @@ def cayley_transform(matrix: Tensor) -> Tensor:
     """``(I + A)^-1 (I - A)``; in float32 where A has less."""
     wide = widened(matrix)
     identity = torch.eye(wide.shape[-1], dtype=wide.dtype, device=wide.device)
-    return torch.linalg.solve(identity + wide, identity - wide).to(matrix.dtype)
+    return solve(identity + wide, identity - wide).to(matrix.dtype)
 
 
 def inverse_cayley(matrix: Tensor) -> Tensor:
@@ -133,5 +134,5 @@ def inverse_cayley(matrix: Tensor) -> Tensor:
             "the Cayley map does not reach this matrix with these signs: it leaves an eigenvalue -1. Choose another "
             "n_negative, or the map 'exp'."
         )
-    found = torch.linalg.solve(identity + matrix, identity - matrix)
+    found = solve(identity + matrix, identity - matrix)
     return (found - found.mH) / 2

@@ -19,6 +19,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.arithmetic.linear_systems import solve
 from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import DivergenceWarning
@@ -326,7 +327,7 @@ class FullCapacity(AbstractRebasedMap):
         """The Cayley transform of the tangent, times the base."""
         half = skew_hermitian(tangent, self.n).to(base.dtype) / 2
         identity = torch.eye(self.n, dtype=base.dtype, device=base.device)
-        return torch.linalg.solve(identity - half, (identity + half) @ base)
+        return solve(identity - half, (identity + half) @ base)
 
     def tangent_gradient(self, base: Tensor, gradient: Tensor) -> Tensor:
         """That of ``A B`` by A."""

@@ -103,7 +103,8 @@ def public_game(part: str, *, path: str | Path | None = None, download: bool = F
 def _parsed(content: bytes, name: str, n_answers: int) -> GameFile:
     try:
         with numpy.load(io.BytesIO(content), allow_pickle=False) as held:
-            arrays = {key: held[key] for key in held.files}
+            given = {key: held[key] for key in held.files}
+            arrays = {key: array for key, array in given.items() if isinstance(array, numpy.ndarray)}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise CorruptData(f"{name} is no .npz file of arrays: {error}.") from None
     shapes = ", ".join(f"{key} {array.shape}" for key, array in arrays.items()) or "none"

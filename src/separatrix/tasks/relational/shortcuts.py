@@ -8,13 +8,19 @@ from typing import final
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional
 
+from separatrix.core.arithmetic.linear_systems import solve
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.random import spawn
 from separatrix.core.result import Result, frame
 
-from .task import RelationalTask, equal_pairs
+from .task import Problems, RelationalTask, equal_pairs
+
+ONE_BY_ONE = "pictures one by one"
+FITTED = 1500
+"""Problems from which single pictures are judged."""
 
 
 @final
@@ -44,7 +50,8 @@ def shortcut_accuracy(
     """How far rules of thumb go: majority, some two objects equal, first equals last, number of equal pairs.
 
     A rule sorts problems into groups by something it sees; the answer to a group is its most frequent label in
-    training problems. Blank cells of games, which every board has, are not objects.
+    training problems. Blank cells of games, which every board has, are not objects. One rule more looks at pictures
+    and at no two of them together: what each shows, coarsely and linearly, is added up.
 
     Args:
         task: whose problems.
@@ -67,7 +74,36 @@ def shortcut_accuracy(
         name: _best_by_group(seen, train.label, asked, test.label, task.n_answers)
         for name, (seen, asked) in groups.items()
     }
+    accuracy[ONE_BY_ONE] = _one_by_one(task, train, test)
     return Shortcuts(task.name, accuracy, 1 / task.n_answers, n_problems)
+
+
+def _one_by_one(task: RelationalTask, train: Problems, test: Problems) -> float:
+    """Test accuracy of a sum of linear functions of single pictures, fitted to training problems by least squares."""
+    seen, label = _coarse(task, train.index[:FITTED]), train.label[:FITTED]
+    mean = seen.mean(0)
+    seen = seen - mean
+    target = functional.one_hot(label, task.n_answers).to(seen.dtype)
+    start = target.mean(0)
+    products = seen @ seen.mT  # fewer problems than points
+    ridge = 1e-6 * float(products.diagonal().mean()) + 1e-12
+    weights = seen.mT @ solve(products + ridge * torch.eye(len(products), dtype=seen.dtype), target - start)
+    right = [
+        ((_coarse(task, index) - mean) @ weights + start).argmax(1) == answer
+        for index, answer in zip(test.index.split(FITTED), test.label.split(FITTED), strict=True)
+    ]
+    return float(torch.cat(right).to(torch.float64).mean())
+
+
+def _coarse(task: RelationalTask, index: Tensor) -> Tensor:
+    """By position, a grey picture of 16 x 16 points and mean, brightest and darkest value by channel."""
+    ids, places = index.unique(return_inverse=True)
+    parts = []
+    for some in ids.split(FITTED):
+        images = task.pictures(some)
+        points = functional.adaptive_avg_pool2d(images.mean(1, keepdim=True), 16).flatten(1)
+        parts.append(torch.cat([points, images.mean((2, 3)), images.amax((2, 3)), images.amin((2, 3))], 1))
+    return torch.cat(parts).to(torch.float64)[places].flatten(1)
 
 
 def _best_by_group(seen: Tensor, label: Tensor, asked: Tensor, right: Tensor, n_answers: int) -> float:

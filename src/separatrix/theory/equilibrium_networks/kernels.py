@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, Result, formula
+from separatrix.core.arithmetic.linear_systems import solve
 from separatrix.core.networks.activations import Activation, Pointwise
 from separatrix.matrices.ensembles import find_ensemble
 
@@ -39,7 +40,7 @@ def readout_gradient(
     Cost: one linear solve of size n.
     """
     system = torch.eye(recurrent.shape[-1], dtype=recurrent.dtype) - recurrent.mT * slopes[..., None, :]
-    adjoint = slopes * torch.linalg.solve(system, readout)
+    adjoint = slopes * solve(system, readout)
     return adjoint[..., :, None] * z_star[..., None, :]
 
 
@@ -53,8 +54,8 @@ def finite_width_tangent_kernel(
 ) -> Float[Tensor, "*batch"]:
     """The tangent kernel of two inputs for one matrix, averaged over readouts; divide by the width for the limit."""
     eye = torch.eye(recurrent.shape[-1], dtype=recurrent.dtype)
-    left = torch.linalg.solve(eye - slopes[..., None] * recurrent, torch.diag_embed(slopes))
-    right = torch.linalg.solve(eye - slopes_other[..., None] * recurrent, torch.diag_embed(slopes_other))
+    left = solve(eye - slopes[..., None] * recurrent, torch.diag_embed(slopes))
+    right = solve(eye - slopes_other[..., None] * recurrent, torch.diag_embed(slopes_other))
     trace = (left * right).sum((-2, -1)) / recurrent.shape[-1]
     return trace * (z_star * z_star_other).sum(-1)
 

@@ -21,6 +21,7 @@ from separatrix.core import (
     require_positive,
     require_square,
 )
+from separatrix.core.arithmetic.linear_systems import inv, solve
 
 _HEIGHTS = tuple(10.0 ** (-0.5 * k) for k in range(-2, 17))
 
@@ -50,7 +51,7 @@ def semicircular_resolvent(
         raise ShapeError(f"covariance must have shape {(k,) * 4} for blocks of {k}; got {tuple(covariance.shape)}.")
     sigma = covariance.to(torch.complex128)
     eye = torch.eye(k, dtype=torch.complex128)
-    resolvent = torch.linalg.inv(constant + 1j * _HEIGHTS[0] * eye)
+    resolvent = inv(constant + 1j * _HEIGHTS[0] * eye)
     for height in (*_HEIGHTS, 0.0):
         resolvent, residual = _solve(constant + 1j * height * eye, sigma, resolvent)
     good = residual <= 1e-9 * (1 + resolvent.abs().amax((-2, -1)))
@@ -63,7 +64,7 @@ def _solve(constant: Tensor, sigma: Tensor, resolvent: Tensor) -> tuple[Tensor, 
     eye = torch.eye(k * k, dtype=torch.complex128)
     residual = torch.full(constant.shape[:-2], torch.inf, dtype=torch.float64)
     for _ in range(30):
-        image = torch.linalg.inv(constant - torch.einsum("iklj,...kl->...ij", sigma, resolvent))
+        image = inv(constant - torch.einsum("iklj,...kl->...ij", sigma, resolvent))
         gap = image - resolvent
         residual = gap.abs().amax((-2, -1))
         if bool((residual <= 1e-13 * (1 + image.abs().amax((-2, -1)))).all()):
@@ -71,9 +72,7 @@ def _solve(constant: Tensor, sigma: Tensor, resolvent: Tensor) -> tuple[Tensor, 
         # derivative of the image: X -> S eta(X) S
         slope = torch.einsum("...ai,iklj,...jb->...abkl", image, sigma, image)
         system = eye - slope.reshape(*constant.shape[:-2], k * k, k * k)
-        resolvent = resolvent + torch.linalg.solve(system, gap.reshape(*constant.shape[:-2], k * k)).unflatten(
-            -1, (k, k)
-        )
+        resolvent = resolvent + solve(system, gap.reshape(*constant.shape[:-2], k * k)).unflatten(-1, (k, k))
     return resolvent, residual
 
 

@@ -42,15 +42,22 @@ def mode_coordinates(modes: BalancedModes, t: Float[Tensor, " times *any"]) -> F
     """
     alike = t.ndim == 1
     time = t.clamp_max(LATEST).reshape(*t.shape, *(1,) * (len(modes.batch) if alike else 0), 1, 1)
-    log_size = modes.lower.abs().log()
+    log_size = _log_size(modes.lower)
     pivot, pivot_log, pivot_rate = _pivots(modes, log_size, time)
     sign, relative = torch.sign(modes.lower), log_size - pivot_log
     grown = sign * torch.exp(_gaps_to(modes, pivot) * time + relative)
     frozen = sign * torch.exp(relative - pivot_rate * time)
     start = torch.exp(-pivot_rate * time - pivot_log)
     rates = modes.rates[..., None]
-    memory = _integral(rates.abs(), time).sqrt()
+    # at time zero the root has no slope
+    memory = _integral(rates.abs(), time).clamp_min(torch.finfo(rates.dtype).tiny).sqrt()
     return _normalised(memory, torch.where(rates > 0, grown, frozen), start, grown, rates, time)
+
+
+def _log_size(lower: Tensor) -> Tensor:
+    """log |lower|, minus infinity at zero; there its derivative is zero: the slope of log would be 0 times infinity."""
+    empty = lower == 0
+    return torch.where(empty, -torch.inf, torch.where(empty, 1.0, lower).abs().log())
 
 
 def _pivots(modes: BalancedModes, log_size: Tensor, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:

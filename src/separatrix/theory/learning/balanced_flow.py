@@ -29,6 +29,7 @@ from separatrix.core import (
     require_positive,
     suggest_options,
 )
+from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.matrices import BalanceFit, fit_balance, require_pair, stack_weights
 
 from .balanced_factor import LATEST, mode_coordinates, time_chunks
@@ -37,6 +38,8 @@ from .balanced_rotation import horizontal_lift
 from .kernel import two_layer_ntk
 from .white_inputs import require_white
 
+_DISTINCT = 1e-6
+"""Least gap of the singular values, relative to the largest, at which derivatives keep half of their digits."""
 _BALANCE_TOL = {torch.float64: 1e-8, torch.float32: 1e-5}
 
 
@@ -60,6 +63,9 @@ class BalancedFlow:
 
     Raises:
         OutsideTheory: the weights are not balanced; the message has the measured deviation.
+
+    Gradients with respect to the weights, and to a ``corr_yx`` whose singular values are distinct and not zero, are
+    those of the exact flow; for another one backward raises.
 
     Cost: set-up one thin SVD and two QR decompositions; each time and network one QR of (2 r + 2 h, h).
 
@@ -96,7 +102,7 @@ class BalancedFlow:
             raise InvalidInput(f"saddle_tol must lie in [0, 1); got {saddle_tol}.")
         self.dtype = torch.promote_types(torch.promote_types(first.dtype, second.dtype), corr.dtype)
         self.w1, self.w2, corr = (x.to(torch.float64) for x in (first, second, corr))
-        self.target = corr / input_var
+        self.target = _with_guarded_gradient(corr) / input_var
         self.input_var = input_var
         self.tau = tau
         self.learning_rates = _require_rates(learning_rates)
@@ -308,6 +314,31 @@ class BalancedFlow:
 
 def _outer(stacked: Tensor) -> Tensor:
     return stacked @ stacked.mT
+
+
+def _with_guarded_gradient(corr: Tensor) -> Tensor:
+    """The correlation; its gradient, if somebody asks for it, is refused where singular vectors have none.
+
+    Everything here is smooth in the correlation, but it is computed from singular vectors. Where singular values are
+    repeated or zero these are not unique, and automatic differentiation returns NaN or, unseen, a wrong number.
+    """
+    if not corr.requires_grad or not torch.is_grad_enabled() or transforms_active():
+        return corr
+    values = torch.linalg.svdvals(corr.detach())
+    least = torch.cat([values[..., :-1] - values[..., 1:], values[..., -1:]], dim=-1).amin()
+    smooth = bool(least > _DISTINCT * values.amax())
+
+    def guarded(gradient: Tensor) -> Tensor:
+        if not smooth:
+            raise InvalidInput(
+                "the gradient of a BalancedFlow with respect to corr_yx needs singular values that are distinct and "
+                f"not zero; two of them, or one and zero, are {float(least):.2g} apart. Move corr_yx a little."
+            )
+        return gradient
+
+    own = corr.clone()  # the hook is on a copy: the caller's tensor keeps none
+    own.register_hook(guarded)
+    return own
 
 
 def _aligned_batches(w1: Tensor, w2: Tensor, corr: Tensor) -> tuple[Tensor, Tensor, Tensor]:

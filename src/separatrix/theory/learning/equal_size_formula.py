@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import OutsideTheory, formula
+from separatrix.core.arithmetic.linear_systems import inv, solve
 from separatrix.matrices import require_pair
 
 Square: TypeAlias = Float[Tensor, "n n"]
@@ -25,7 +26,7 @@ def equal_size_gram(
 ) -> Float[Tensor, "m m"]:
     r"""``Q Q'`` at time t for equal sizes: :math:`Z [\ldots]^{-1} Z^\top`."""
     left, bracket = equal_size_parts(w1, w2, corr_yx, t, balance, tau)
-    return left @ torch.linalg.solve(bracket, left.mT)
+    return left @ solve(bracket, left.mT)
 
 
 @formula("anguita2024", "Theorem 3.3.1, item 3", erratum="anguita2024-3.3.1-item3")
@@ -44,7 +45,7 @@ def equal_size_parts(
     first, second = w1 @ vh.mT, w2.mT @ u  # = R S1 V' V~ and R S2 U' U~
     b, c = second * plus + first * minus, second * minus - first * plus
     fade = torch.exp(-mu * t / tau)
-    inverse = torch.linalg.inv(b)
+    inverse = inv(b)
     turned = fade[:, None] * (c.mT @ inverse.mT) * fade
     left = torch.cat(
         [vh.mT @ (torch.diag(minus) - plus[:, None] * turned), u @ (torch.diag(plus) + minus[:, None] * turned)]

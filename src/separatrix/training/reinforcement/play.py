@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.networks.modes import evaluation_mode
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
 
@@ -61,9 +62,7 @@ def play(
     company, generator = Company(make, n_environments, seed, "play"), spawn(seed, "play")
     initial = agent.initial_state(n_environments)
     state, found = initial, [[] for _ in range(n_environments)]  # type: ignore[var-annotated]
-    was_training = agent.training
-    agent.eval()
-    with torch.no_grad():
+    with evaluation_mode(agent), torch.no_grad():
         while min(map(len, found)) < share:
             logits, _, state = agent(torch.from_numpy(company.seen.copy()).unsqueeze(1), state)
             chances = torch.softmax(logits.squeeze(1), -1)
@@ -73,5 +72,4 @@ def play(
             for place in ends.nonzero().squeeze(1).tolist():
                 found[place].append(earned[place] + float(rewards[place]))
             state = trimmed(begun_anew(state, initial, ends), initial)
-    agent.train(was_training)
     return Episodes(torch.tensor([reward for own in found for reward in own[:share]]))

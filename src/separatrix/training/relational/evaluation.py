@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
+from separatrix.core.networks.modes import evaluation_mode
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
 from separatrix.nn.relational.network import AbstractRelationalNetwork
@@ -20,8 +21,8 @@ from separatrix.tasks.relational.task import Part, Problems, RelationalTask
 
 from .pictures import distinct_pictures
 
-CHUNK = 2000
-"""Problems answered at once."""
+CHUNK = 500
+"""Problems answered at once: a decoder with 285,313 hidden units takes half a gigabyte for them."""
 
 
 @final
@@ -58,7 +59,7 @@ def evaluate_relational(
         part: ``"test"`` or ``"train"``.
         generator: by default one with seed 0.
 
-    Cost: one encoding of each picture of the part, then the network on ``n_problems`` problems, 2000 at once.
+    Cost: one encoding of each picture of the part, then the network on ``n_problems`` problems, 500 at once.
     """
     if isinstance(task, PictureProblems):
         return answers_of(network, task.images, task.index, task.label, None)
@@ -78,14 +79,10 @@ def evaluate_problems(network: nn.Module, task: RelationalTask, problems: Proble
 
 def answers_of(network: Any, images: Tensor, index: Tensor, label: Tensor, problems: Problems | None) -> Answers:
     """Accuracy, loss and patterns of the answers to problems whose images are at hand."""
-    was_training = network.training
-    network.eval()
-    if isinstance(network, AbstractRelationalNetwork) and images.ndim == 4:
-        with torch.no_grad():
+    with evaluation_mode(network), torch.no_grad():
+        if isinstance(network, AbstractRelationalNetwork) and images.ndim == 4:
             images = torch.cat([network.features(some) for some in images.split(CHUNK)])
-    with torch.no_grad():
         logits = torch.cat([network(images, some) for some in index.split(CHUNK)])
-    network.train(was_training)
     require_logits(logits, label)
     right = logits.argmax(-1) == label
     accuracy, n = float(right.double().mean()), len(label)

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
+from separatrix.core.networks.modes import evaluation_mode
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
 from separatrix.nn.relational.network import AbstractRelationalNetwork
-from separatrix.tasks.relational.shortcuts import shortcut_accuracy
+from separatrix.tasks.relational.shortcuts import ONE_BY_ONE, shortcut_accuracy
 from separatrix.tasks.relational.task import RelationalTask, equal_pairs
 
 from ..over_seeds import Spread, spread
@@ -54,6 +55,9 @@ class RelationalExamination(Result):
     by_pattern: dict[str, float]
     shortcut: str
     shortcut_accuracy: float
+    """Of the rule of thumb about equal objects that goes farthest."""
+    one_by_one: float
+    """Of a sum over single pictures: what is told without any two being compared."""
     chance: float
     collapses: int
     """Runs that lost more than 5 points on unseen pictures while training problems stayed at 99 %."""
@@ -86,7 +90,8 @@ def examine_relational(
 ) -> RelationalExamination:
     """Train a network over seeds, and beside it everything that could explain its accuracy without its architecture.
 
-    - rules of thumb, and a decoder that is told which objects are equal: what the task itself gives away or withholds;
+    - rules of thumb, single pictures, and a decoder that is told which objects are equal: what the task itself gives
+      away or withholds;
     - the same network with its encoder left at its random start: what learning to see adds;
     - accuracy on unseen pictures during training: whether it is lost again;
     - gradient and movement of the encoder, accuracy by pattern, relations of unseen objects against the ideal.
@@ -133,6 +138,7 @@ def examine_relational(
     frozen = _frozen_control(make, tasks, settings, encoder)
     told = oracle_answers(first, n_steps=oracle_steps, n_test=4000)
     short = shortcut_accuracy(first, 4000)
+    rule = max((name for name in short.accuracy if name != ONE_BY_ONE), key=lambda name: short.accuracy[name])
     names = runs[0].last.by_pattern
     scores = [_relations(networks[seed], tasks[seed]) for seed in seeds]
     return RelationalExamination(
@@ -147,8 +153,9 @@ def examine_relational(
         oracle=told.accuracy,
         oracle_by_pattern=told.by_pattern,
         by_pattern={name: statistics.fmean(run.last.by_pattern[name] for run in runs) for name in names},
-        shortcut=short.best[0],
-        shortcut_accuracy=short.best[1],
+        shortcut=rule,
+        shortcut_accuracy=short.accuracy[rule],
+        one_by_one=short.accuracy[ONE_BY_ONE],
         chance=short.chance,
         collapses=sum(collapsed(run) for run in runs),
         gradient_ratio=_mean([run.gradient_ratio for run in runs]),
@@ -196,8 +203,7 @@ def _relations(network: nn.Module, task: RelationalTask) -> tuple[float | None, 
     before = torch.ones(task.seq_len, task.seq_len).tril(-1).bool()
     equal = equal_pairs(task.symbols(problems.index))[:, before].flatten()
     score = margin = None
-    network.eval()
-    with torch.no_grad():
+    with evaluation_mode(network), torch.no_grad():
         if type(network).relations is not AbstractRelationalNetwork.relations:
             score = area_under_curve(network.relation_matrix(images, index)[:, before].flatten(), equal)
         if network.has_similarity and bool(equal.any()) and not bool(equal.all()):

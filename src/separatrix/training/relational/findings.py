@@ -39,6 +39,11 @@ def _about_task(found: RelationalExamination) -> list[str]:
             f"the rule of thumb {found.shortcut!r} alone answers {found.shortcut_accuracy:.3f}: accuracy up to there "
             "shows nothing about relations"
         )
+    if found.one_by_one > found.chance + 0.1:
+        sentences.append(
+            f"pictures one by one, no two of them together, answer {found.one_by_one:.3f}: up to there nothing has to "
+            "be compared"
+        )
     return [*sentences, *_about_oracle(found), *_about_leaks(found.leaks)]
 
 

@@ -8,6 +8,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.networks.modes import evaluation_mode
 from separatrix.core.random import spawn
 from separatrix.core.result import Result
 from separatrix.tasks.relational.task import RelationalTask
@@ -53,15 +54,12 @@ def find_leaks(network: nn.Module, task: RelationalTask) -> Leaks:
     train, test = task.ids("train"), task.ids("test")
     images, index = distinct_pictures(task, problems.index)
     order = torch.randperm(len(images), generator=stream)
-    was_training = network.training
-    network.eval()
-    with torch.no_grad():
+    with evaluation_mode(network), torch.no_grad():
         together = _answers(network, images, index)
         alone = torch.cat([_answers(network, *_of_one(images, row)) for row in index.split(1)])
         renumbered = _answers(network, images[order], order.argsort()[index])
         copies = index + len(images) * torch.randint(0, 2, index.shape, generator=stream)
         copied = _answers(network, torch.cat([images, images]), copies)
-    network.train(was_training)
     return Leaks(
         shown=float(torch.isin(problems.index, train).all(1).double().mean()),
         outside=float((~torch.isin(problems.index, test)).any(1).double().mean()),

@@ -31,9 +31,25 @@ def test_a_plan_that_cannot_tell_says_so_and_what_to_do(cli: Cli, tmp_path: Path
         run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
     answer = cli("plan", OWN, "--store", tmp_path, "--set", "n_cells=5000")
     assert "computing: cannot tell from 4 records of the store, whose cells are too short or too unlike" in answer.out
-    assert "separatrix run with --scale or --set" in answer.out
+    assert "the same command with --measure 60s" in answer.out
     assert "longest cell" not in answer.out
     assert "about" not in answer.out
+
+
+def test_a_plan_measures_for_a_while_if_it_is_asked_to(cli: Cli, tmp_path: Path) -> None:
+    answer = cli("plan", OWN, "--store", tmp_path, "--scale", "paper", "--measure", "60s")
+    assert "measured 3 cells on the way to scale paper" in answer.err
+    assert "short (paper): 8 cells" in answer.out
+    assert "records of the store" in answer.out
+
+
+def test_the_largest_cell_is_begun_before_hours_are_spent(cli: Cli) -> None:
+    found = json.loads(cli("plan", OWN, "--scale", "paper", "--first-step", "--json").out)
+    assert (found["outcome"], found["args"]["number"]) == ("finished", 7)
+    assert found["memory"] > 0
+    answer = cli("plan", OWN, "--scale", "paper", "--first-step", "--set", "fail_at=7", "--set", 'marks="x"')
+    assert answer.code == 1
+    assert "fault" in answer.out
 
 
 def test_a_published_run_serves_where_nothing_was_run(

@@ -65,3 +65,49 @@ def test_an_encoder_may_see_all_of_its_sequence_and_a_decoder_may_not(masked: bo
     found = separatrix.check(_Translator(masked), torch.randint(1, 12, (6, 8))).find("causal_leak")
     assert found is not None
     assert found.severity == ("ok" if masked else "fault")
+
+
+class _Scores(nn.Module):
+    """Plain attention whose softmax runs over a given axis of (samples, heads, queries, keys)."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis, self.qkv, self.last = axis, nn.Linear(12, 36), nn.Linear(12, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, t, d = x.shape
+        q, k, v = self.qkv(x).reshape(b, t, 3, 3, d // 3).permute(2, 0, 3, 1, 4)
+        p = (q @ k.mT / 2).softmax(self.axis)
+        return self.last((x + (p @ v).transpose(1, 2).reshape(b, t, d)).mean(1))
+
+
+@pytest.mark.parametrize(("axis", "said"), [(1, "heads"), (2, "queries"), (3, None)])
+def test_a_softmax_over_heads_is_told_as_one_over_queries_is(axis: int, said: str | None) -> None:
+    torch.manual_seed(0)
+    found = separatrix.check(_Scores(axis), torch.randn(8, 6, 12)).find("softmax_axis")
+    assert (found is None) == (said is None)
+    if found is not None and said is not None:
+        assert found.severity == "warning"
+        assert said in found.meaning
+
+
+class _Latents(nn.Module):
+    """Latent tokens that start nearly alike read 30 others: another stream, whose tokens never grew alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latents, self.read, self.norm = nn.Parameter(torch.randn(6, 16) * 0.02), nn.Linear(5, 16), nn.LayerNorm(16)
+        self.cross = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True, dropout=0.0)
+        self.last = nn.Linear(16, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        keys, z = self.read(x), self.latents.expand(len(x), -1, -1)
+        return self.last(self.block(z + self.cross(self.norm(z), keys, keys)[0]).mean(1))
+
+
+def test_tokens_are_compared_with_the_beginning_of_their_own_stream() -> None:
+    torch.manual_seed(0)
+    found = separatrix.check(_Latents(), torch.randn(8, 30, 5))
+    assert found.measures["rank_collapse"] < 0.2
+    assert [finding.id for finding in found.findings if finding.severity in ("warning", "fault")] == []

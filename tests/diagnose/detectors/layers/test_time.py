@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 
 import numpy
 import pytest
@@ -100,3 +101,40 @@ def test_trained_networks_are_not_accused(file: str, prefix: str, layers: int, l
     found = separatrix.check(Stacked(rnn), x)
     assert found.verdict == "ok"
     assert found.measures["recurrent_rate_max"] == pytest.approx(rate, abs=0.01)
+
+
+@pytest.mark.needs_data
+def test_the_rates_of_a_character_model_and_why_one_number_is_not_enough_for_it() -> None:
+    """Another implementation gives -0.062 and -0.079 per step for its two layers on real text, 40 characters.
+
+    The second layer agrees. Gradients of the first fall for about twenty steps and then rise again, so that the slope of
+    one line depends on where it is laid: with the last five steps or without them it lies on either side of that number.
+    """
+    arrays = numpy.load(f"{os.environ['SEPARATRIX_DATA']}/weights/char_lstm_lm_textgenrnn.npz")
+    text = Path(os.environ["SEPARATRIX_DATA"], "text", "tinyshakespeare.txt").read_text().replace("\n", " ")
+    place = {chr(point): k for k, point in enumerate(arrays["vocab_codepoints"].tolist()) if point}
+    x = torch.tensor([[place[c] for c in text[k : k + 60] if c in place][:40] for k in range(0, 32 * 1500, 1500)])
+    cores = []
+    for name, width in (("lstm1", 100), ("lstm2", 128)):
+        core = nn.LSTM(width, 128, batch_first=True)
+        parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        core.load_state_dict({f"{part}_l0": torch.from_numpy(arrays[f"{name}.{part}"]) for part in parts})
+        cores.append(core)
+    states = torch.from_numpy(arrays["embedding"])[x]
+    rates = []
+    for core in cores:
+        rates.append(layer_rate(core, states, 0))
+        states = core(states)[0].detach()
+    first, second = rates
+    assert first is not None
+    assert second is not None
+    assert second.mean == pytest.approx(-0.079, abs=0.01)
+    lag = torch.arange(40.0, dtype=torch.float64)
+
+    def slope(kept: torch.Tensor) -> float:
+        x, y = lag[kept] - lag[kept].mean(), first.norms[kept]
+        return float(x @ (y - y.mean()) / (x @ x))
+
+    assert slope(lag < 20) < -0.2
+    assert slope(lag >= 20) > 0.0
+    assert slope(lag >= 0) < -0.062 < slope(lag >= 5)

@@ -193,3 +193,17 @@ def test_merged_tokens_share_a_row_and_keep_their_labels() -> None:
     assert min(rows.min() for rows in recorded) < 20
     assert (ours.final - theirs.final).abs().max() <= 1e-8
     assert ours.final.shape == x.shape
+
+
+@pytest.mark.parametrize("finishing", [False, True])
+def test_only_the_shares_of_sizes_matter(finishing: bool) -> None:
+    x = random_tokens(4, 3, generator=fixed(12))
+    sizes = torch.tensor([1.0, 3.0, 2.0, 5.0], dtype=torch.float64)
+    rough: dict[str, Any] = {"t_max": 0.8, "tol": 0.0, "finishing": finishing}
+    exact = integrate(drawn(3, 12).with_sizes(sizes), x, "reference", **rough)
+    for factor in (1e-300, 1e-60, 1e-40, 1e60):  # in float32 these would be nothing, or infinite
+        for run in both(drawn(3, 12).with_sizes(factor * sizes), x, **rough):
+            assert (run.final - exact.final).abs().max() <= 1e-3
+    sizes[1] = 1e-50  # too small for float32, and still a token that moves
+    for run in both(drawn(3, 12).with_sizes(sizes), x, **rough):
+        assert (run.final - x).norm(dim=-1).min() > 1e-2

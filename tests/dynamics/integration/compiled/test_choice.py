@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from helpers import seeded
-from separatrix.core import use_backend
+from separatrix.core import InvalidInput, use_backend
 from separatrix.core.arithmetic.backend import has_numba
 from separatrix.core.arithmetic.readiness import Readiness
 from separatrix.dynamics import AttentionFlow, OjaFlow, integrate, random_tokens
@@ -105,3 +105,13 @@ def test_a_short_integration_does_not_import_numba() -> None:
 def test_code_is_found_where_it_was_compiled() -> None:
     choice.compile_loop(torch.float64)
     assert choice.is_cached(torch.float64)
+
+
+def test_derivatives_forward_are_not_lost_in_the_loop() -> None:
+    with use_backend("numba"), torch.autograd.forward_ad.dual_level():
+        assert integrate(plain(), starts()).backend == "numba"
+        for moved in (starts(), VALUE):
+            dual = torch.autograd.forward_ad.make_dual(moved.clone(), torch.ones_like(moved))
+            flow = plain() if moved is not VALUE else AttentionFlow.from_coupling(COUPLING, dual)
+            with pytest.raises((InvalidInput, NotImplementedError), match="forward AD"):  # what torch has to say
+                integrate(flow, dual if moved is not VALUE else starts())

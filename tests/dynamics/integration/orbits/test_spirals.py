@@ -10,8 +10,8 @@ import torch
 from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from separatrix.core import Outcome
-from separatrix.dynamics import integrate
+from separatrix.core import Outcome, spawn
+from separatrix.dynamics import AttentionFlow, integrate, random_tokens
 from separatrix.dynamics.integration.orbits.closing import close_orbits
 from stranger_flows import Lorenz, Radial, VanDerPol
 
@@ -168,3 +168,20 @@ def test_a_stable_orbit_that_the_motion_was_not_near_is_no_end_of_it() -> None:
     assert set(found.certificates) == {0, 1}
     assert all(floquet.stable for floquet in found.certificates.values())
     assert found.reached == {1}
+
+
+@pytest.mark.parametrize(("preset", "rtol"), [("default", 1e-3), ("reference", 1e-5)])
+def test_a_marginal_orbit_of_masked_attention_is_the_motions_own_up_to_the_tolerance(preset: str, rtol: float) -> None:
+    """Under a causal mask and V = S + 1 the first token turns about the axis of S and keeps its height for ever."""
+    turning = torch.tensor([[0.0, -1.0, 0.4], [1.0, 0.0, -0.7], [-0.4, 0.7, 0.0]], dtype=torch.float64)
+    axis = torch.tensor([0.7, 0.4, 1.0], dtype=torch.float64) / math.sqrt(1.65)
+    coupling = [[1, 0.3, 0], [-0.2, 0.5, 0.4], [0.1, 0, -0.6]]
+    flow = AttentionFlow.from_coupling(coupling, turning + torch.eye(3, dtype=torch.float64), mask="causal")
+    starts = random_tokens(2, 3, 8, generator=spawn(3)).double()
+    run = integrate(flow, starts, preset)
+    assert bool((run.outcome == Outcome.CYCLE).all())
+    assert all(run.cycles[place].marginal for place in range(8))
+    risen = ((run.final - starts)[:, 0] @ axis).abs()
+    way = run.time * math.sqrt(1.65) * (1 - (starts[:, 0] @ axis) ** 2).sqrt()
+    assert bool((risen <= rtol * way).all())
+    assert float(risen.max()) > 1e-4 * rtol  # it is the error of the steps, not of the closing

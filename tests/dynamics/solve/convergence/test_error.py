@@ -16,7 +16,13 @@ after all that was committed: one wrong of 22,440 (``transient``), 14 missed of 
 (``benchmarks/results/converged.json``). Its cause, a slow direction that three probes of a strongly feedforward map do
 not see, is mended by ``unseen_stretch``, developed on that seed and on seed 71. Seed 210,219,775, drawn after that was
 committed: 13,080 solves over all kinds (17 rows of nine, 5 of thirteen), two wrong (``ghost``, Broyden in double, and
-``transient``, Anderson in bfloat16, both of 11 dimensions), 10 missed of 9,064 due. "Never" is not met.
+``transient``, Anderson in bfloat16, both of 11 dimensions), 10 missed of 9,064 due. Both were mended (a look along
+single directions wherever a stretch of 1 / tol was seen; the tolerance of the map instead of that of the arithmetic;
+strained maps probed along every direction), developed on that seed and on seeds 50, 4,242 and 4,343. Seeds 631,039,466
+and 436,426,793, drawn after that was committed: none wrong of 44,880, 36 missed of 25,286 due. The residual's entries
+above rounding then came to lead the second look; seed 332,335,207, drawn after that: none wrong of 22,440, 25 missed
+of 12,605 due. In 64, 128 and 256 dimensions, seed 441,426,793 and the code before that: 10 wrong of 1,080, all of them
+ghosts of one unit in bfloat16 whose motion is below the rounding of the whole state (five of 45 after it).
 """
 
 from __future__ import annotations
@@ -35,6 +41,7 @@ from known_maps import DEVELOPMENT, DTYPES, FRESH, STRANGE, KnownMap, batches, k
 from separatrix.core import Outcome
 from separatrix.dynamics import (
     AbstractEquilibriumSolver,
+    Anderson,
     Auto,
     Broyden,
     NewtonKrylov,
@@ -88,8 +95,7 @@ def test_two_hundred_fresh_maps_of_a_kind(kind: str) -> None:
     """Three precisions and four dimensions, five solvers, nothing wrong and at most one of a hundred missed."""
     found = verdicts(batches([kind], dims=[1, 2, 5, 11], rows=17, seed=FRESH_SEED))
     assert len(found) == 5 * 204
-    # strong feedforward parts can stretch an error more than the steps have shown: one of 1,020 was seen
-    assert sum(verdict.wrong for verdict in found) <= (kind == "transient"), summary(found)
+    assert not any(verdict.wrong for verdict in found), summary(found)
     assert sum(verdict.missed for verdict in found) <= (0.02 if kind == "transient" else 0.01) * sum(
         verdict.due for verdict in found
     ), summary(found)
@@ -101,7 +107,10 @@ def test_maps_of_strangers(kind: str) -> None:
     """Ghosts in two units, in one direction of many, flat ones, at 1e8; jumps, transients, kinks, forbidden regions."""
     found = verdicts(batches([kind], dims=[3], rows=10, seed=STRANGE_SEED))
     assert not [verdict for verdict in found if verdict.wrong], summary(found)
-    assert sum(verdict.missed for verdict in found) <= 0.02 * len(found), summary(found)
+    # where rounding could have made the smallest response of a strained map nothing is claimed
+    assert sum(verdict.missed for verdict in found) <= (0.03 if kind == "transient" else 0.02) * len(found), summary(
+        found
+    )
 
 
 @pytest.mark.parametrize("name", ["anderson", "auto", "broyden"])
@@ -211,6 +220,24 @@ def test_terms_that_cancel_are_rounded_before_they_do() -> None:
     assert not any(verdict.wrong for verdict in judged(known, NewtonKrylov(max_steps=BUDGET)))
 
 
+def test_a_ghost_whose_slope_is_hidden_by_its_curvature_is_looked_at_along_single_directions() -> None:
+    """Gap 2.6e-13: probes longer than the fold take its curvature for a slope, and the others' responses hide it."""
+    known = known_maps("ghost", torch.float64, 11, 17, 210_219_775 + 703)
+    assert not any(verdict.wrong for verdict in judged(known, Broyden(max_steps=BUDGET)))
+
+
+def test_a_strained_map_of_coarse_rounding_is_probed_along_every_direction() -> None:
+    """In bfloat16 a response of 9 hides one of a thousandth from eight probes: an error of 36 was taken for 3."""
+    known = known_maps("transient", torch.bfloat16, 11, 17, 210_219_775 + 1511)
+    assert not any(verdict.wrong for verdict in judged(known, Anderson(max_steps=BUDGET)))
+
+
+def test_a_strained_map_of_few_dimensions_is_probed_along_every_direction() -> None:
+    """In single precision three probes of five directions were believed at a hundred times the tolerance."""
+    known = known_maps("transient", torch.float32, 5, 17, 4_248)
+    assert not any(verdict.wrong for verdict in judged(known, Anderson(max_steps=BUDGET)))
+
+
 def test_what_was_not_seen_must_stretch_as_much_as_the_rest_shrinks(generator: torch.Generator) -> None:
     """For a map whose I - J has determinant one, the unseen stretches multiply to the seen responses."""
     responses = torch.tensor([30.0, 10.0, 3.0, 0.5, 1 / 450], dtype=torch.float64)
@@ -225,6 +252,6 @@ def test_what_was_not_seen_must_stretch_as_much_as_the_rest_shrinks(generator: t
     assert float(unseen_stretch(every, -every @ difference.mT, noise, unit)) == 0
     inverse, norm = inverse_of(every, -every @ difference.mT, noise)
     torch.testing.assert_close(inverse[0], torch.linalg.inv(difference))
-    assert float(norm) == pytest.approx(450)
+    assert float(norm) == pytest.approx(450, rel=1e-5)  # what rounding may have made is taken off
     _, hidden = inverse_of(every, -every @ difference.mT, 1e-9 * unit)
     assert hidden.isinf().all()  # rounding could have made the smallest response

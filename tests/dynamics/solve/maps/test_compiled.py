@@ -7,11 +7,16 @@ import torch
 
 from helpers import seeded
 from separatrix.core import use_backend
-from separatrix.dynamics import Anderson, find_equilibrium
+from separatrix.dynamics import Anderson, Broyden, find_equilibrium
+from separatrix.dynamics.solve.convergence.error import ErrorEstimate
 from separatrix.dynamics.solve.convergence.stretch import seen_stretch
+from separatrix.dynamics.solve.find import _rested
 from separatrix.dynamics.solve.maps import compiled
+from separatrix.dynamics.solve.maps.absorbed import Slots, absorbed
+from separatrix.dynamics.solve.maps.counted import CountedMap
 from separatrix.dynamics.solve.maps.stacks import Selection
 from separatrix.dynamics.solve.methods.anderson import AndersonHistory
+from separatrix.dynamics.solve.methods.broyden import BroydenHistory
 
 numba = pytest.importorskip("numba")
 PRECISIONS = {torch.float32: 2e-5, torch.float64: 1e-12}
@@ -73,8 +78,10 @@ def test_mixing_agrees_with_its_twin(dtype: torch.dtype) -> None:
             residual = torch.randn(6, 20, generator=generator, dtype=dtype)
             residual[4] = 1.0  # all alike: weights are a matter of rounding
             residual[5] = torch.nan  # none: the newest
-            history.residual_slot().copy_(residual)
-            history.remember(torch.randn(6, 20, generator=generator, dtype=dtype))
+            slots = history.slots()
+            slots.residuals[:, slots.place] = residual
+            slots.images[:, slots.place] = torch.randn(6, 20, generator=generator, dtype=dtype)
+            history.count()
         with use_backend("torch"):
             plain = history.mixed()
         with use_backend("numba"):
@@ -84,6 +91,95 @@ def test_mixing_agrees_with_its_twin(dtype: torch.dtype) -> None:
         torch.testing.assert_close(swift[told], plain[told], rtol=tol, atol=tol)
         assert torch.equal(swift[5], history.images[5, (n_steps - 1) % 6])
         assert torch.isfinite(swift[4]).all()
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_a_step_is_taken_in_as_its_twin_does(dtype: torch.dtype) -> None:
+    z, f = (torch.randn(5, 40, generator=seeded(8), dtype=dtype) for _ in range(2))
+    f[1, 3], f[2, 0] = torch.nan, torch.inf
+    for keeps in (True, False, None):
+        found = []
+        for backend in ("torch", "numba"):
+            stacks = [torch.zeros(5, 3, 40, dtype=dtype) for _ in range(2)]
+            slots = None if keeps is None else Slots(stacks[0], stacks[1] if keeps else None, 1)
+            with use_backend(backend):
+                found.append((*absorbed(z, f, slots, True), *stacks))
+        plain, swift = found
+        for one, other in zip(plain, swift, strict=True):
+            torch.testing.assert_close(
+                torch.as_tensor(one), torch.as_tensor(other), rtol=PRECISIONS[dtype], atol=0, equal_nan=True
+            )
+        if keeps is not None:
+            assert torch.equal(swift[3][:, 1].nan_to_num(), (f - z).nan_to_num())
+            assert torch.equal(swift[4][:, 1].nan_to_num(), f.nan_to_num() if keeps else torch.zeros_like(f))
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_steps_of_broyden_agree_with_their_twin(dtype: torch.dtype) -> None:
+    start = torch.zeros(4, 15, dtype=dtype)
+    matrix = torch.randn(15, 15, generator=seeded(9), dtype=dtype) / 8
+    offset = torch.randn(4, 15, generator=seeded(10), dtype=dtype)
+    walks = []
+    for backend in ("torch", "numba"):
+        z, solver = start, Broyden(memory=6)
+        history = solver.begin(CountedMap(lambda v: v, z.shape, dtype), z)
+        assert isinstance(history, BroydenHistory)
+        walk = []
+        for _ in range(9):  # a restart among them
+            f = z @ matrix.mT + offset
+            with use_backend(backend):
+                residual, *_ = absorbed(z, f, solver.slots(history), True)
+                z = solver.propose(history, z, f, residual.clone())
+            walk.append(z)
+        walks.append(torch.stack(walk))
+    # residuals fall to rounding, and with them what the steps agree in
+    torch.testing.assert_close(walks[1], walks[0], rtol=0, atol=1e3 * PRECISIONS[dtype])
+    assert (walks[0][-1] - walks[0][-1] @ matrix.mT - offset).norm() < 1e-2 * offset.norm()
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("directed", [True, False])
+def test_errors_at_a_glance_are_those_of_the_long_way(dtype: torch.dtype, directed: bool) -> None:
+    matrix, _ = linear_steps(6, 12, 1, dtype)
+    matrix = (0.6 * matrix / matrix.norm() * 12**0.5).to(dtype)  # tame enough to need no probe
+    offset = torch.randn(6, 12, generator=seeded(4), dtype=dtype)
+
+    def image(z: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("nobody probes")
+
+    found = []
+    for way in ("long", "torch", "numba"):
+        z = torch.zeros(6, 12, dtype=dtype)
+        estimate = ErrorEstimate(z, lambda rounding: 1e-3, directed=directed)
+        errors = []
+        with use_backend("numba" if way == "numba" else "torch"):
+            for step in range(8):
+                f = z @ matrix.mT + offset
+                estimate.learn(z, f)
+                wanted = torch.tensor([True, step > 4, True, False, step % 2 == 0, True])
+                no, scale = torch.zeros(6, dtype=torch.bool), f.norm(dim=-1)
+                columns = (wanted, (f - z).norm(dim=-1), scale, scale, no, no)
+                if step >= 4:
+                    given = columns if way == "long" else [column.numpy() for column in columns]
+                    errors.append(torch.as_tensor(estimate.errors(*given, float(torch.finfo(dtype).eps), image)))
+                z = f
+        found.append((torch.stack(errors), estimate.slowest))
+    for errors, slowest in found[1:]:
+        torch.testing.assert_close(errors, found[0][0], rtol=1e3 * PRECISIONS[dtype], atol=0)
+        torch.testing.assert_close(slowest.size, found[0][1].size, rtol=1e3 * PRECISIONS[dtype], atol=0)
+        if directed:  # signs of the parts are free; what they did to the residual is not
+            expected = slowest.direction @ (matrix - torch.eye(12, dtype=dtype)).mT
+            torch.testing.assert_close(slowest.response, expected, rtol=0, atol=1e3 * PRECISIONS[dtype])
+
+
+def test_who_is_finished_rests() -> None:
+    z, proposal = torch.zeros(3, 4), torch.full((3, 4), torch.nan)
+    proposal[1] = 2.0
+    running = torch.tensor([False, True, False])
+    for backend in ("torch", "numba"):
+        with use_backend(backend):
+            rested = _rested(proposal, running.numpy(), z)
+        assert rested.tolist() == [[0.0] * 4, [2.0] * 4, [0.0] * 4]
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)

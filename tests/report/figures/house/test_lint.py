@@ -60,10 +60,14 @@ def drawn(name: str, *, stacked: bool = False) -> dict[str, Figure]:
     return draw_experiment(experiment, summary, stacked=stacked)
 
 
-def test_every_published_figure_has_a_caption_labels_and_the_colours_of_the_house() -> None:
+@pytest.mark.parametrize(
+    "names",
+    [pytest.param(published()[::5], id="one in five"), pytest.param(published(), id="all", marks=pytest.mark.slow)],
+)
+def test_every_published_figure_has_a_caption_labels_and_the_colours_of_the_house(names: list[str]) -> None:
     found = {
         f"{name}, {key}": faults
-        for name in published()
+        for name in names
         for key, figure in drawn(name).items()
         if (faults := lint_figure(figure))
     }

@@ -26,3 +26,8 @@ def test_curves_and_ranges_have_a_panel_for_each_task() -> None:
     assert [axes.get_title() for axes in draw_holdouts(rows).axes] == ["a", "b"]
     curves = [{"task": t, "model": "ESBN", "holdout": -1, "steps": [0, 9], "values": [0.2, 0.8]} for t in "ab"]
     assert [axes.get_title() for axes in draw_unseen_curves(curves).axes] == ["a", "b"]
+
+
+def test_an_axis_of_right_answers_ends_where_all_are_right() -> None:
+    curve = {"task": "same_diff", "holdout": -1, "model": "CoRelNet", "steps": [1, 2, 3], "values": [1.0, 1.0, 1.0]}
+    assert draw_unseen_curves([curve]).axes[0].get_ylim()[1] <= 101

@@ -179,3 +179,27 @@ def test_what_is_not_one_plain_balanced_network_is_left_to_others() -> None:
     for other in others:
         assert plain_network(*other) is None
     assert torch.func.vmap(lambda a: a * (plain_network(a, w2, corr) is None))(w1[None]).equal(w1[None])
+
+
+def test_a_settled_product_is_its_limit_and_saddles_never_settle() -> None:
+    known = 0
+    for shape in SHAPES:
+        for balance, scale in ((0.0, 0.4), (1.0, 0.01), (-2.0, 2.0), (100.0, 0.3), (-100.0, 0.3)):
+            drawn = draw(shape, balance, scale=scale)
+            if drawn is None:
+                continue
+            network = plain_network(*drawn)
+            assert network is not None
+            flow = NetworkProduct(network, 1e6)
+            if flow.settled == numpy.inf:
+                continue
+            known += 1
+            after = numpy.array([flow.settled, 3 * flow.settled])
+            limit = BalancedFlow(*drawn).limit().numpy()
+            assert apart(reference(*drawn, after), numpy.stack([limit, limit])) <= 1e-14
+    assert known >= 10
+    # a start without weight along the weakest mode rests on a saddle before it learns that mode, if ever
+    aligned = torch.diag(torch.tensor([1.0, 0.0], dtype=F64))
+    network = plain_network(aligned, aligned, torch.diag(torch.tensor([2.0, 1.0], dtype=F64)))
+    assert network is not None
+    assert NetworkProduct(network, 1e6).settled == numpy.inf

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ...lookup import find_experiment, reading
 from ...options import AsJson, Jobs, Name, ScaleName, Seeds, Settings, StoreFolder
-from ...parse import parse_seeds, parse_settings
+from ...parse import parse_duration, parse_seeds, parse_settings
 from ...printing import print_json, say, shown_duration, tell
 
 if TYPE_CHECKING:
+    from separatrix.lab.experiment.definition import Experiment, Params
     from separatrix.lab.planning import Estimate, RunPlan
 
 
@@ -19,6 +23,17 @@ def plan(
     seeds: Seeds = None,
     settings: Settings = None,
     jobs: Jobs = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="First compute cells on the way to this size for so long (60s, 10m); their records are kept.",
+            show_default=False,
+        ),
+    ] = None,
+    first: Annotated[
+        bool, typer.Option("--first-step", help="Begin the largest cell: does it run here, with what memory?")
+    ] = False,
     store: StoreFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -27,8 +42,14 @@ def plan(
     from separatrix.lab.ledger import shipped_publications
     from separatrix.lab.planning import plan_run
 
+    seconds = parse_duration(measure, "--measure")
     experiment = find_experiment(name)
     params = experiment.params(scale, parse_seeds(seeds), **parse_settings(settings))
+    if first:
+        _begin_largest(experiment, params, scale, as_json)
+        return
+    if seconds is not None:
+        _measure(experiment, params, scale, store, seconds)
     published = shipped_publications({experiment.name: experiment}).get(experiment.name)
     with reading(store) as opened:
         found = plan_run(experiment, params, scale, opened, published)
@@ -42,6 +63,33 @@ def plan(
         say(f"warning: {warning}")
 
 
+def _measure(experiment: Experiment, params: Params, scale: str, folder: Path | None, seconds: float) -> None:
+    from separatrix.lab.engines.local import LocalEngine
+    from separatrix.lab.probing import measure_towards
+    from separatrix.lab.store.records import Store
+
+    with Store(folder) as store:
+        count = measure_towards(experiment, params, scale, store, LocalEngine(1), seconds)
+    say(f"measured {count} {'cell' if count == 1 else 'cells'} on the way to scale {scale}")
+
+
+def _begin_largest(experiment: Experiment, params: Params, scale: str, as_json: bool) -> None:
+    """Begin the largest cell and leave with 1 if it does not begin."""
+    from separatrix.lab.engines.first_step import first_step, largest_cell
+
+    cell = largest_cell(experiment.cells(params))
+    found = first_step(cell)
+    if as_json:
+        print_json({"experiment": experiment.name, "scale": scale, "args": dict(cell.args), **found.to_dict()})
+    else:
+        memory = f", {found.memory / 1e9:.2g} GB" if found.memory is not None else ""
+        tell(f"the largest cell of {experiment.name} ({scale}): {found.outcome} after {found.seconds:.2g} s{memory}")
+        if found.sentence:
+            tell(found.sentence)
+    if not found.began:
+        raise typer.Exit(1)
+
+
 def _print(found: RunPlan, workers: int) -> None:
     tell(f"{found.experiment} ({found.scale}): {found.n_cells} cells, {found.n_done} of them done")
     if found.seconds is None or found.longest is None:
@@ -52,7 +100,7 @@ def _print(found: RunPlan, workers: int) -> None:
             f"computing: cannot tell from {found.source}, whose cells are too short or too unlike these "
             f"({low} to {high});"
         )
-        tell("measure some that are nearer to them in size first: separatrix run with --scale or --set")
+        tell("measure some that are nearer to them in size first, for a minute: the same command with --measure 60s")
         return
     tell(f"computing: {_spread(found.seconds)} on one core, from {found.source}")
     tell(f"longest cell: {_spread(found.longest)}")

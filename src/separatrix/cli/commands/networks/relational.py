@@ -102,6 +102,8 @@ def explain(
     """Explain the accuracies of a stored run: chance, rules of thumb, a decoder that knows, collapses, patterns."""
     from separatrix.lab.campaign import best_report
 
+    if oracle_steps < 0:
+        raise InvalidInput(f"--oracle-steps must be at least 0; got {oracle_steps}.")
     experiment = find_experiment(name)
     with reading(store) as opened:
         report = best_report(experiment, opened, scale) if opened is not None else None

@@ -9,7 +9,7 @@ from torch.utils import _pytree as tree
 from ...findings.finding import EXACT, Finding, Place
 from ...findings.thresholds import threshold
 from ...model_call import evaluation_mode
-from ...recording.mixing import first_mixing
+from ...recording.mixing import first_mixing, related_by_sample
 from ...recording.observed import Observed
 from ...recording.subject import open_kernels
 from ..reporting import beyond, fine, judged
@@ -39,6 +39,16 @@ def batch_mixing(facts: Observed) -> list[Finding]:
     if value <= limit:
         return [fine("batch_mixing", value, "no mixing between samples (exact)")]
     place, said = _suspect(facts)
+    relation = _relation(facts)
+    if relation:
+        return [
+            Finding(
+                "batch_mixing", "note", place, value,
+                f"output {middle} reacts to other rows, along {relation} in the sample itself: a graph, whose rows are "
+                "nodes and no samples?", "Ignore this if rows are nodes; findings about samples are about nodes then.",
+                threshold=limit, certainty=EXACT,
+            )
+        ]  # fmt: skip
     return [
         Finding(
             "batch_mixing", "fault", place, value,
@@ -81,10 +91,17 @@ def _by_exchange(facts: Observed, rows: Tensor, middle: int) -> float | None:
         other = facts.subject.predicted(facts.subject.call(args, kwargs))
     if other.numel() != rows.numel():
         return None
-    before, after = rows[middle].detach(), other.reshape(rows.shape)[middle]
+    before, after = rows[middle].detach(), other.detach().reshape(rows.shape)[middle]
     size = float(before.abs().double().max())
     change = float((before - after).abs().double().max())
     return change / size if size > 0 and change > 1e-5 * size else 0.0
+
+
+def _relation(facts: Observed) -> str:
+    try:
+        return related_by_sample(facts.subject)
+    except (RuntimeError, ValueError, TypeError, IndexError):  # without this look the finding stands as it is
+        return ""
 
 
 def _suspect(facts: Observed) -> tuple[Place, str]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ...findings.finding import EXACT, Finding, Place
 from ...findings.thresholds import threshold
 from ...recording.observed import Observed
-from ...recording.passes import ForwardRaised
+from ...recording.passes import ForwardRaised, unwatched_backward
 from ...recording.reductions import all_finite, rms
 from ..reporting import beyond, fine, judged, listed, module_of
 
@@ -87,6 +87,26 @@ def nonfinite_output(facts: Observed) -> list[Finding]:
             "missing normalisation." if grown else
             "Keep the argument of that operation inside its domain (clamp, eps, where) before it, not after.",
             certainty=EXACT,
+        )
+    ]  # fmt: skip
+
+
+def backward_raises(facts: Observed) -> list[Finding]:
+    """The backward of the loss (or of the projected prediction) raises, also when nothing is recorded."""
+    try:
+        _ = facts.gradients
+        return []
+    except RuntimeError:
+        error = unwatched_backward(facts.subject)
+    if error is None:
+        return []
+    text = " ".join(str(error).split())[:300]
+    inplace = "modified by an inplace operation" in text
+    return [
+        Finding(
+            "backward_raises", "fault", Place(), None, f"the backward raises {type(error).__name__}: {text}",
+            "Write the operation that overwrites out of place (x = x + y instead of x += y)." if inplace else
+            "Look for the operation it names; torch.autograd.set_detect_anomaly(True) shows its line.",
         )
     ]  # fmt: skip
 

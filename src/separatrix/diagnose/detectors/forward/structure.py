@@ -8,6 +8,7 @@ from torch import Tensor
 from ...findings.finding import EXACT, Finding, Place
 from ...findings.thresholds import threshold
 from ...recording.graph import Graph
+from ...recording.influence import without_influence
 from ...recording.observed import Observed
 from ..reporting import beyond, fine, judged, listed, module_of
 
@@ -18,8 +19,14 @@ def detached(facts: Observed) -> list[Finding]:
         name for name in facts.subject.trainable
         if name not in facts.reached and name in facts.forward.operations.touched
     ]  # fmt: skip
+    if cut and facts.forward.predicted.requires_grad:  # a reentrant checkpoint hides its parameters from the graph
+        cut = [name for name in cut if facts.gradients.get(name) is None]
     if not cut:
         return _forgotten(facts)
+    idle = without_influence(facts.subject, cut)
+    cut = [name for name in cut if name not in idle]
+    if not cut:
+        return [_idle(facts, idle)]
     if not facts.forward.predicted.requires_grad and len(cut) == len(facts.subject.trainable):
         said = "the output has no graph: nothing can be learned from it."
     else:
@@ -35,6 +42,19 @@ def detached(facts: Observed) -> list[Finding]:
             certainty=EXACT,
         )
     ]  # fmt: skip
+
+
+def _idle(facts: Observed, idle: list[str]) -> Finding:
+    """Parameters that take part, and whose values change nothing: nothing was cut, there is nothing to learn."""
+    beside = all(any(module_of(other) == module_of(name) for other in facts.reached) for name in idle)
+    said = "changing them changes no output."
+    if beside:
+        said += " The other parameters of their layers do (the bias of an energy that is differentiated?)."
+    return Finding(
+        "unused_parameters", "note" if beside else "warning", Place(module_of(idle[0]), idle[0]), float(len(idle)),
+        f"{listed(idle)} take part in the forward, and {said}",
+        "Use what they compute, or delete them; distributed training waits for their gradients.", unit="parameters",
+    )  # fmt: skip
 
 
 def _forgotten(facts: Observed) -> list[Finding]:

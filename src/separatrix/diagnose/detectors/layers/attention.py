@@ -50,9 +50,11 @@ def softmax_axis(facts: Observed) -> list[Finding]:
     """A softmax over queries where keys are summed, or an output that sums to 1 over another axis than classes."""
     found = []
     for row in facts.evaluated.operations.rows:
-        if row.axis == "queries":
+        if row.axis in ("queries", "neither"):
             causal = any(other.mask in ("causal", "future") for other in facts.evaluated.operations.rows)
-            said = "the softmax of attention runs over queries, not over the keys that are summed"
+            over = "queries" if row.axis == "queries" else "an axis that is neither keys nor queries (heads?)"
+            said = f"the softmax of attention runs over {over}, not over the keys that are summed"
+            causal = causal and row.axis == "queries"
             found.append(
                 Finding(
                     "softmax_axis",
@@ -141,18 +143,26 @@ def _ahead(facts: Observed, value: Tensor, stream: Tensor, middle: int) -> float
 
 
 def rank_collapse(facts: Observed) -> list[Finding]:
-    """|X - mean over tokens| / |X| where the trunk ends, against where it begins."""
+    """|X - mean over tokens| / |X| where the trunk ends, against where it begins; and the differences themselves fell.
+
+    A common part that grows beside differences that stay (latent tokens that start small) is no collapse: such networks
+    learn to tell their tokens apart.
+    """
     forward = facts.evaluated
     if not forward.operations.rows:
         return []
-    last = forward.functions.uses[-1].diversity_in if forward.functions.uses else None
-    last = forward.functions.last_diversity if last is None else last
-    first = forward.functions.first_diversity
-    if last is None or first is None:
+    use, tokens = forward.functions.uses[-1] if forward.functions.uses else None, forward.functions.last_stream
+    end = (
+        (use.diversity_in, use.diversity_in * use.rms_in) if use is not None and use.diversity_in is not None else None
+    )
+    tokens = use.tokens_in if use is not None and end is not None else tokens
+    stream = forward.functions.streams.get(tokens) if tokens is not None else None
+    if stream is None:
         return []
+    first, (last, size) = stream[0].share, end if end is not None else (stream[1].share, stream[1].size)
     facts.measures["rank_collapse"] = last
     limit, fall = threshold("rank_collapse", "fault"), threshold("rank_collapse", "fall")
-    if last >= limit or last >= fall * first:
+    if last >= limit or last >= fall * first or size >= fall * stream[0].size:
         return [fine("rank_collapse", last, f"token diversity {last:.3g} at the end")]
     return [
         judged(

@@ -89,7 +89,15 @@ def _lanczos(facts: Observed, size: int) -> tuple[float, float]:
     off = torch.tensor(betas[: len(alphas) - 1], dtype=torch.float64)
     t = t + torch.diag(off, 1) + torch.diag(off, -1)
     values, vectors = torch.linalg.eigh(t)
+    if kept > 2:
+        found = sum(float(part) * q for part, q in zip(vectors[:, -1], basis, strict=False))
+        facts.sharpest = found / found.norm() if isinstance(found, Tensor) else None
     return float(values[-1]), abs(betas[-1] * float(vectors[-1, -1]))
+
+
+def curvature_along(facts: Observed, direction: Tensor) -> float:
+    """v . H v for a unit vector."""
+    return float(_product(facts, direction.clone()) @ direction)
 
 
 def _product(facts: Observed, direction: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from separatrix.core import Outcome
 
 from ...flows.attention import AttentionFlow
-from ..motion import LARGEST_SINGLE, SMALLEST
+from ..motion import LARGEST_SINGLE, SMALLEST, comparable, have_weight
 from ..plan import Plan
 from ..trajectory import Trajectory
 from .cargo import Cargo
@@ -35,12 +35,18 @@ def follow_alone(
     count, n = x.shape[:2]
     unit = numpy.empty(shape or (1,))
     unit[...] = flow.rate.detach().numpy()
-    dtype = _precision(unit, plan)
+    sizes = None if flow.sizes is None else comparable(flow.sizes.expand(*(shape or (1,)), n).reshape(-1, n))
+    dtype = _precision(unit, sizes, plan)
     if dtype is None:
         return None
-    sizes = None if flow.sizes is None else flow.sizes.expand(*(shape or (1,)), n).reshape(-1, n).numpy()
     carrier = Carrier(flow, shape or (1,), plan)
-    cargo = Cargo(carrier.loops, numpy.arange(count), x.numpy().astype(dtype), sizes, watched=False)
+    cargo = Cargo(
+        carrier.loops,
+        numpy.arange(count),
+        x.numpy().astype(dtype),
+        None if sizes is None else sizes.numpy(),
+        watched=False,
+    )
     k = carrier.loops
     cargo.numbers[:, k.LIMIT], cargo.numbers[:, k.UNIT] = limit.numpy(), unit.reshape(-1).clip(SMALLEST)
     cargo.numbers[:, k.ERROR], cargo.numbers[:, k.THRESHOLD] = 1.0, plan.stop.first_threshold
@@ -55,13 +61,17 @@ def follow_alone(
     return _result(ends, shape, plan)
 
 
-def _precision(unit: numpy.ndarray, plan: Plan) -> type | None:
-    """That of the plan, where it can hold the squares of speeds; None if it can for some only."""
+def _precision(unit: numpy.ndarray, sizes: Tensor | None, plan: Plan) -> type | None:
+    """That of the plan, where it can hold the squares of speeds, and sizes; None if it can for some only."""
     if plan.transient == torch.float64:
         return numpy.float64
-    if unit.min() > 1 / LARGEST_SINGLE and unit.max() < LARGEST_SINGLE:
+    if sizes is None and unit.min() > 1 / LARGEST_SINGLE and unit.max() < LARGEST_SINGLE:
         return numpy.float32
-    fit = (unit > 1 / LARGEST_SINGLE) & (unit < LARGEST_SINGLE)
+    fit = ((unit > 1 / LARGEST_SINGLE) & (unit < LARGEST_SINGLE)).reshape(-1)
+    if sizes is not None:
+        fit = fit & have_weight(sizes).numpy()
+    if fit.all():
+        return numpy.float32
     return None if fit.any() else numpy.float64
 
 

@@ -33,6 +33,8 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
+from separatrix.core.arithmetic.keeping import kept
+
 _features = binding.get_host_cpu_features()
 VECTOR_BYTES = 64 if _features.get("avx512f") else 32 if _features.get("avx") else 16
 TILE_ROWS, TILE_VECTORS = 4, 3
@@ -47,8 +49,8 @@ _OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 _part = numba.njit(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
 _plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
 # What is called from outside, by the tests if by nobody else, is kept on disk.
-_kept_part = numba.njit(cache=True, fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
-_kept_plain = numba.njit(cache=True, fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
+_kept_part = kept(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
+_kept_plain = kept(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
 
 RESTING, OVER, BROKEN, SLOW, SMALL, CROSSING = range(1, 7)
 """Why a trajectory came back: it may have arrived; time or steps are over; it is lost; float32 is too coarse from here;

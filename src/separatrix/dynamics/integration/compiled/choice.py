@@ -13,9 +13,11 @@ from __future__ import annotations
 import numpy
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from separatrix.core.arithmetic.backend import current_backend, has_numba
 from separatrix.core.arithmetic.readiness import Readiness
+from separatrix.core.arithmetic.transforms import transforms_active
 
 from ...flows.attention import AttentionFlow
 from ...flows.base import AbstractFlow
@@ -38,12 +40,19 @@ def fits(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | None) -> bo
     """Whether the compiled loop knows how to follow these trajectories."""
     if type(flow) is not AttentionFlow or frames is not None or x.device.type != "cpu" or not len(x):
         return False
-    if x.requires_grad or any(tensor.requires_grad for tensor in flow.weights.tensors().values()):
+    if transforms_active() or any(_is_followed(tensor) for tensor in (x, *flow.weights.tensors().values())):
         return False
     plain = flow.is_plain and flow.n_heads == 1 and flow.weights.value.device.type == "cpu"
     method = plan.method
     known = type(method) is RungeKutta and len(method.tableau.errors) == 1
     return plain and known and type(plan.control) is DisplacementControl and type(plan.stop) is Rest
+
+
+def _is_followed(tensor: Tensor) -> bool:
+    """Whether a derivative is taken through a tensor, backward or forward."""
+    return tensor.requires_grad or (
+        forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
+    )
 
 
 def runs_compiled(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | None) -> bool:

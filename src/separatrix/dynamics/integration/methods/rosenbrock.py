@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import lu_factor_ex
 from separatrix.core.names import suggest_options
 
 from ...flows.base import AbstractFlow
@@ -107,8 +108,7 @@ def _implicit(flow: AbstractFlow, x: Tensor, size: Tensor, live: Tensor | None, 
     """Factors of I - size J."""
     matrix = slope_matrix(flow, x, live, t)
     eye = torch.eye(matrix.shape[-1], dtype=x.dtype, device=x.device)
-    factors, pivots, _ = torch.linalg.lu_factor_ex(eye - size * matrix)
-    return factors, pivots
+    return lu_factor_ex(eye - size * matrix)
 
 
 def slope_matrix(

@@ -10,6 +10,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import Result
+from separatrix.core.arithmetic.linear_systems import inv_ex
 
 ROUNDING = 1e-12
 """Error of a monodromy that was computed without any other."""
@@ -127,7 +128,7 @@ def _perturbed(
     values, vectors = torch.linalg.eig(matrix)
     size = torch.linalg.matrix_norm(matrix).clamp_min(1.0).unsqueeze(-1)
     wrong = error + ROUNDING * size
-    inverse, info = torch.linalg.inv_ex(vectors)
+    inverse, info = inv_ex(vectors)
     condition = torch.linalg.vector_norm(inverse, dim=-1) * torch.linalg.vector_norm(vectors, dim=-2)
     condition = torch.where((info.unsqueeze(-1) == 0) & torch.isfinite(condition), condition, torch.inf)
     root = size * (wrong / size) ** (1 / matrix.shape[-1])

@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve_ex
+
 from ...flows.base import AbstractFlow
 from ..methods.rosenbrock import slope_matrix
 from .closed import correction, directions
@@ -140,7 +142,7 @@ def _eliminated(inner: Tensor, time: Tensor, matrices: Tensor, right: Tensor) ->
     s, k = matrices.shape[-3:-1]
     blocks = torch.einsum("jl,...lkc->...jklc", inner, time.unsqueeze(-1) * matrices)
     system = torch.eye(s * k, dtype=right.dtype, device=right.device) - blocks.flatten(-4, -3).flatten(-2, -1)
-    return torch.linalg.solve_ex(system, right.flatten(-3, -2))[0].unflatten(-2, (s, k))
+    return solve_ex(system, right.flatten(-3, -2))[0].unflatten(-2, (s, k))
 
 
 def _split(flow: AbstractFlow, mesh: Mesh, shape: torch.Size, blocks: Blocks | None) -> Tensor:

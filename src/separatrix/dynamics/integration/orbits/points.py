@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve
+
 POINTS = 6
 """Collocation points of an interval."""
 
@@ -65,4 +67,4 @@ def integrals(nodes: Float[Tensor, " s"], at: Float[Tensor, " places"]) -> Float
     """Of the Lagrange polynomials of the nodes, from 0 to some places."""
     exponents = torch.arange(len(nodes), dtype=torch.float64)
     powers = at.unsqueeze(-1) ** (exponents + 1) / (exponents + 1)
-    return torch.linalg.solve((nodes.unsqueeze(-1) ** exponents).mT, powers.mT).mT
+    return solve((nodes.unsqueeze(-1) ** exponents).mT, powers.mT).mT

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.core.arithmetic.linear_systems import solve_ex
+
 from ...equilibria.polishing import polish
 from ...equilibria.stability import token_stability
 from ...flows.base import AbstractFlow
@@ -67,7 +69,7 @@ def _all_come_nearer(
 
     def distance(states: Tensor) -> Tensor:
         away = (basis[many].mT @ (states - point[many]).unsqueeze(-1)).flatten(1).to(vectors.dtype)
-        parts = torch.linalg.solve_ex(vectors[many], away.unsqueeze(-1))[0].squeeze(-1)
+        parts = solve_ex(vectors[many], away.unsqueeze(-1))[0].squeeze(-1)
         return torch.linalg.vector_norm(parts, dim=-1)
 
     nearer = distance(end) < (1 - CONTRACTS) * distance(start)  # false for NaN

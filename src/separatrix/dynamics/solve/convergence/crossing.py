@@ -8,12 +8,16 @@ First look. The map is evaluated once more, four estimated errors away, through 
 equilibrium: in the slowest direction seen, and at once in the others, each by so much that the residual changes as
 much. If the residual there is what the steps predict, and points back, the claim stands.
 
-Second look, where it is not, where a claim was refused before, or where rounding is so coarse that it could be by
-chance. The map is probed beside the
-state, and looked at on both sides along one direction at a time: that of Newton's step, and the slowest two. The
-residuals of both sides must point against each other, at some distance up to four times the tolerance. Along one
-direction, and for a continuous map, this is the intermediate value theorem. A ghost has the same sign on both sides,
-however small its gap; several directions at once would hide it behind one that does change its sign.
+Second look, where it is not, where a claim was refused before, where a direction was seen that is slow enough for a
+fold, or where rounding is so coarse that it could be by chance. The map is probed beside the state, and looked at on
+both sides along one direction at a time: that of Newton's step, and the slowest two. The residuals of both sides must
+point against each other, at some distance up to four times the tolerance. Along one direction, and for a continuous
+map, this is the intermediate value theorem. A ghost has the same sign on both sides, however small its gap; several
+directions at once would hide it behind one that does change its sign.
+
+Slow enough for a fold: a map that bends on the scale of its state has, within the tolerance of a fold, a slope 1 - J of
+the order of that tolerance. So a ghost can only be claimed where (I - J)^-1 stretches by about 1 / tol, and most
+equilibria are never suspected.
 """
 
 from __future__ import annotations
@@ -45,8 +49,12 @@ _PROBES, _MANY_PROBES = 4, 8
 """Probes before the second look, of fine and of coarse maps."""
 _PROBE = 30
 """Least length of these in units of rounding."""
+_ENTRY = 2.0
+"""Entry of a residual, in units of its own rounding, from which on it is a motion."""
 _STEEP = 100.0
 """Change of a residual per length of the look beyond which the map is taken for discontinuous."""
+_FOLD = 0.03
+"""Stretch of (I - J)^-1, times the relative tolerance, from which on a claim may lie beside a fold."""
 _PROGRESS = 0.5
 """A refused state is not looked at again before its residual has fallen to this part."""
 
@@ -61,6 +69,8 @@ class Crossing:
         self._residual = torch.zeros_like(z)
         self._noise = z.new_zeros(z.shape[0])
         self._allowed = z.new_zeros(z.shape[0])
+        self._folds = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
+        """Whether a direction was seen that is slow enough for a fold."""
         self.waiting = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         self.looks = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
         """Evaluations that the last examination of each sample took, for itself."""
@@ -68,7 +78,14 @@ class Crossing:
         """Residual above which a sample that was refused is not examined again."""
 
     def claim(
-        self, rows: Tensor, residual: States, error: Tensor, allowed: Tensor, noise: Tensor, slowest: Stretch
+        self,
+        rows: Tensor,
+        residual: States,
+        error: Tensor,
+        allowed: Tensor,
+        noise: Tensor,
+        unit: Tensor,
+        slowest: Stretch,
     ) -> None:
         """Remember where to look for the samples of a mask.
 
@@ -78,6 +95,7 @@ class Crossing:
             error: their estimated distance from an equilibrium.
             allowed: the largest distance that counts as none.
             noise: size of the rounding error of the map.
+            unit: size of the state for which the tolerance was made.
             slowest: what the errors were estimated with.
         """
         length = (_BEYOND * error).unsqueeze(-1)
@@ -88,6 +106,8 @@ class Crossing:
         self._residual = rows_from(residual, rows, self._residual)
         self._noise = torch.where(rows, noise, self._noise)
         self._allowed = torch.where(rows, allowed, self._allowed)
+        folds = slowest.size * allowed >= _FOLD * unit
+        self._folds = torch.where(rows, folds, self._folds)
         self.waiting = self.waiting | rows
 
     def refused(self, best: States, rounding: float, image: Callable[[Tensor], Tensor]) -> Tensor:
@@ -100,7 +120,7 @@ class Crossing:
         """
         self.looks = torch.where(self.waiting, 1, self.looks)
         doubtful = self.waiting & ~self._as_predicted(self._seen(best, self._look, self.waiting, image))
-        before = torch.isfinite(self.ceiling)  # who was refused once is looked at twice
+        before = torch.isfinite(self.ceiling) | self._folds  # who was refused once is looked at twice
         if rounding >= COARSE:
             before = torch.ones_like(before)
         doubtful = doubtful | (self.waiting & before & ~self._at_rest())
@@ -149,11 +169,16 @@ class Crossing:
     ) -> list[States]:
         count = min(_PROBES if rounding < COARSE else _MANY_PROBES, 2 * best.shape[-1])
         length = torch.maximum(self._allowed, _PROBE * self._noise)
-        along = unit_vector(self._residual)
+        along = unit_vector(self._standing_out(best, rounding))
         counts = torch.where(rows, count, 0)
         moves, changes = probe(best, best + self._residual, counts, count, length, along, image, noise=self._noise)
         self.looks = self.looks + 2 * counts
         return telling_directions(moves, changes, self._residual, self._noise, slowest=2)
+
+    def _standing_out(self, best: States, rounding: float) -> States:
+        """The residual without the entries that rounding can have made: of many, they hide the one that still moves."""
+        seen = self._residual.abs() > _ENTRY * rounding * (best + self._residual).abs()
+        return torch.where(seen | ~seen.any(-1, keepdim=True), self._residual, 0.0)
 
     def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
         """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""

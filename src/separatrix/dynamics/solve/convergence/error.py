@@ -13,24 +13,29 @@ import dataclasses
 from collections.abc import Callable
 from typing import final
 
+import numpy
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
+from ..maps.compiled import loops, runs_compiled
 from ..maps.stacks import Selection
 from ..methods.base import States
+from .columns import Column, on_host, tensor_of
 from .stretch import (
+    CONSTANTS,
     Stretch,
     inverse_of,
     largest_response,
     largest_stretch,
+    padded,
     pattern,
     probe,
     seen_stretch,
     unit_vector,
     unseen_stretch,
+    unsolved,
 )
 
 _WINDOW = 5
@@ -48,8 +53,10 @@ _ONE_SIDED = 0.75
 """Stretch below which the steps went to and fro along what J reverses: what it keeps may be hidden behind that."""
 _STRAINED = 2.0
 """Response |dr| / |dz| of a step beyond which the map is probed: |I - J| of a normal map that contracts is smaller."""
+_STRAINED_IF_MANY = 4.0
+"""Response of a probe beyond which more are made in many dimensions, where what was seen says nothing of the rest."""
 _COMPLETE = 32
-"""Dimensions up to which a map is probed along every direction, if those seen betray slow ones among the others."""
+"""Probes of a map whose first ones betray slow directions among the others: all directions, if there are no more."""
 _PROBE = 30
 """Least length of a probing step relative to the state, in units of rounding. It must also exceed the tolerance: where
 rounding hides what a probe did, the estimate is the length of the probe."""
@@ -61,8 +68,10 @@ _HERE = 0.1
 class ErrorEstimate:
     """|z - z*| of each sample, infinite as long as nothing is known of it."""
 
-    def __init__(self, z: States, tol: float, *, directed: bool = True) -> None:
-        self._tol = tol
+    def __init__(self, z: States, tolerance: Callable[[float], float], *, directed: bool = True) -> None:
+        self._tolerance = tolerance
+        """The relative tolerance for a map of a rounding error, which shows when the map is evaluated."""
+        self._tol = 0.0
         self._directed = directed
         """Whether anybody will ask along which directions the stretch was seen."""
         self._window: collections.deque[tuple[Tensor, Tensor]] = collections.deque(maxlen=_WINDOW + 1)
@@ -75,30 +84,44 @@ class ErrorEstimate:
         self._probed_at = z
         self.slowest = self._stretch
         """What the last errors were estimated with."""
-        self._unseen = z.new_zeros(z.shape[0])
+        nothing = self._stretch.size  # not written to, nor are the next
+        self._unseen = nothing
         """How much (I - J)^-1 must stretch in directions that the last probe did not see."""
-        self._response = z.new_zeros(z.shape[0])
+        self._response = nothing
         """The largest response that it saw."""
-        self._reach = z.new_zeros(z.shape[0])
+        self._reach = nothing
         """How far from there a sample may be until a probe is out of date."""
         self._has_probed = False
+        self._glanced: tuple[Stretch, Tensor, Tensor] | None = None
+        """What a look at the last steps has shown, if it was taken already."""
+        self._own = False
+        """Whether the stretch lies in ``_kept``, to be written over."""
+        self._told = False
+        """Whether anything is known of it."""
+        self._kept = z[:0]
+        self._spare: Column | None = None
+        self._arrays: collections.deque[tuple[Column, Column]] = collections.deque(maxlen=_WINDOW + 1)
+        """The window for compiled loops."""
 
     def learn(self, z: States, f: States) -> None:
         """Take in one step: it is looked at when somebody asks."""
         self._window.append((z, f))
+        if on_host(z):
+            self._arrays.append((z.contiguous().numpy(), f.contiguous().numpy()))
         self._n_steps += 1
+        self._glanced = None
 
     def errors(
         self,
-        wanted: Tensor,
-        size: Tensor,
-        scale: Tensor,
-        unit: Tensor,
-        grown: Tensor,
-        rested: Tensor,
+        wanted: Column,
+        size: Column,
+        scale: Column,
+        unit: Column,
+        grown: Column,
+        rested: Column,
         rounding: float,
         image: Callable[[Tensor], Tensor],
-    ) -> Float[Tensor, " batch"]:
+    ) -> Column:
         """Estimates for the wanted samples, infinite for the others.
 
         Args:
@@ -113,9 +136,91 @@ class ErrorEstimate:
             image: the map. It is evaluated a few times beside states that came to rest without having moved by steps
                 which tell something.
         """
+        if isinstance(size, Tensor):
+            return self._errors(wanted, size, scale, unit, grown, rested, rounding, image)
+        found = self._at_a_glance(wanted, size, scale, unit, grown | rested, rounding)
+        if found is not None:
+            return found
+        columns = (tensor_of(column) for column in (wanted, size, scale, unit, grown, rested))
+        return self._errors(*columns, rounding, image).numpy()
+
+    def _at_a_glance(
+        self, wanted: Column, size: Column, scale: Column, unit: Column, strange: Column, rounding: float
+    ) -> Column | None:
+        """What ``_errors`` finds, with less ado, where the last steps tell everything of everybody; else None."""
+        if self._has_probed or rounding >= COARSE or len(self._window) < 2:
+            return None
+        if not self._own:
+            self._take_over()
+        if runs_compiled(self._window[-1][0]):
+            return self._by_loops(wanted, size, scale, unit, strange, rounding)
+        rows = Selection(torch.from_numpy(wanted))
+        index = rows.index.numpy()
+        units = unit[index]
+        self._glanced = self._seen(rows, torch.from_numpy(rounding * units), torch.from_numpy(units))
+        stretch, evidence, response = self._glanced
+        sizes, told = stretch.size.numpy(), evidence.numpy() >= _required(self._window[-1][0], rounding)
+        if not (told & (sizes >= _ONE_SIDED) & (response.numpy() <= _STRAINED) & ~strange[index]).all():
+            return None
+        slowest = self._updated(rows, stretch)
+        far = (size[index] + rounding * scale[index]) * slowest
+        estimate = numpy.full_like(size, numpy.inf)
+        estimate[index] = numpy.where(slowest > 0, far, numpy.inf)
+        return estimate
+
+    def _take_over(self) -> None:
+        """Move the stretch to memory of its own; pages to which nothing is ever written cost nothing."""
+        old = self._stretch
+        self._kept = torch.from_numpy(numpy.zeros((2, *old.direction.shape), old.size.numpy().dtype))
+        if self._told:
+            self._kept[0], self._kept[1] = old.direction, old.response
+        self._stretch, self._own = Stretch(old.size.clone(), *self._kept), True
+
+    def _by_loops(
+        self, wanted: Column, size: Column, scale: Column, unit: Column, strange: Column, rounding: float
+    ) -> Column | None:
+        """The same by compiled code."""
+        if self._spare is None:
+            self._spare = numpy.empty_like(self._kept.numpy())
+        z, f = (padded([step[side] for step in self._arrays]) for side in (0, 1))
+        limits = (_required(self._window[-1][0], rounding), _ONE_SIDED, _STRAINED, _MEMORY)
+        tiny = float(numpy.finfo(size.dtype).tiny)
+        known, noted, kept = self._stretch.size.numpy(), self._noted.numpy(), self._kept.numpy()
+        estimate = numpy.empty_like(size)
+        given = (wanted, size, scale, unit, strange, rounding, self._n_steps, CONSTANTS, limits, tiny)
+        found = loops().glance(z, f, len(self._arrays) - 1, *given, known, noted, kept, self._spare, estimate)
+        self.slowest, self._told = self._stretch, True
+        return estimate if found else None
+
+    def _updated(self, rows: Selection, seen: Stretch) -> Column:
+        """The slower of what is seen of these samples now and what was seen before, put in its place; its size."""
+        index = rows.index.numpy()
+        known, noted, found = self._stretch.size.numpy(), self._noted.numpy(), seen.size.numpy()
+        faded = (_MEMORY ** (self._n_steps - noted[index]) * known[index]).astype(known.dtype)
+        slower = found >= faded
+        known[index] = newest = numpy.where(slower, found, faded)
+        noted[index] = self._n_steps
+        places, which = torch.from_numpy(index[slower]), torch.from_numpy(slower.nonzero()[0])
+        for whole, part in zip(self._kept, (seen.direction, seen.response), strict=True):
+            whole.index_copy_(0, places, part if slower.all() else part.index_select(0, which))
+        self.slowest, self._told = self._stretch, True
+        return newest
+
+    def _errors(
+        self,
+        wanted: Tensor,
+        size: Tensor,
+        scale: Tensor,
+        unit: Tensor,
+        grown: Tensor,
+        rested: Tensor,
+        rounding: float,
+        image: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        self._tol = self._tolerance(rounding)
         rows = Selection(wanted)  # few at most steps: samples arrive one after the other, and rest
         noise = rounding * unit
-        stretch, evidence, response = self._seen(rows, rows.take(noise), rows.take(unit))
+        stretch, evidence, response = self._glanced or self._seen(rows, rows.take(noise), rows.take(unit))
         rested, few = rows.take(rested), _required(self._window[-1][0], rounding)
         probed = self._still_probed(rows, rested)
         doubtful = ~probed
@@ -135,7 +240,8 @@ class ErrorEstimate:
         estimate = rows.put(torch.where(known, far, torch.inf), torch.full_like(size, torch.inf))
         if not self._has_probed:
             return estimate
-        betrayed = (estimate <= self._tol * unit) & (size * self._unseen > self._tol * unit)
+        betrayed = (size * self._unseen > self._tol * unit) | (self._response > self._strained(rounding))
+        betrayed = betrayed & (estimate <= self._tol * unit)
         return self._resolved(estimate, betrayed, scale, noise, unit, rounding, image)
 
     def _remembered(self, rows: Selection, stretch: Stretch, probed: Tensor, rested: Tensor) -> Stretch:
@@ -145,6 +251,7 @@ class ErrorEstimate:
         faded = self._stretch.taken(rows).times(torch.where(rested, 0.0, fading))
         newest = stretch.where(stretch.size >= faded.size, faded)
         self._stretch = self._stretch.put(rows, newest)
+        self._own, self._told = False, True
         self._noted = torch.where(rows.mask, self._n_steps, self._noted)
         if not self._has_probed:
             self.slowest = self._stretch
@@ -166,21 +273,31 @@ class ErrorEstimate:
     ) -> Tensor:
         """The estimates, from (I - J)^-1 itself where those who would claim convergence are betrayed by what was seen.
 
-        A claim of theirs rests on a stretch that others, which no probe has seen, must exceed (``unseen_stretch``). The
-        error is then |(I - J)^-1 (f(z) - z)|, and what rounding adds to it at worst.
+        A claim of theirs rests on a stretch that others, which no probe has seen, must exceed (``unseen_stretch``), or
+        on a map so strained that few probes tell little. The error is then |(I - J)^-1 (f(z) - z)|, and what rounding
+        adds to it at worst. In many dimensions the inverse is that on the space of ``_COMPLETE`` probes, and what it
+        leaves of the residual counts with the largest stretch seen there.
         """
         z, f = self._window[-1]
-        if z.shape[-1] > _COMPLETE or not any_true(betrayed):
+        if not any_true(betrayed):
             return far
         length, direction = self._steps(unit, rounding)
-        counts = torch.where(betrayed, z.shape[-1], 0)
-        moves, changes = probe(z, f, counts, z.shape[-1], length, direction, image, noise=noise)
+        length = torch.maximum(length, 2 * rounding ** (1 / 3) * unit)  # steps go both ways: curvature cancels
+        most = min(z.shape[-1], _COMPLETE)
+        counts = torch.where(betrayed, most, 0)
+        moves, changes = probe(z, f, counts, most, length, direction, image, noise=noise)
         inverse, norm = inverse_of(moves, changes, noise)
         slow, _ = largest_stretch(moves, changes, noise, unit, directed=self._directed)
         self.slowest = dataclasses.replace(slow, size=norm).where(betrayed & (norm > self.slowest.size), self.slowest)
         step = torch.bmm(inverse, (f - z).unsqueeze(-1)).squeeze(-1)
         solved = torch.linalg.vector_norm(step, dim=-1) + rounding * scale * self.slowest.size
+        if most < z.shape[-1]:
+            solved = solved + unsolved(moves, changes, step, f - z) * self.slowest.size
         return torch.where(betrayed, torch.maximum(solved, far), far)
+
+    def _strained(self, rounding: float) -> float:
+        """Largest response of a probe that makes no suspicion by itself."""
+        return _STRAINED if rounding >= COARSE or self._probed_at.shape[-1] <= _COMPLETE else _STRAINED_IF_MANY
 
     def _still_probed(self, rows: Selection, rested: Tensor) -> Tensor:
         """Whether a probe has looked at about this place."""

@@ -5,23 +5,29 @@ residual has changed its sign beyond the place where the estimate puts the equil
 claim the first rest until nobody runs; then all of them are examined together, and those that are refused run again.
 
 Everything is done with selections of rows, never with products by a mask: zero times NaN is NaN, and one bad sample
-would poison the good ones. The steps at which nothing happens to any sample cost four norms and a few comparisons.
+would poison the good ones. What is one number per sample is a column (``columns``), on CPUs an array of NumPy; the
+steps at which nothing happens to any sample cost two norms and a few comparisons.
+
+The best iterate of a sample is not copied at every step. It is the present state of those that were better than ever at
+their last step, and of those that came to rest there; only of a sample that gets worse its last state is put aside.
 """
 
 from __future__ import annotations
 
 import collections
-from typing import final
+from typing import Any, final
 
+import numpy
 import torch
 from torch import Tensor
 
-from separatrix.core.arithmetic.transforms import all_true, any_true
+from separatrix.core.arithmetic.transforms import any_true
 from separatrix.core.outcome import Outcome
 
 from ..maps.counted import AffineMap, CountedMap
 from ..maps.stacks import rows_from
 from ..methods.base import AbstractEquilibriumSolver, States
+from .columns import Column, all_of, any_of, column_of, on_host, quietly, tensor_of
 from .crossing import Crossing
 from .error import COARSE, ErrorEstimate
 from .solution import EquilibriumSolution
@@ -47,52 +53,84 @@ class Progress:
     def __init__(self, method: AbstractEquilibriumSolver[object], z: States, fixed_point_map: CountedMap) -> None:
         batch = z.shape[0]
         self.method = method
-        self.best = z
-        self.residual = torch.full((batch,), torch.inf, dtype=z.dtype, device=z.device)
+        self.host = on_host(z)
+        """Whether columns are arrays."""
+        self._xp: Any = numpy if self.host else torch
+        self._latest = z
+        self._aside = z
+        """The best iterates of those that are ``_away``; what else it holds is not looked at."""
+        self.residual = self._column(torch.full((batch,), torch.inf, dtype=z.dtype, device=z.device))
         self.error = self.residual
         self._unknown = self.residual
         """Errors of which nothing is known; nothing is written there, nor to the next."""
-        self._nobody = torch.zeros(batch, dtype=torch.bool, device=z.device)
+        self._nobody = self._column(torch.zeros(batch, dtype=torch.bool, device=z.device))
+        self._away = self._nobody
+        """Whose best iterate is not the present state."""
         self._scale = self.residual
         """Norm of the image of the best iterate."""
-        self.outcome = torch.full((batch,), _RUNNING, device=z.device)
-        self.steps = torch.zeros(batch, dtype=torch.int64, device=z.device)
+        self.outcome = self._column(torch.full((batch,), _RUNNING, device=z.device))
+        self.running = self.outcome == _RUNNING
+        """Mask of the samples that are not finished."""
+        self.steps = self._column(torch.zeros(batch, dtype=torch.int64, device=z.device))
         """Steps in which each sample ran."""
         self._seen = self.steps
         """Length of the trace when each sample finished."""
         self._evaluations: list[int] = []
         self.all_running = True
         self.any_running = batch > 0
-        self.trace: list[Tensor] = []
-        self._scales: list[Tensor] = []
+        self.trace: list[Column] = []
+        self._scales: list[Column] = []
         self._points: collections.deque[Tensor] = collections.deque(maxlen=3)
-        self._stale = torch.zeros(batch, dtype=torch.int64, device=z.device)
+        self._stale = self.steps
         self._stalest = 0
         """No entry of it is larger."""
         self._limit = self.residual
-        self._absolute: Tensor | float = 0.0
+        self._absolute: Column | float = 0.0
         # an affine map has an equilibrium unless I - J is singular: there is nothing to be examined
         self._examines = method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
-        tol = method.tolerance(float(torch.finfo(z.dtype).eps))
-        self._estimate = ErrorEstimate(z, tol, directed=self._examines)
+        self._estimate = ErrorEstimate(z, method.tolerance, directed=self._examines)
         self._crossing = Crossing(z if self._examines else z[:, :0])
 
-    @property
-    def running(self) -> Tensor:
-        """Mask of the samples that are not finished."""
-        return self.outcome == _RUNNING
+    def _column(self, tensor: Tensor) -> Column:
+        return tensor.numpy() if self.host else tensor
 
     @property
-    def relative(self) -> Tensor:
+    def relative(self) -> Column:
         """Residuals of the best iterates relative to their images; infinite where there is none."""
-        relative = self.residual / self._scale.clamp_min(torch.finfo(self._scale.dtype).tiny)
-        return torch.where(torch.isinf(self.residual), torch.inf, relative)
+        xp = self._xp
+        with quietly():  # infinite over infinite
+            relative = self.residual / xp.clip(self._scale, torch.finfo(self._latest.dtype).tiny, None)
+        return xp.where(xp.isinf(self.residual), xp.inf, relative)
 
-    def note(self, z: States, f: States, residual: States, fixed_point_map: CountedMap) -> None:
-        """Take in one step: update the best iterates and decide who is finished. The map may be looked at once more."""
+    @property
+    def best(self) -> States:
+        """The best iterate of every sample."""
+        if not any_of(self._away):
+            return self._latest
+        return rows_from(self._aside, tensor_of(self._away), self._latest)
+
+    def note(
+        self, z: States, f: States, residual: States, size: Column, scale: Column, fixed_point_map: CountedMap
+    ) -> None:
+        """Take in one step: update the best iterates and decide who is finished. The map may be looked at once more.
+
+        Args:
+            z: the states.
+            f: their images.
+            residual: their difference.
+            size: its norms.
+            scale: norms of the images.
+            fixed_point_map: the map.
+        """
+        if not self.host:
+            return self._note(z, f, residual, size, scale, fixed_point_map)
+        with quietly():
+            return self._note(z, f, residual, size, scale, fixed_point_map)
+
+    def _note(
+        self, z: States, f: States, residual: States, size: Column, scale: Column, fixed_point_map: CountedMap
+    ) -> None:
         rounding = fixed_point_map.rounding
-        size = torch.linalg.vector_norm(residual, dim=-1)
-        scale = torch.linalg.vector_norm(f, dim=-1)
         if not self.trace:
             self._limit = self.method.divergence * size
             self._absolute = self._absolute_part(size, rounding)
@@ -110,48 +148,58 @@ class Progress:
             if others is not self._nobody:
                 finished = finished | others
         if not self.all_running:
-            finished &= self.running
-        if any_true(finished):
-            if done is not self._nobody and any_true(done) and self._examines:
-                self._crossing.claim(done, residual, error, allowed, rounding * scale, self._estimate.slowest)
+            finished = finished & self.running
+        if any_of(finished):
+            if done is not self._nobody and any_of(done) and self._examines:
+                self._claim(done, residual, error, allowed, scale, rounding)
             self._finish(finished, self._code(size, done, stalled))
         if len(self.trace) >= self.method.max_steps and self.any_running:
             exhausted = self.running & (self.steps >= self.method.max_steps)
             self._finish(exhausted, self._why_exhausted())
 
+    def _claim(
+        self, done: Column, residual: States, error: Column, allowed: Column, scale: Column, rounding: float
+    ) -> None:
+        unit = self._unit(scale, allowed, rounding)
+        rows, off, within, noise, unit = map(tensor_of, (done, error, allowed, rounding * scale, unit))
+        self._crossing.claim(rows, residual, off, within, noise, unit, self._estimate.slowest)
+
     def examine(self, fixed_point_map: CountedMap) -> bool:
         """Look beyond the equilibria that are claimed; whether a sample has to run again."""
         if not any_true(self._crossing.waiting):
             return False
-        refused = self._crossing.refused(self.best, fixed_point_map.rounding, fixed_point_map)
+        best = self.best
+        refused = self._crossing.refused(best, fixed_point_map.rounding, fixed_point_map)
         if not any_true(refused):
             return False
-        self.outcome = torch.where(refused, _RUNNING, self.outcome)
-        self._stale = torch.where(refused, 0, self._stale)
-        self._estimate = ErrorEstimate(self.best, self.method.tolerance(fixed_point_map.rounding))
+        again = column_of(refused, self.outcome)
+        self.outcome = self._xp.where(again, _RUNNING, self.outcome)
+        self.running = self.outcome == _RUNNING
+        self._stale = self._xp.where(again, 0, self._stale)
+        self._estimate = ErrorEstimate(best, self.method.tolerance)
         self.any_running = True
-        exhausted = refused & (self.steps >= self.method.max_steps)
-        self._finish(exhausted, self._why_exhausted())
+        exhausted = again & (self.steps >= self.method.max_steps)
+        with quietly():
+            self._finish(exhausted, self._why_exhausted())
         return self.any_running
 
     def _judged(
-        self, z: Tensor, f: Tensor, size: Tensor, scale: Tensor, allowed: Tensor, fixed_point_map: CountedMap
-    ) -> tuple[Tensor, Tensor]:
+        self, z: Tensor, f: Tensor, size: Column, scale: Column, allowed: Column, fixed_point_map: CountedMap
+    ) -> tuple[Column, Column]:
         """Who has converged, and the estimated errors."""
         rounding = fixed_point_map.rounding
         near = size <= allowed
         if self.method.stop == "residual":
             return near, self._unknown
         self._estimate.learn(z, f)
-        if not any_true(near):
+        if not any_of(near):
             return self._nobody, self._unknown
         grown = scale > _GROWTH * self._scales[0]
         near = near & self.running & ~self._nothing_gained(grown, size, scale, rounding)
-        near = near & (size <= self._crossing.ceiling)
-        if not any_true(near):
+        near = near & (size <= column_of(self._crossing.ceiling, size))
+        if not any_of(near):
             return self._nobody, self._unknown
-        unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
-        unit = torch.where(unit > 0, unit, 1.0)
+        unit = self._unit(scale, allowed, rounding)
         rested = self._nobody
         if self._stalest >= _REST:
             rested = (self._stale >= _REST) & (size <= 100 * rounding * scale)
@@ -159,85 +207,102 @@ class Progress:
         share = _SHARE_OF_COARSE if rounding >= COARSE else 1.0
         return near & (error <= share * allowed), error
 
-    def _absolute_part(self, first: Tensor, rounding: float) -> Tensor | float:
+    def _absolute_part(self, first: Column, rounding: float) -> Column | float:
         tol = self.method.tolerance(rounding)
         if self.method.stop != "rel":
             return tol
         if self.method.atol is not None:
             return self.method.atol
-        return 1e-2 * tol * first.nan_to_num().clamp_max(1.0)
+        return 1e-2 * tol * self._xp.clip(self._xp.nan_to_num(first), None, 1.0)
 
-    def _allowed(self, scale: Tensor, rounding: float) -> Tensor:
+    def _allowed(self, scale: Column, rounding: float) -> Column:
         """The largest error of each sample that counts as none."""
         share = self.method.tolerance(rounding) if self.method.stop == "rel" else 0.0
         return share * scale + self._absolute
 
-    def _nothing_gained(self, grown: Tensor, size: Tensor, scale: Tensor, rounding: float) -> Tensor:
-        """Whether the state grew so much that its rounding hides whether the residual fell at all."""
-        return grown & (size + rounding * scale > 0.1 * self.trace[0]) if any_true(grown) else self._nobody
+    def _unit(self, scale: Column, allowed: Column, rounding: float) -> Column:
+        """Size of the state for which the tolerance was made, positive: near zero more than the state itself."""
+        unit = allowed / self.method.tolerance(rounding) if self.method.stop == "rel" else scale
+        return self._xp.where(unit > 0, unit, 1.0)
 
-    def _stalled(self, rounding: float) -> Tensor:
+    def _nothing_gained(self, grown: Column, size: Column, scale: Column, rounding: float) -> Column:
+        """Whether the state grew so much that its rounding hides whether the residual fell at all."""
+        return grown & (size + rounding * scale > 0.1 * self.trace[0]) if any_of(grown) else self._nobody
+
+    def _stalled(self, rounding: float) -> Column:
         if self._stalest < _PATIENCE:
             return self._nobody
         return (self._stale >= _PATIENCE) & (self.relative <= min(100 * rounding, 0.1))
 
-    def _keep_best(self, z: Tensor, size: Tensor, scale: Tensor, error: Tensor, done: Tensor) -> None:
+    def _keep_best(self, z: Tensor, size: Column, scale: Column, error: Column, done: Column) -> None:
         better = size < self.residual
         if done is not self._nobody:
             better = better | done
-        if self.all_running and all_true(better):
-            self.best, self.residual, self._scale, self.error = z, size, scale, error
+        before, self._latest = self._latest, z
+        if self.all_running and all_of(better):
+            self.residual, self._scale, self.error = size, scale, error
+            self._away = self._nobody
             if self._stalest > 0:
-                self._stale, self._stalest = torch.zeros_like(self._stale), 0
+                self._stale, self._stalest = self._xp.zeros_like(self._stale), 0
             return
+        worse = self.running & ~better
+        self._put_aside(worse & ~self._away, before)
+        self._away = self._xp.where(self.running, worse, self._away)
         better = better & self.running
-        self.best = rows_from(z, better, self.best)
-        self.residual = torch.where(better, size, self.residual)
-        self._scale = torch.where(better, scale, self._scale)
-        self.error = torch.where(better, error, self.error)
-        self._stale = torch.where(better, 0, self._stale + 1)
+        self.residual = self._xp.where(better, size, self.residual)
+        self._scale = self._xp.where(better, scale, self._scale)
+        self.error = self._xp.where(better, error, self.error)
+        self._stale = self._xp.where(better, 0, self._stale + 1)
         self._stalest += 1
 
-    def _code(self, size: Tensor, done: Tensor, stalled: Tensor) -> Tensor:
-        code = torch.where(torch.isfinite(size), int(Outcome.DIVERGED), int(Outcome.NON_FINITE))
-        code = torch.where(stalled, int(Outcome.STALLED), code)
-        return torch.where(done, int(Outcome.CONVERGED), code)
+    def _put_aside(self, rows: Column, before: States) -> None:
+        """Keep the last states of those that got worse."""
+        if any_of(rows):
+            self._aside = rows_from(before, tensor_of(rows), self._aside)
 
-    def _finish(self, now: Tensor, code: Tensor) -> None:
-        self.outcome = torch.where(now, code, self.outcome)
-        self._seen = torch.where(now, len(self.trace), self._seen)
+    def _code(self, size: Column, done: Column, stalled: Column) -> Column:
+        code = self._xp.where(self._xp.isfinite(size), int(Outcome.DIVERGED), int(Outcome.NON_FINITE))
+        code = self._xp.where(stalled, int(Outcome.STALLED), code)
+        return self._xp.where(done, int(Outcome.CONVERGED), code)
+
+    def _finish(self, now: Column, code: Column) -> None:
+        self.outcome = self._xp.where(now, code, self.outcome)
+        self.running = self.outcome == _RUNNING
+        self._seen = self._xp.where(now, len(self.trace), self._seen)
         self.all_running = False
-        self.any_running = any_true(self.running)
+        self.any_running = any_of(self.running)
 
     def solution(self) -> EquilibriumSolution:
         """The result, when the loop is over."""
-        trace = torch.stack(self.trace)
-        evaluations = torch.tensor([0, *self._evaluations], device=self.steps.device)[self._seen]
-        rate = _rate(trace, self._seen)
-        largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
-        overflow = (self.outcome == Outcome.NON_FINITE) & torch.isfinite(trace[0]) & (largest > 1e3 * trace[0])
-        outcome = torch.where(overflow, int(Outcome.DIVERGED), self.outcome)  # an overflow after growth
+        trace = torch.stack([tensor_of(size) for size in self.trace])
+        columns = (self.outcome, self.residual, self.relative, self.error, self.steps, self._seen)
+        outcome, residual, relative, error, steps, seen = map(tensor_of, columns)
+        evaluations = torch.tensor([0, *self._evaluations], device=steps.device)[seen]
+        rate = _rate(trace, seen)
         failed = outcome != Outcome.CONVERGED
         evaluations = evaluations + torch.where(failed, 0, self._crossing.looks)
-        unknown = torch.isinf(self.residual)  # no evaluation was finite
-        nan = torch.full_like(self.best, torch.nan)
-        best = rows_from(nan, unknown, self.best) if any_true(unknown) else self.best
-        value = rows_from(nan, failed, best) if any_true(failed) else best
-        residual = torch.where(unknown, torch.nan, self.residual)
-        relative = torch.where(unknown, torch.nan, self.relative)
-        return EquilibriumSolution(
-            value, best, outcome, residual, relative, self.error, self.steps, rate, evaluations, trace
-        )
+        value = best = self.best
+        if any_true(failed):
+            largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
+            overflow = (outcome == Outcome.NON_FINITE) & torch.isfinite(trace[0]) & (largest > 1e3 * trace[0])
+            outcome = torch.where(overflow, int(Outcome.DIVERGED), outcome)  # an overflow after growth
+            unknown = torch.isinf(residual)  # no evaluation was finite
+            nan = torch.full_like(best, torch.nan)
+            best = rows_from(nan, unknown, best)
+            value = rows_from(nan, failed, best)
+            residual, relative = (torch.where(unknown, torch.nan, column) for column in (residual, relative))
+        return EquilibriumSolution(value, best, outcome, residual, relative, error, steps, rate, evaluations, trace)
 
-    def _why_exhausted(self) -> Tensor:
+    def _why_exhausted(self) -> Column:
         """What those who ran to the end of their steps are called."""
-        trace = torch.stack(self.trace)
-        rate = _rate(trace, torch.full_like(self.steps, len(self.trace)))
-        outcome = torch.full_like(self.outcome, int(Outcome.OUT_OF_STEPS))
+        trace = torch.stack([tensor_of(size) for size in self.trace])
+        rate = _rate(trace, torch.full_like(tensor_of(self.steps), len(self.trace)))
+        outcome = torch.full_like(tensor_of(self.outcome), int(Outcome.OUT_OF_STEPS))
         if len(self.trace) > 2 * _RATE_WINDOW:
             outcome = torch.where(self._escapes(trace), int(Outcome.NO_EQUILIBRIUM), outcome)
             outcome = torch.where(self._returns(trace), int(Outcome.CYCLE), outcome)
-        return torch.where((trace[-1] > 10 * trace[0]) & (rate > 1), int(Outcome.DIVERGED), outcome)
+        grew = (trace[-1] > 10 * trace[0]) & (rate > 1)
+        return self._column(torch.where(grew, int(Outcome.DIVERGED), outcome))
 
     def _returns(self, trace: Tensor) -> Tensor:
         """Whether the last state is that of two steps before, one step moves it, and that step does not shrink."""
@@ -250,7 +315,7 @@ class Progress:
     def _escapes(self, trace: Tensor) -> Tensor:
         """Whether, over the second half of the steps, the state grew while the residual did not fall."""
         half = len(self.trace) // 2
-        scales = torch.stack(self._scales)
+        scales = torch.stack([tensor_of(scale) for scale in self._scales])
         grew = scales[half:].amax(0) > 1.2 * scales[:half].amax(0)
         fell = trace[half:].amin(0) < 0.999 * trace[:half].amin(0)
         return grew & ~fell

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -31,6 +31,8 @@ _CURVATURE = 0.3
 """Error of dr = (J - I) dz in units of |dr| |dz| / |z|."""
 _MOST_STEPS = 6
 """Steps that the compiled loop can look at together."""
+_CERTAIN = 0.5
+"""Part of the smallest response that rounding cannot have made, in units of what it can, from which on it is known."""
 _ALIKE = 10.0
 """Length of what is new in a direction, in units of its rounding error, below which it is none."""
 
@@ -50,7 +52,8 @@ class Stretch:
     @classmethod
     def unknown(cls, z: States) -> Stretch:
         """Before the first step."""
-        return cls(z.new_zeros(z.shape[0]), torch.zeros_like(z), torch.zeros_like(z))
+        nothing = z.new_zeros(()).expand_as(z)
+        return cls(z.new_zeros(z.shape[0]), nothing, nothing)
 
     def where(self, rows: Tensor, other: Stretch) -> Stretch:
         """This one in the rows of a mask, the other elsewhere."""
@@ -214,6 +217,15 @@ def _largest_response(moved: Tensor, changed: Tensor, noise: Tensor) -> Tensor:
     return torch.where(visible, changed / moved.clamp_min(torch.finfo(moved.dtype).tiny), 0.0).amax(-1)
 
 
+CONSTANTS = (_VISIBLE, _STANDING_OUT, _LOCAL, _CURVATURE)
+"""Of the compiled loops."""
+
+
+def padded(steps: Sequence[Any]) -> tuple[Any, ...]:
+    """As many as the compiled loops take, which are made for one length of tuples; those added are not looked at."""
+    return (*steps, *[steps[-1]] * (_MOST_STEPS - len(steps)))
+
+
 def _seen_by_loops(
     steps: Sequence[tuple[States, States]], rows: Selection, noise: Tensor, unit: Tensor, directed: bool
 ) -> tuple[Stretch, Tensor, Tensor]:
@@ -222,10 +234,8 @@ def _seen_by_loops(
     found = Stretch(torch.empty_like(noise), last.new_empty(shape), last.new_empty(shape))
     evidence, response = torch.empty_like(noise, dtype=torch.int64), torch.empty_like(noise)
     written = (part.numpy() for part in (found.size, evidence, response, found.direction, found.response))
-    padded = [*steps, *[steps[-1]] * (_MOST_STEPS - len(steps))]  # code is compiled for one length of tuples
-    z, f = (tuple(step[side].contiguous().numpy() for step in padded) for side in (0, 1))
-    constants, tiny = (_VISIBLE, _STANDING_OUT, _LOCAL, _CURVATURE), float(torch.finfo(last.dtype).tiny)
-    given = (noise.numpy(), unit.numpy(), constants, tiny)
+    z, f = (padded([step[side].contiguous().numpy() for step in steps]) for side in (0, 1))
+    given = (noise.numpy(), unit.numpy(), CONSTANTS, float(torch.finfo(last.dtype).tiny))
     loops().stretch(z, f, len(steps) - 1, rows.index.numpy(), *given, *written)
     return found, evidence, response
 
@@ -253,9 +263,12 @@ def unseen_stretch(
 
 
 def inverse_of(
-    moves: Float[Tensor, "batch d d"], changes: Float[Tensor, "batch d d"], noise: Tensor
+    moves: Float[Tensor, "batch k d"], changes: Float[Tensor, "batch k d"], noise: Tensor
 ) -> tuple[Float[Tensor, "batch d d"], Float[Tensor, " batch"]]:
     """(I - J)^-1 from orthogonal moves in every direction, and how much it stretches at most.
+
+    Of fewer moves, the inverse of what I - J does to their space, from the image back; what is orthogonal to the image
+    becomes zero.
 
     The norm is infinite where rounding could have made the smallest response. What it may have made grows with the
     largest one: a map that stretches by a hundred adds terms a hundred times larger than their sum. The inverse is zero
@@ -269,8 +282,24 @@ def inverse_of(
     left, sizes, right = torch.linalg.svd(response.mT, full_matrices=False)
     doubt = (noise.unsqueeze(-1) * scale.squeeze(-1)).amax(-1) * sizes[:, 0].clamp_min(1.0)
     inverse = -basis.mT @ right.mT @ (left.mT / sizes.clamp_min(torch.finfo(sizes.dtype).tiny).unsqueeze(-1))
-    norm = torch.where(whole & (sizes[:, -1] > 2 * doubt), 1 / sizes[:, -1], torch.inf)
+    certain = sizes[:, -1] - doubt
+    norm = torch.where(whole & (certain > _CERTAIN * doubt), 1 / certain, torch.inf)
     return torch.where(whole[:, None, None], inverse, 0.0), norm
+
+
+def unsolved(
+    moves: Float[Tensor, "batch k d"],
+    changes: Float[Tensor, "batch k d"],
+    step: States,
+    residual: States,
+) -> Float[Tensor, " batch"]:
+    """How large a residual remains, to first order, after a step that is a combination of orthogonal moves."""
+    squares = moves.square().sum(-1)
+    weights = torch.where(
+        squares > 0, inner_products(moves, step) / squares.clamp_min(torch.finfo(squares.dtype).tiny), 0.0
+    )
+    left = residual + combination(weights.to(changes.dtype), changes.nan_to_num(0.0, 0.0, 0.0))
+    return torch.linalg.vector_norm(left, dim=-1)
 
 
 def telling_directions(

@@ -54,6 +54,12 @@ def is_cached(dtype: Hashable) -> bool:
     counts = numpy.zeros(1, dtype=numpy.int64)
     wanted = {
         kernels.mix: (numbers[3], numbers[3], 1, 0, 1.0, numbers[2]),
+        kernels.absorb: (numbers[2], numbers[2], numbers[3], numbers[3], 0, numbers[2]),
+        kernels.rest: (numbers[2], counts > 0, numbers[2], numbers[2]),
+        kernels.glance: (
+            (numbers[2],) * 6, (numbers[2],) * 6, 1, counts > 0, *(numbers[1],) * 3, counts > 0, 1.0, 1, (1.0,) * 4,
+            (1, 1.0, 1.0, 1.0), 1.0, numbers[1], counts, numbers[3], numbers[3], numbers[1],
+        ),
         kernels.stretch: (
             (numbers[2],) * 6, (numbers[2],) * 6, 1, counts, numbers[1], numbers[1], (1.0,) * 4, 1.0, numbers[1],
             counts, numbers[1], numbers[2], numbers[2],

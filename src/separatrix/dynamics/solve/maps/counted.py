@@ -64,13 +64,19 @@ class CountedMap:
     def __call__(self, z: Tensor) -> Tensor:
         """The image of z, in the dtype of z."""
         self.evaluations += 1
-        with self._autocast(z.device.type):
-            image = self.fixed_point_map(z.view(self.shape).to(self.dtype))
+        state = z if z.shape == self.shape and z.dtype == self.dtype else z.view(self.shape).to(self.dtype)
+        if self._lower:
+            with self._autocast(z.device.type):
+                image = self.fixed_point_map(state)
+        else:
+            image = self.fixed_point_map(state)
         if image.shape != self.shape:
             raise ShapeError(
                 f"the map must return the shape it is given, {tuple(self.shape)}; it returned {tuple(image.shape)}."
             )
-        if image.dtype != z.dtype and image.is_floating_point():
+        if image.dtype == z.dtype:
+            return image if state is z else image.reshape(z.shape)
+        if image.is_floating_point():
             self.rounding = max(self.rounding, float(torch.finfo(image.dtype).eps))
         return image.reshape(z.shape).to(z.dtype)
 

@@ -2,7 +2,8 @@
 
 A solve makes, at every step, many small operations on a few numbers of each sample; called one by one they cost more
 than the map of a small layer. Here each sample is gone through once. ``stretch`` is the twin of
-``convergence.stretch.largest_stretch``, ``mix`` of ``AndersonHistory``; the tests compare them.
+``convergence.stretch.largest_stretch``, ``glance`` of ``ErrorEstimate``, ``mix`` of ``AndersonHistory``, ``advance`` of
+``BroydenHistory``; the tests compare them.
 
 Everything that is compiled stands in this file: the cache on disk watches the file of the compiled function only.
 """
@@ -14,10 +15,12 @@ from typing import Any, no_type_check
 import numba
 import numpy
 
+from separatrix.core.arithmetic.keeping import kept
+
 # Free order of sums and fused multiply-add; NaN and infinity keep their meaning.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 _part = numba.njit(inline="always", **_OPTIONS)
-_loop = numba.njit(cache=True, **_OPTIONS)
+_loop = kept(**_OPTIONS)
 
 
 @_part
@@ -74,6 +77,45 @@ def _back(factor, b):
 
 @_part
 @no_type_check
+def _diagonalise(a, vectors):
+    """Eigenvalues of a symmetric matrix on its diagonal, eigenvectors as columns, by Jacobi's rotations.
+
+    For five rows and columns a call of LAPACK takes longer than all the rest that is done for a sample.
+    """
+    n = len(a)
+    for i in range(n):
+        for j in range(n):
+            vectors[i, j] = 1.0 if i == j else 0.0
+    for _ in range(30):  # four to six are enough: they converge quadratically
+        off, on = 0.0, 0.0
+        for i in range(n):
+            on += a[i, i] * a[i, i]
+            for j in range(i):
+                off += a[i, j] * a[i, j]
+        if off <= 1e-28 * on:
+            break
+        for p in range(n - 1):
+            for q in range(p + 1, n):
+                if a[p, q] == 0:
+                    continue
+                half = (a[q, q] - a[p, p]) / (2 * a[p, q])
+                tangent = 1 / (abs(half) + numpy.sqrt(half * half + 1))
+                if half < 0:
+                    tangent = -tangent
+                cosine = 1 / numpy.sqrt(tangent * tangent + 1)
+                sine = tangent * cosine
+                for k in range(n):
+                    a[k, p], a[k, q] = cosine * a[k, p] - sine * a[k, q], sine * a[k, p] + cosine * a[k, q]
+                for k in range(n):
+                    a[p, k], a[q, k] = cosine * a[p, k] - sine * a[q, k], sine * a[p, k] + cosine * a[q, k]
+                    vectors[k, p], vectors[k, q] = (
+                        cosine * vectors[k, p] - sine * vectors[k, q],
+                        sine * vectors[k, p] + cosine * vectors[k, q],
+                    )
+
+
+@_part
+@no_type_check
 def _combine(weights, stack, out):
     """The weighted sum of the rows of a stack."""
     for j in range(len(out)):
@@ -83,6 +125,75 @@ def _combine(weights, stack, out):
         row = stack[i]
         for j in range(len(out)):
             out[j] += weight * row[j]
+
+
+@_loop
+@no_type_check
+def absorb(z, f, residuals, images, place, norms):
+    """The residual f - z of every sample and, if there is room for it, f into their places; norms of both."""
+    kept = len(images) > 0
+    for sample in range(len(z)):
+        size, scale = z.dtype.type(0), z.dtype.type(0)
+        state, image, residual = z[sample], f[sample], residuals[sample, place]
+        for j in range(len(state)):
+            entry = image[j] - state[j]
+            residual[j] = entry
+            size += entry * entry
+            scale += image[j] * image[j]
+        norms[0, sample] = numpy.sqrt(size)
+        norms[1, sample] = numpy.sqrt(scale)
+        if kept:
+            images[sample, place, :] = image
+
+
+@_loop
+@no_type_check
+def advance(steps, n, lower, onward, largest_gain, z, out):
+    """Broyden's step of every sample from z, ``BroydenHistory.advance`` for steps taken in full.
+
+    The first n of ``steps`` are those taken, the next is the residual, which its own step replaces.
+    """
+    last, shares = numpy.empty(n), numpy.empty(n)
+    weights = numpy.empty(n, steps.dtype)
+    for sample in range(len(steps)):
+        stack = steps[sample]
+        newest, residual = stack[n - 1], stack[n]
+        for i in range(n):
+            step = stack[i]
+            with_last, with_residual = steps.dtype.type(0), steps.dtype.type(0)
+            for j in range(len(step)):
+                with_last += step[j] * newest[j]
+                with_residual += step[j] * residual[j]
+            last[i], shares[i] = with_last, with_residual
+        for k in range(n - 1):
+            lower[sample, n - 1, k] = -onward[sample, k] * last[k + 1]
+        for i in range(1, n):  # what the factors before its own have made of the residual
+            for k in range(i):
+                shares[i] -= lower[sample, i, k] * shares[k]
+        size = last[n - 1]
+        gain = size / (size - shares[n - 1])
+        usable = abs(gain) < largest_gain
+        if not usable:
+            gain = 1.0
+        for i in range(n - 1):
+            weights[i] = gain * (shares[i] * onward[sample, i])
+        onward[sample, n - 1] = 1 / size if usable else 0.0
+        for j in range(len(residual)):
+            residual[j] *= steps.dtype.type(gain)
+        for i in range(n - 1):
+            weight, step = weights[i], stack[i + 1]
+            for j in range(len(residual)):
+                residual[j] += weight * step[j]
+        for j in range(len(residual)):
+            out[sample, j] = z[sample, j] + residual[j]
+
+
+@_loop
+@no_type_check
+def rest(proposal, running, z, out):
+    """The proposal for those who run; the others rest where they are."""
+    for sample in range(len(z)):
+        out[sample, :] = proposal[sample] if running[sample] else z[sample]
 
 
 @_loop
@@ -115,6 +226,85 @@ def mix(residuals, images, n_filled, newest, ridge, out):
         _combine(weights, images[sample, :n_filled], out[sample])
 
 
+@_part
+@no_type_check
+def _read_pairs(z, f, row, noise, unit, constants, tiny, moves, changes, moved, changed, scale):
+    """The moves of one sample and what they changed, both over the length of the move, zero where they are no numbers.
+
+    Returned: how many pairs tell something, the largest response, and the length of the longest move.
+    """
+    visible, standing_out, local, _ = constants
+    evidence, largest, longest = 0, 0.0, 0.0
+    for i in range(len(moves)):
+        before, after = z[i][row], z[i + 1][row]
+        image_before, image_after = f[i][row], f[i + 1][row]
+        for j in range(len(before)):
+            move = after[j] - before[j]
+            moves[i, j] = move
+            changes[i, j] = (image_after[j] - image_before[j]) - move
+        moved[i] = numpy.sqrt(_inner(moves[i], moves[i]))
+        changed[i] = numpy.sqrt(_inner(changes[i], changes[i]))
+        if changed[i] > standing_out * noise:
+            largest = max(largest, changed[i] / max(moved[i], tiny))
+        usable = numpy.isfinite(moved[i]) and numpy.isfinite(changed[i]) and moved[i] > 0
+        scale[i] = 1 / max(moved[i], tiny) if usable else 0.0
+        if usable:
+            longest = max(longest, moved[i])
+            if changed[i] > visible * noise and moved[i] < local * unit:
+                evidence += 1
+        factor = moves.dtype.type(scale[i])
+        for j in range(len(before)):
+            moves[i, j] = moves[i, j] * factor if usable else 0
+            changes[i, j] = changes[i, j] * factor if usable else 0
+    return evidence, largest, longest
+
+
+@_part
+@no_type_check
+def _slowest(moves, changes, moved, changed, scale, noise, unit, curvature, lower, upper, vectors, root, weights):
+    """The largest stretch over combinations of pairs, before rounding is taken into account, and their weights."""
+    n_pairs = len(moves)
+    for i in range(n_pairs):
+        for j in range(i + 1):
+            lower[i, j] = lower[j, i] = _inner(changes[i], changes[j])
+            upper[i, j] = upper[j, i] = _inner(moves[i], moves[j])
+    for i in range(n_pairs):
+        share = curvature * min(moved[i] / unit, 1.0)
+        doubt = max(noise * scale[i] + share * changed[i] * scale[i], 1e-30) if scale[i] > 0 else 1.0
+        lower[i, i] += doubt * doubt
+        root[i] = 1 / numpy.sqrt(lower[i, i])
+    square, best = -1.0, 0
+    for i in range(n_pairs):
+        for j in range(n_pairs):
+            lower[i, j] *= root[i] * root[j]
+            upper[i, j] *= root[i] * root[j]
+        if upper[i, i] > square:
+            square, best = upper[i, i], i
+    combined = _cholesky(lower)
+    if combined:  # the quotient of both, in the basis of the factor
+        for j in range(n_pairs):
+            _forward(lower, upper[:, j])
+        for i in range(n_pairs):
+            _forward(lower, upper[i])
+        combined = numpy.isfinite(upper).all()
+    weights[:] = 0
+    if combined:
+        _diagonalise(upper, vectors)
+        square = upper[0, 0]
+        for i in range(1, n_pairs):
+            square = max(square, upper[i, i])
+        for i in range(n_pairs):
+            weights[i] = vectors[i].sum() / max(numpy.sqrt(max(square, 0.0)), 1e-300)
+        _back(lower, weights)
+        weights *= root
+    else:
+        weights[best] = 1.0
+    for i in range(n_pairs):
+        if not numpy.isfinite(weights[i]):
+            weights[i] = 0.0
+    return numpy.sqrt(max(square, 0.0))
+
+
 @_loop
 @no_type_check
 def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, largest, directions, responses):
@@ -124,78 +314,72 @@ def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, 
     local, and the share of curvature. Written: the largest stretch, how many pairs tell something, the largest
     response, and the directions with what they did.
     """
-    visible, standing_out, local, curvature = constants
-    dim = z[0].shape[1]
-    moves, changes = numpy.empty((n_pairs, dim), z[0].dtype), numpy.empty((n_pairs, dim), z[0].dtype)
+    moves = numpy.empty((n_pairs, z[0].shape[1]), z[0].dtype)
+    changes = numpy.empty_like(moves)
     moved, changed, scale = numpy.empty(n_pairs), numpy.empty(n_pairs), numpy.empty(n_pairs)
-    usable = numpy.empty(n_pairs, numpy.bool_)
     lower = numpy.empty((n_pairs, n_pairs))
-    upper, quotient = numpy.empty_like(lower), numpy.empty_like(lower)
+    upper, vectors = numpy.empty_like(lower), numpy.empty_like(lower)
     root, weights = numpy.empty(n_pairs), numpy.empty(n_pairs)
     for s in range(len(rows)):
-        evidence[s], largest[s] = 0, 0
-        longest = 0.0
-        for i in range(n_pairs):
-            before, after = z[i][rows[s]], z[i + 1][rows[s]]
-            image_before, image_after = f[i][rows[s]], f[i + 1][rows[s]]
-            for j in range(dim):
-                move = after[j] - before[j]
-                moves[i, j] = move
-                changes[i, j] = (image_after[j] - image_before[j]) - move
-            moved[i] = numpy.sqrt(_inner(moves[i], moves[i]))
-            changed[i] = numpy.sqrt(_inner(changes[i], changes[i]))
-            if changed[i] > standing_out * noise[s]:
-                largest[s] = max(largest[s], changed[i] / max(moved[i], tiny))
-            usable[i] = numpy.isfinite(moved[i]) and numpy.isfinite(changed[i]) and moved[i] > 0
-            scale[i] = 1 / max(moved[i], tiny) if usable[i] else 0.0
-            if usable[i]:
-                longest = max(longest, moved[i])
-                if changed[i] > visible * noise[s] and moved[i] < local * unit[s]:
-                    evidence[s] += 1
-            factor = moves.dtype.type(scale[i])
-            for j in range(dim):
-                moves[i, j] = moves[i, j] * factor if usable[i] else 0
-                changes[i, j] = changes[i, j] * factor if usable[i] else 0
-        single, best = -1.0, 0
-        for i in range(n_pairs):
-            for j in range(i + 1):
-                lower[i, j] = lower[j, i] = _inner(changes[i], changes[j])
-                upper[i, j] = upper[j, i] = _inner(moves[i], moves[j])
-        for i in range(n_pairs):
-            share = curvature * min(moved[i] / unit[s], 1.0)
-            doubt = max(noise[s] * scale[i] + share * changed[i] * scale[i], 1e-30) if usable[i] else 1.0
-            lower[i, i] += doubt * doubt
-            root[i] = 1 / numpy.sqrt(lower[i, i])
-        for i in range(n_pairs):
-            for j in range(n_pairs):
-                lower[i, j] *= root[i] * root[j]
-                upper[i, j] *= root[i] * root[j]
-            if upper[i, i] > single:
-                single, best = upper[i, i], i
-        combined = _cholesky(lower)
-        square = single
-        if combined:
-            quotient[:] = upper
-            for j in range(n_pairs):
-                _forward(lower, quotient[:, j])
-            for i in range(n_pairs):
-                _forward(lower, quotient[i])
-            combined = numpy.isfinite(quotient).all()
-        weights[:] = 0
-        if combined:
-            values, vectors = numpy.linalg.eigh(quotient)
-            square = values[n_pairs - 1]
-            for i in range(n_pairs):
-                weights[i] = vectors[i].sum() / max(numpy.sqrt(max(square, 0.0)), 1e-300)
-            _back(lower, weights)
-            weights *= root
-        else:
-            weights[best] = 1.0
-        for i in range(n_pairs):
-            if not numpy.isfinite(weights[i]):
-                weights[i] = 0.0
-        size = numpy.sqrt(max(square, 0.0))
-        hidden = noise[s] / max(longest, tiny)
-        sizes[s] = size / max(1 - size * hidden, 0.25)
+        evidence[s], largest[s], longest = _read_pairs(
+            z, f, rows[s], noise[s], unit[s], constants, tiny, moves, changes, moved, changed, scale
+        )
+        size = _slowest(
+            moves, changes, moved, changed, scale, noise[s], unit[s], constants[3], lower, upper, vectors, root, weights
+        )
+        sizes[s] = size / max(1 - size * (noise[s] / max(longest, tiny)), 0.25)
         _combine(weights, moves, directions[s])
         _combine(weights, changes, responses[s])
+
+
+@_loop
+@no_type_check
+def glance(
+    z, f, n_pairs, wanted, size, scale, unit, strange, rounding, step, constants, limits, tiny, known, noted, kept,
+    spare, estimate,
+):  # fmt: skip
+    """``ErrorEstimate.errors`` of the wanted samples from their steps alone; False, and nothing is changed, where
+    these do not suffice: one of them is strange, or its steps tell too little, are one-sided or strained (``limits``).
+
+    ``known``, ``noted`` and ``kept`` are the stretch of every sample, the step at which it was looked at, and its
+    directions with what they did, (2, batch, d); ``spare`` is like ``kept``. Written to ``estimate``.
+    """
+    few, one_sided, strained, memory = limits
+    moves = numpy.empty((n_pairs, z[0].shape[1]), z[0].dtype)
+    changes = numpy.empty_like(moves)
+    moved, changed, length = numpy.empty(n_pairs), numpy.empty(n_pairs), numpy.empty(n_pairs)
+    lower = numpy.empty((n_pairs, n_pairs))
+    upper, vectors = numpy.empty_like(lower), numpy.empty_like(lower)
+    root, weights = numpy.empty(n_pairs), numpy.empty(n_pairs)
+    for row in range(len(wanted)):
+        estimate[row] = numpy.inf
+        if not wanted[row]:
+            continue
+        if strange[row]:
+            return False
+        noise = rounding * unit[row]
+        evidence, largest, longest = _read_pairs(
+            z, f, row, noise, unit[row], constants, tiny, moves, changes, moved, changed, length
+        )
+        if evidence < few or not largest <= strained:
+            return False
+        found = _slowest(
+            moves, changes, moved, changed, length, noise, unit[row], constants[3], lower, upper, vectors, root, weights
+        )
+        found = found / max(1 - found * (noise / max(longest, tiny)), 0.25)
+        if not found >= one_sided:
+            return False
+        estimate[row] = found  # until everybody was looked at
+        _combine(weights, moves, spare[0, row])
+        _combine(weights, changes, spare[1, row])
+    for row in range(len(wanted)):
+        if not wanted[row]:
+            continue
+        found, faded = estimate[row], known[row] * memory ** (step - noted[row])
+        noted[row] = step
+        if found >= faded:
+            kept[0, row, :] = spare[0, row]
+            kept[1, row, :] = spare[1, row]
+        known[row] = max(found, faded)
+        estimate[row] = (size[row] + rounding * scale[row]) * known[row]
+    return True

@@ -66,6 +66,11 @@ class Selection:
         assert self._index is not None
         return self._index
 
+    @property
+    def all(self) -> bool:
+        """Whether they are all there are; never inside vmap."""
+        return self._all
+
     def take(self, whole: Tensor) -> Tensor:
         """These rows of a tensor (batch, ...)."""
         return whole if self._index is None or self._all else whole.index_select(0, self._index)

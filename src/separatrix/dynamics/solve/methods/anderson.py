@@ -13,6 +13,7 @@ from separatrix.core.arrays import require_integer
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
+from ..maps.absorbed import Slots
 from ..maps.compiled import loops, runs_compiled
 from ..maps.counted import CountedMap
 from ..maps.stacks import combination
@@ -29,13 +30,12 @@ class AndersonHistory:
         self.images = z.new_empty(batch, memory + 1, dim)
         self.n_seen = 0
 
-    def residual_slot(self) -> States:
-        """Where the next residual must be written before its image is remembered."""
-        return self.residuals[:, self.n_seen % self.residuals.shape[1]]
+    def slots(self) -> Slots:
+        """Where the next residual and its image must be written before they are counted."""
+        return Slots(self.residuals, self.images, self.n_seen % self.residuals.shape[1])
 
-    def remember(self, f: States) -> None:
-        """Take in the image of one more step."""
-        self.images[:, self.n_seen % self.images.shape[1]] = f
+    def count(self) -> None:
+        """One more step lies in its slots."""
         self.n_seen += 1
 
     def mixed(self, mixing: float | Tensor = 1.0) -> States:
@@ -118,13 +118,13 @@ class Anderson(AbstractEquilibriumSolver[AndersonHistory]):
         """Room for ``memory + 1`` steps."""
         return AndersonHistory(z, self.memory, self.ridge)
 
-    def residual_buffer(self, history: AndersonHistory) -> Tensor:
-        """The residual is written into the history at once."""
-        return history.residual_slot()
+    def slots(self, history: AndersonHistory) -> Slots:
+        """Residual and image are written into the history at once."""
+        return history.slots()
 
     def propose(self, history: AndersonHistory, z: States, f: States, residual: States) -> States:
         """The mixed step if it is time for one, else a Picard step."""
-        history.remember(f)
+        history.count()
         if history.n_seen == 1 or history.n_seen % self.period:
             return f if _is_one(self.mixing) else f - (1 - self.mixing) * residual
         return history.mixed(self.mixing)

@@ -12,6 +12,7 @@ from separatrix.core.arithmetic.transforms import any_true
 from separatrix.core.arrays import require_integer
 from separatrix.core.names import suggest_options
 
+from ..maps.absorbed import Slots
 from ..maps.counted import CountedMap
 from ..maps.stacks import rows_from
 from .anderson import Anderson, AndersonHistory
@@ -64,14 +65,14 @@ class Auto(AbstractEquilibriumSolver[AutoHistory]):
         """Everybody starts with Picard."""
         return AutoHistory(fixed_point_map, z, self.memory)
 
-    def residual_buffer(self, history: AutoHistory) -> Tensor:
-        """The residual is written into Anderson's history at once."""
-        return history.anderson.residual_slot()
+    def slots(self, history: AutoHistory) -> Slots:
+        """Residual and image are written into Anderson's history at once."""
+        return history.anderson.slots()
 
     def propose(self, history: AutoHistory, z: States, f: States, residual: States) -> States:
         """The Picard step, or Anderson's where a sample has gone over."""
         previous, history.last_residual = history.last_residual, residual
-        history.anderson.remember(f)
+        history.anderson.count()
         history.sizes.append(torch.linalg.vector_norm(residual, dim=-1))
         if previous is None or len(history.sizes) < _TRIAL:
             return f

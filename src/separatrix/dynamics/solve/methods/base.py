@@ -17,6 +17,7 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.names import choose
 
+from ..maps.absorbed import Slots
 from ..maps.counted import CountedMap
 
 States: TypeAlias = Float[Tensor, "batch d"]
@@ -47,7 +48,8 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[SolverHistory]):
     - No random numbers, and no Python decision that depends on one sample alone (``any_true`` of
       ``core.arithmetic.transforms`` asks for all, also inside ``torch.func.vmap``).
 
-    ``residual_buffer`` is optional: a method that keeps residuals saves a copy by saying where the next one goes.
+    ``residual_buffer`` and ``slots`` are optional: a method that keeps residuals, or images too, saves copies by saying
+    where the next ones go.
     A method that checks its own options calls ``super().__post_init__()`` first.
 
     Args:
@@ -96,4 +98,8 @@ class AbstractEquilibriumSolver(abc.ABC, Generic[SolverHistory]):
 
     def residual_buffer(self, history: SolverHistory) -> Tensor | None:
         """Where the next residual is to be written, for methods that keep it; a new tensor by default."""
+        return None
+
+    def slots(self, history: SolverHistory) -> Slots | None:
+        """The same for methods that keep a stack of them, or of images: asked first, None by default."""
         return None

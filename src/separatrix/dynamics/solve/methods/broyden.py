@@ -12,6 +12,8 @@ from separatrix.core.arithmetic.transforms import all_true
 from separatrix.core.arrays import require_integer
 from separatrix.core.names import suggest_options
 
+from ..maps.absorbed import Slots
+from ..maps.compiled import loops, runs_compiled
 from ..maps.counted import CountedMap
 from ..maps.stacks import combination
 from .base import AbstractEquilibriumSolver, States
@@ -77,6 +79,16 @@ class BroydenHistory:
         self.n_steps = n + 1
         return step
 
+    def advanced(self, z: States) -> States:
+        """z and its quasi-Newton step, where steps are taken in full."""
+        if not runs_compiled(self.steps) or self.length is not None:
+            return z + self.advance()
+        out = torch.empty_like(z)
+        arrays = (part.numpy() for part in (self.lower, self.onward))
+        loops().advance(self.steps.numpy(), self.n_steps, *arrays, _LARGEST_GAIN, z.contiguous().numpy(), out.numpy())
+        self.n_steps += 1
+        return out
+
     def shorten(self, length: Tensor) -> States:
         """Multiply the last step by a length (batch,)."""
         n = self.n_steps
@@ -127,21 +139,23 @@ class Broyden(AbstractEquilibriumSolver[BroydenHistory]):
         """No step yet."""
         return BroydenHistory(fixed_point_map, z, min(self.memory, self.max_steps))
 
-    def residual_buffer(self, history: BroydenHistory) -> Tensor:
+    def slots(self, history: BroydenHistory) -> Slots:
         """The residual is written beside the steps."""
-        return history.slot()
+        return Slots(history.steps, None, history.n_steps)
 
     def propose(self, history: BroydenHistory, z: States, f: States, residual: States) -> States:
         """The quasi-Newton step; the first, and the one after a restart, is a Picard step."""
         if self.line_search == 0:
-            return z + self._direction(history)
+            return z + history.restart() if self._begins(history) else history.advanced(z)
         size = _norm(residual)
         direction = self._direction(history)
         return z + history.shorten(self._step_length(history.fixed_point_map, z, direction, size))
 
     def _direction(self, history: BroydenHistory) -> States:
-        full = history.n_steps == history.steps.shape[1] - 1
-        return history.restart() if full or history.n_steps == 0 else history.advance()
+        return history.restart() if self._begins(history) else history.advance()
+
+    def _begins(self, history: BroydenHistory) -> bool:
+        return history.n_steps in (0, history.steps.shape[1] - 1)
 
     def _step_length(self, fixed_point_map: CountedMap, z: Tensor, direction: Tensor, size: Tensor) -> Tensor:
         length = torch.ones_like(size)

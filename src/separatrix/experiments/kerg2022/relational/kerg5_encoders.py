@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from separatrix.core.wording import small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, in_turn, interval_row, judge, with_column
+from separatrix.lab import Claim, Judgement, in_turn, interval_row, judge, with_column
 from separatrix.tasks.relational.titles import task_title
 
 from .judging import gap_claim, level_claim
 from .scales import BASIC, suite_scales
-from .suite import Measured, draw, expand, run_suite, summarise
+from .suite import Measured, suite_experiment
 
 LEARNED, FROZEN = "CoRelNet", "random encoder CoRelNet"
 DEEP = ("rmts", "dist3", "identity_rules")
 """Tasks on which the encoder has a gradient at all: on same/different it is exactly zero."""
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
 
 
 def judge_drift(summary: Measured) -> Judgement:
@@ -49,21 +44,17 @@ def _with(ratio: float, moved: float):  # type: ignore[no-untyped-def]
     )
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kerg5-encoders",
     title="CoRelNet with a trained and with a random encoder, ten seeds",
-    document="kerg2022",
     place="section 5.6, Fig. 4 right",
-    version=1,
     scales=suite_scales(
         BASIC,
         (LEARNED, FROZEN),
         smoke={"tasks": ("same_diff", "rmts")},
         laptop={"seeds": tuple(range(10)), "n_steps": 600, "n_test": 4000, "n_curve": 400, "n_measured": 6},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-ch5-encoders-learned",
@@ -100,5 +91,4 @@ EXPERIMENT = Experiment(
             scale="laptop",
         ),
     ),
-    draw=draw,
 )

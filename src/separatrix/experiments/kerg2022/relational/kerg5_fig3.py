@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from .judging import fall_claim, gap_claim, level_claim
 from .scales import BASIC, FIVE, RELATIONAL, suite_scales
-from .suite import EXTREME, draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from .suite import EXTREME, suite_experiment
 
 PAIRS = ("same_diff", "rmts")
 """The basic tasks with two answers."""
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kerg5-fig3",
     title="Five networks on the four basic tasks, with and without held-out shapes",
-    document="kerg2022",
     place="chapter 5, Fig. 3",
-    version=1,
     scales=suite_scales(
         BASIC,
         FIVE,
@@ -31,9 +22,6 @@ EXPERIMENT = Experiment(
         # 96,000 problems, as many as ESBN saw of match to sample in the work that made it
         laptop={"tasks": PAIRS, "holdouts": (EXTREME,), "n_steps": 1000, "n_measured": 10},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-ch5-fig3-relational",
@@ -72,5 +60,4 @@ EXPERIMENT = Experiment(
             for other in ("Transformer", "PrediNet")
         ),
     ),
-    draw=draw,
 )

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from .judging import gap_claim
 from .scales import BASIC, RELATIONAL, suite_scales
-from .suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from .suite import suite_experiment
 
 MODELS = (
     *RELATIONAL,
@@ -22,12 +14,11 @@ MODELS = (
 )
 OF_CORELNET = ("CoRelNet", "CoRelNet cat", "asymmetric CoRelNet", "random encoder CoRelNet")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kerg5-fig4",
     title="Sensory features, asymmetry and random encoders on the four basic tasks",
-    document="kerg2022",
     place="chapter 5, Fig. 4",
-    version=1,
     scales=suite_scales(
         BASIC,
         MODELS,
@@ -37,9 +28,6 @@ EXPERIMENT = Experiment(
         },
         laptop={"models": OF_CORELNET, "n_measured": 10},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-ch5-fig4-random-encoders",
@@ -83,5 +71,4 @@ EXPERIMENT = Experiment(
             )
         ),
     ),
-    draw=draw,
 )

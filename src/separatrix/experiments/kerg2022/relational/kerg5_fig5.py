@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from .judging import gap_claim, level_claim
 from .scales import FIVE, RELATIONAL, UNSEEN, suite_scales
-from .suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from .suite import suite_experiment
 
 MODELS = (*FIVE, *(f"random encoder {name}" for name in RELATIONAL))
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kerg5-fig5",
     title="Tasks whose test asks relations that training does not show",
-    document="kerg2022",
     place="chapter 5, Fig. 5",
-    version=1,
     scales=suite_scales(
         UNSEEN,
         MODELS,
         smoke={"tasks": ("rmts3", "identity_rules4_missing"), "models": (*FIVE, "random encoder CoRelNet")},
         laptop={"tasks": ("rmts3", "identity_rules4"), "models": ("CoRelNet",), "n_steps": 2500, "n_measured": 10},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-ch5-fig5-near-perfect",
@@ -93,5 +81,4 @@ EXPERIMENT = Experiment(
             scale="paper",
         ),
     ),
-    draw=draw,
 )

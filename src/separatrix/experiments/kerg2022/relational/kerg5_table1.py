@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from .judging import level_claim
 from .scales import FIVE, GAMES, suite_scales
-from .suite import draw, expand, run_suite, summarise
+from .suite import suite_experiment
 
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kerg5-table1",
     title="Relational games on families never seen: five networks",
-    document="kerg2022",
     place="chapter 5, Table 1",
-    version=1,
     scales=suite_scales(
         GAMES,
         FIVE,
@@ -35,9 +26,6 @@ EXPERIMENT = Experiment(
             "public": True,
         },
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-ch5-table1-rows",
@@ -99,6 +87,5 @@ EXPERIMENT = Experiment(
             scale="paper",
         ),
     ),
-    draw=draw,
     data=("relations-game",),
 )

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from .judging import gap_claim, level_claim
 from .scales import suite_scales
-from .suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from .suite import suite_experiment
 
 TASKS = ("comparison", "comparison_transitive")
 MODELS = (
@@ -25,21 +17,17 @@ MODELS = (
     "asymmetric ESBN",
 )
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kerg7-fig2",
     title="Which of two is larger, and whether that is passed on to sizes never compared",
-    document="kerg2022",
     place="chapter 7, Fig. 2",
-    version=1,
     scales=suite_scales(
         TASKS,
         MODELS,
         smoke={"models": MODELS[:4]},
         laptop={"models": MODELS[:5], "n_steps": 300, "seeds": tuple(range(6)), "n_test": 2000},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-ch7-fig2-diff",
@@ -75,5 +63,4 @@ EXPERIMENT = Experiment(
             above=0.95,
         ),
     ),
-    draw=draw,
 )

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from .judging import level_claim
 from .scales import GAMES, suite_scales
-from .suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from .suite import suite_experiment
 
 MODELS = ("CoRelNet", "CoRelNet-T", "MNM", "LSTM", "NTM", "RN")
 JUDGED = ("game_row_matching", "game_left_of")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-table2",
     title="Relational games on families never seen: further baselines",
-    document="kerg2022",
     place="appendix C, Table 2",
-    version=1,
     scales=suite_scales(
         GAMES,
         MODELS,
@@ -30,9 +21,6 @@ EXPERIMENT = Experiment(
         # CoRelNet shows that so many steps are enough to learn the rule
         laptop={"tasks": JUDGED, "models": ("CoRelNet", "LSTM", "RN"), "game_steps": 1500, "n_measured": 5},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-C-table2-rows",
@@ -69,5 +57,4 @@ EXPERIMENT = Experiment(
             control=("CoRelNet", 0.8),
         ),
     ),
-    draw=draw,
 )

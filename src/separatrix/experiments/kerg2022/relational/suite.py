@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
-from separatrix.lab import Cell, Params, Payload, Summary, scratch_folder
+from separatrix.lab import Cell, Claim, Experiment, Params, Payload, Summary, scratch_folder
+from separatrix.lab.experiment.scales import Scale
 
 from .arms import build
 
@@ -56,11 +57,16 @@ class Measured(Summary):
     curves: list[dict[str, Any]]
 
 
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per task, number of held-out shapes, model and seed."""
-    kept = settings.model_dump(
+def training_of(settings: Settings) -> dict[str, Any]:
+    """What every cell of a run is told about its training."""
+    return settings.model_dump(
         include={"n_steps", "batch_size", "n_test", "n_curve", "n_measured", "n_shapes", "protocol", "partial"}
     )
+
+
+def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
+    """One cell per task, number of held-out shapes, model and seed."""
+    kept = training_of(settings)
     for task in settings.tasks:
         is_game = task.startswith("game_")
         for holdout in (EXTREME,) if is_game else settings.holdouts:
@@ -203,3 +209,32 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
         figures["held-out shapes"] = draw_holdouts(summary.table(ACCURACIES))
     figures["during training"] = draw_unseen_curves(summary.curves)
     return figures
+
+
+def suite_experiment(
+    home: str,
+    *,
+    name: str,
+    title: str,
+    place: str,
+    scales: Mapping[Scale, Params],
+    claims: tuple[Claim, ...],
+    expand: Callable[[Any], Iterable[Mapping[str, Any]]] = expand,
+    data: tuple[str, ...] = (),
+) -> Experiment:
+    """An experiment of the thesis that trains networks of the suite; ``home`` is the module that binds it."""
+    return Experiment(
+        name=name,
+        title=title,
+        document="kerg2022",
+        place=place,
+        version=1,
+        home=home,
+        scales=scales,
+        expand=expand,
+        run=run_suite,
+        summarise=summarise,
+        claims=claims,
+        draw=draw,
+        data=data,
+    )

@@ -80,6 +80,7 @@ WITHOUT = {
     "nonfinite_weights": "there is nothing to train before a good checkpoint is restored",
     "nonfinite_input": "the data are to be cleaned",
     "forward_raises": "nothing runs",
+    "backward_raises": "nothing can be learned",
     "loss_raises": "nothing runs",
     "unused_parameters": "they change no prediction; distributed training waits for them",
 }

@@ -6,19 +6,19 @@ those in ``kept``. States are read where they stand in the table of all steps; n
 On the way back the tanh of the alignment is computed again; gradients by the weights are products over all steps,
 made by the caller. The plain twin is the loop of ``plain.py``; the tests compare them.
 
-The products are the register tiles of the Elman scan. ``_watched`` makes the cache on disk notice a change of that
-file too; numba alone watches the file of the compiled function.
+The products are the register tiles of the Elman scan; the cache on disk watches that file too (``kept``).
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any, no_type_check
 
 import numba
 import numpy
 from numba.core import types
 from numba.extending import overload
+
+from separatrix.core.arithmetic.keeping import kept
 
 from ...recurrent.steps import elman_loops
 from ...recurrent.steps.elman_loops import (
@@ -60,20 +60,7 @@ Q0, Q1, Q2, Q3, Q4 = (
 
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
 _part = numba.njit(**_OPTIONS)
-
-
-@no_type_check
-def _loop(function):
-    return _watched(numba.njit(cache=True, **_OPTIONS)(function), elman_loops.__file__)
-
-
-@no_type_check
-def _watched(function, path):
-    """The compiled function, whose code on disk is out of date when this other file changes as well."""
-    stored = function._cache._cache_file
-    stat = os.stat(path)
-    stored._source_stamp = (stored._source_stamp, stat.st_mtime, stat.st_size)
-    return function
+_loop = kept(elman_loops.__file__, **_OPTIONS)
 
 
 @no_type_check

@@ -23,6 +23,8 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from separatrix.core.arithmetic.keeping import kept
+
 MODRELU, TANH, RELU, LINEAR = range(4)
 CODES = {"modrelu": MODRELU, "tanh": TANH, "relu": RELU, "linear": LINEAR}
 TILE_ROWS, TILE_VECTORS = 5, 2
@@ -38,7 +40,7 @@ VECTOR_BYTES = 64 if _features.get("avx512f") else 32 if _features.get("avx") el
 # Fused multiply-add and free order of sums; NaN and infinity keep their meaning.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 _part = numba.njit(**_OPTIONS)
-_loop = numba.njit(cache=True, **_OPTIONS)
+_loop = kept(**_OPTIONS)
 
 
 @no_type_check

@@ -9,6 +9,8 @@ import numpy
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from separatrix.core.errors import ShapeError
+
 from ..house.layout import captioned, legend_outside, within
 from ..house.style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, styled
 
@@ -17,6 +19,8 @@ from ..house.style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, sty
 def circle_trajectories(states: ArrayLike, title: str = "") -> Figure:
     """Tokens on the circle: paths (frames, n, 2) drawn outwards in time, so that they do not cover one another."""
     paths = numpy.asarray(states)
+    if paths.ndim != 3 or paths.shape[-1] != 2:
+        raise ShapeError(f"states must have shape (frames, n, 2); got {paths.shape}.")
     figure, axes = single_axes(width=4.4, height=4.4)
     radius = numpy.linspace(0.55, 1.0, len(paths))[:, None]
     for i in range(paths.shape[1]):
@@ -105,6 +109,8 @@ def census_bars(
 def attention_frames(times: Sequence[float], attention: ArrayLike, title: str = "") -> Figure:
     """Attention matrices (frames, n, n) side by side along time, on one scale."""
     matrices = numpy.asarray(attention)
+    if matrices.ndim != 3:
+        raise ShapeError(f"attention must have shape (frames, n, n); got {matrices.shape}.")
     figure, axes = new_figure(1, len(matrices), width=2.1 * len(matrices) + 0.8, height=2.6)
     image = None
     for panel, matrix, time in zip(axes[0], matrices, times, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from matplotlib.axes import Axes
@@ -11,6 +11,9 @@ from matplotlib.figure import Figure
 from ..house.layout import captioned, legend_outside
 from ..house.plots import plots
 from ..house.style import PALETTE, ink, paper, single_axes, styled
+
+if TYPE_CHECKING:
+    from separatrix.diagnose import PhaseDiagram
 
 MARKS = {"consensus": "_", "bipartite": "o", "clustering": "^"}
 LABELS = {
@@ -21,7 +24,7 @@ LABELS = {
 
 
 @styled
-def phase_plot(diagram: Any, *, width: float | int = 6.4, title: str | None = None) -> Figure:
+def phase_plot(diagram: PhaseDiagram, *, width: float | int = 6.4, title: str | None = None) -> Figure:
     """A ``PhaseDiagram`` as a figure of its own, ``width`` inches wide."""
     figure, axes = single_axes(width=width, height=max(3.2, 0.62 * width))
     draw_phase_diagram(diagram, axes)

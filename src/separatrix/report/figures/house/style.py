@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from separatrix.core.disk import written_whole
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import resolve
+from separatrix.core.scalars import require_integer, require_positive
 
 from .layout import HouseAxes, HouseFigure, arrange
 
@@ -146,6 +147,8 @@ def new_figure(
     Inside ``with narrow():`` panels stand one below the other; the array keeps its shape. Further options go to
     ``matplotlib.figure.Figure.subplots``, which refuses those it does not know.
     """
+    n_rows, n_cols = require_integer(n_rows, "n_rows", at_least=1), require_integer(n_cols, "n_cols", at_least=1)
+    width, height = require_positive(width, "width"), require_positive(height, "height")
     rows, columns, width, height = arrange(n_rows, n_cols, width, height)
     if columns < n_cols:  # stacked: what belongs to columns has no meaning
         subplots = {name: value for name, value in subplots.items() if name != "width_ratios"}

@@ -27,11 +27,14 @@ def draw_accuracies(rows: Sequence[Mapping[str, Any]]) -> Figure:
         rows: mappings with ``model``, ``delay``, ``mean``, ``low`` and ``high``.
     """
     figure, axes = single_axes(width=5.8, height=3.6)
-    for place, model in enumerate(dict.fromkeys(row["model"] for row in rows)):
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    side_by_side = len({row["delay"] for row in rows}) == 1  # else all that are right would hide one another
+    for place, model in enumerate(models):
         own = sorted((row for row in rows if row["model"] == model), key=lambda row: row["delay"])
         mean = numpy.array([row["mean"] for row in own])
         ends = within(mean, [row["low"] for row in own], [row["high"] for row in own])
-        delays = [row["delay"] for row in own]
+        shift = 1.2 * ((place + 0.5) / len(models) - 0.5) if side_by_side else 0
+        delays = [row["delay"] + shift for row in own]
         drawn: dict[str, Any] = {
             "color": _colour(model, place),
             "marker": model_look(model).marker,

@@ -161,6 +161,8 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
         once = one_place(axes, (step for curve in own for step in curve["steps"])) and once
         axes.set_title(textwrap.fill(task_title(task), 26))
         axes.set_xlabel("training step")
+    axes = grid.flat[0]
+    axes.set_ylim(top=min(axes.get_ylim()[1], 101.0))  # where all are right, the margin of the axis would reach farther
     _label_first_column(grid, "right answers about\nunseen pictures, %")
     legend_outside(figure)
     if once:

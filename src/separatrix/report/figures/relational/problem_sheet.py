@@ -50,12 +50,27 @@ def draw_problem_sheet(parts: Mapping[str, Mapping[str, Any]], title: str) -> Fi
             if k < len(part["labels"]):
                 _draw(axes, part, k)
         at, side = ((0.5, 1.5), "center") if 1 < n_shown <= LONG else ((0.0, 1.5), "left")
-        if n_shown == 1:  # the board below is as narrow as its title allows: the heading may reach over the next one
-            own[0].annotate(name, (0.0, 1.27), xycoords="axes fraction", weight="bold").set_in_layout(False)
+        if n_shown == 1:
+            _head_boards(own[0], name)
         else:
             own[0].annotate(name, at, xycoords="axes fraction", ha=side, weight="bold")
     figure.suptitle(title)
     return figure
+
+
+def _head_boards(axes: Axes, name: str) -> None:
+    """A heading above two lines of a title, as wide as it likes: it may reach over the next board, not into the title.
+
+    The layout makes room for the first letter alone, so for the height of the heading and not for its width.
+    """
+    at: dict[str, Any] = {
+        "xycoords": "axes fraction",
+        "xytext": (0, 20),
+        "textcoords": "offset points",
+        "weight": "bold",
+    }
+    axes.annotate(name, (0.0, 1.0), **at).set_in_layout(False)
+    axes.annotate(name[:1], (0.0, 1.0), alpha=0.0, **at)
 
 
 def _draw(axes: Axes, part: Mapping[str, Any], k: int) -> None:

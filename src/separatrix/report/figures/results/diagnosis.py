@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from matplotlib.axes import Axes
@@ -10,6 +10,9 @@ from matplotlib.figure import Figure
 
 from ..house.plots import plots
 from ..house.style import PALETTE, new_figure, styled
+
+if TYPE_CHECKING:
+    from separatrix.diagnose import Diagnosis
 
 _TICKS = 12
 
@@ -51,7 +54,7 @@ def draw_attention_profile(result: Any, ax: Axes) -> None:
 
 
 @styled
-def diagnosis_figures(result: Any) -> dict[str, Figure]:
+def diagnosis_figures(result: Diagnosis) -> dict[str, Figure]:
     """The profiles that a diagnosis has, each as a figure of its own."""
     figures: dict[str, Figure] = {}
     for name, draw in _DRAWINGS.items():

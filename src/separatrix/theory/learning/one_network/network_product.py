@@ -7,6 +7,7 @@ to ``ACCURACY`` is not returned. Cost per time and network: about 5 products of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import final
 
@@ -23,6 +24,8 @@ _ERROR = 10 * EPS
 """Error of a solution whose scaled Cholesky factor has no small pivot."""
 _CHUNK_NUMBERS = 2**19
 _LATEST = 1e150
+_CERTAIN = 1e20
+"""A term that has fallen by this factor, times its size, is rounding, whatever the condition of the system is."""
 
 
 class Unreliable(Exception):
@@ -39,7 +42,7 @@ class NetworkProduct:
     """
 
     def __init__(self, network: PlainNetwork, horizon: float) -> None:
-        self.network = network
+        self.network, self.horizon = network, horizon
         self.modes = NetworkModes.of(network)
         self._bases = _bases(self.modes, horizon)
         self.basis = next(self._bases)
@@ -53,6 +56,23 @@ class NetworkProduct:
     def weight(self) -> int:
         """Multiplications of one evaluation, up to a factor."""
         return int(self.modes.rows.size * self.modes.rows.shape[1])
+
+    @property
+    def settled(self) -> float:
+        """A time from which the product is its limit to rounding; infinite where no such time is known.
+
+        Known in the pivoted basis, where the limit is the identity on the fastest modes and every other term falls like
+        ``exp(-x t)`` with an exponent x of at least ``slowest``, from a size of at most ``amplitude``.
+        """
+        modes, basis = self.modes, self.basis
+        growing = basis.gaps[(basis.gaps < 0) & (basis.rows[: len(basis.gaps)] != 0)]
+        if not basis.n_unit or not modes.n_growing:
+            return math.inf
+        slowest = min(float(modes.rates[modes.n_growing - 1]), -float(growing.max(initial=-math.inf)))
+        memory = 1 / (2 * float(numpy.abs(modes.rates).min())) if modes.rates.all() else math.inf
+        weights = float(numpy.vdot(basis.rows, basis.rows)) * min(memory, self.horizon)
+        amplitude = 1 + 2 * self.fastest * (float(numpy.abs(basis.gram).max()) + weights)
+        return math.log(_CERTAIN * amplitude) / slowest if slowest > 0 else math.inf
 
     def product(self, times: Array) -> Array:
         """``w2 w1`` at times (n,) in units of the flow, (n, n_out, n_in).

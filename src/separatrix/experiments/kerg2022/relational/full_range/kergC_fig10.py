@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import level_claim
 from ..scales import FIVE, RANGE, UNSEEN, suite_scales
-from ..suite import draw, expand, run_suite, summarise
+from ..suite import suite_experiment
 
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig10",
     title="Unseen relations over the range of held-out shapes",
-    document="kerg2022",
     place="appendix C, Fig. 10",
-    version=1,
     scales=suite_scales(
         UNSEEN,
         FIVE,
@@ -27,9 +18,6 @@ EXPERIMENT = Experiment(
         smoke={"tasks": ("rmts3",), "models": ("CoRelNet", "CoRelNet-T", "Transformer")},
         laptop={"tasks": ("rmts3", "identity_rules4"), "models": ("CoRelNet",), "n_measured": 10},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-C-fig10-corelnet",
@@ -50,5 +38,4 @@ EXPERIMENT = Experiment(
             every=True,
         ),
     ),
-    draw=draw,
 )

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import RANGE, RELATIONAL, UNSEEN, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 MODELS = (*RELATIONAL, *(f"random encoder {name}" for name in RELATIONAL))
 
 OF_CORELNET = ("CoRelNet", "random encoder CoRelNet")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig11",
     title="Unseen relations with random encoders over the range of held-out shapes",
-    document="kerg2022",
     place="appendix C, Fig. 11",
-    version=1,
     scales=suite_scales(
         UNSEEN,
         MODELS,
         RANGE,
         smoke={"tasks": ("rmts3",), "models": OF_CORELNET},
-        laptop={"tasks": ("rmts3",), "models": OF_CORELNET, "n_steps": 1000, "n_measured": 10},
+        laptop={
+            "tasks": ("rmts3",),
+            "models": OF_CORELNET,
+            "n_steps": 1000,
+            "n_measured": 10,
+            "seeds": tuple(range(6)),
+        },
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig11-random",
@@ -56,5 +50,4 @@ EXPERIMENT = Experiment(
             every=True,
         ),
     ),
-    draw=draw,
 )

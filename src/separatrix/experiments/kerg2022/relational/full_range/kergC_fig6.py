@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import fall_claim, level_claim
 from ..scales import BASIC, FIVE, RANGE, RELATIONAL, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 SHORT = ("CoRelNet", "CoRelNet-T", "Transformer")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig6",
     title="Five networks on the four basic tasks over the range of held-out shapes",
-    document="kerg2022",
     place="appendix C, Fig. 6",
-    version=1,
     scales=suite_scales(
         BASIC,
         FIVE,
@@ -29,9 +20,6 @@ EXPERIMENT = Experiment(
         smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "PrediNet", "Transformer")},
         laptop={"tasks": ("identity_rules",), "models": SHORT, "n_steps": 600, "n_measured": 6},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-C-fig6-relational",
@@ -66,5 +54,4 @@ EXPERIMENT = Experiment(
             learned=0.9,
         ),
     ),
-    draw=draw,
 )

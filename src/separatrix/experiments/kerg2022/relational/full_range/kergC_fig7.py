@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import BASIC, RANGE, RELATIONAL, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 MODELS = (*RELATIONAL, *(f"{name} cat" for name in RELATIONAL))
 
 SHORT = ("dist3", "identity_rules")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig7",
     title="Sensory features beside relations, over the range of held-out shapes",
-    document="kerg2022",
     place="appendix C, Fig. 7",
-    version=1,
     scales=suite_scales(
         BASIC,
         MODELS,
@@ -31,9 +22,6 @@ EXPERIMENT = Experiment(
         smoke={"tasks": ("same_diff", "dist3"), "models": ("CoRelNet", "CoRelNet cat")},
         laptop={"tasks": SHORT, "models": ("CoRelNet", "CoRelNet cat"), "n_steps": 600, "n_measured": 6},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig7-sensory",
@@ -70,5 +58,4 @@ EXPERIMENT = Experiment(
             within=0.1,
         ),
     ),
-    draw=draw,
 )

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import BASIC, RANGE, RELATIONAL, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 MODELS = (*RELATIONAL, *(f"random encoder {name}" for name in RELATIONAL))
 
 OF_CORELNET = ("CoRelNet", "random encoder CoRelNet")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig8",
     title="Random encoders over the range of held-out shapes",
-    document="kerg2022",
     place="appendix C, Fig. 8",
-    version=1,
     scales=suite_scales(
         BASIC,
         MODELS,
@@ -31,9 +22,6 @@ EXPERIMENT = Experiment(
         smoke={"tasks": ("same_diff",), "models": OF_CORELNET},
         laptop={"tasks": ("rmts", "identity_rules"), "models": OF_CORELNET, "n_steps": 600, "n_measured": 6},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig8-random",
@@ -56,5 +44,4 @@ EXPERIMENT = Experiment(
             every=True,
         ),
     ),
-    draw=draw,
 )

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import BASIC, RANGE, RELATIONAL, suite_scales
-from ..suite import EXTREME, draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import EXTREME, suite_experiment
 
 MODELS = (*RELATIONAL, *(f"asymmetric {name}" for name in RELATIONAL), "Transformer", "symmetric Transformer")
 
 SHORT = ("CoRelNet", "asymmetric CoRelNet", "Transformer", "symmetric Transformer")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig9",
     title="Symmetric and asymmetric similarities over the range of held-out shapes",
-    document="kerg2022",
     place="appendix C, Fig. 9",
-    version=1,
     scales=suite_scales(
         BASIC,
         MODELS,
@@ -40,9 +31,6 @@ EXPERIMENT = Experiment(
             "n_measured": 6,
         },
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig9-symmetry",
@@ -63,5 +51,4 @@ EXPERIMENT = Experiment(
             above=0.0,
         ),
     ),
-    draw=draw,
 )

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import level_claim
 from ..scales import FIVE, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 TASKS = ("identity_rules4_flipped", "identity_rules4_flipped_missing")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig1",
     title="Identity rules of four with training and test exchanged",
-    document="kerg2022",
     place="appendix C, Fig. 1",
-    version=1,
     scales=suite_scales(
         TASKS,
         FIVE,
         smoke={"tasks": ("identity_rules4_flipped_missing", "identity_rules4_flipped"), "models": ("CoRelNet",)},
         laptop={"models": ("CoRelNet",), "n_steps": 2500, "n_measured": 10},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="separatrix-relational-flipped",
@@ -49,5 +37,4 @@ EXPERIMENT = Experiment(
             below=0.8,
         ),
     ),
-    draw=draw,
 )

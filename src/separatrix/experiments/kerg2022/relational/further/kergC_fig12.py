@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import GAMES, RELATIONAL, UNSEEN, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 MODELS = (*RELATIONAL, *(f"{name} cat" for name in RELATIONAL))
 
 OF_CORELNET = ("CoRelNet", "CoRelNet cat")
 SHORT = ("game_same", "game_row_matching")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig12",
     title="Relations alone against relations and sensory features, harder tasks and games",
-    document="kerg2022",
     place="appendix C, Fig. 12",
-    version=1,
     scales=suite_scales(
         (*UNSEEN[:3], *GAMES),
         MODELS,
@@ -37,9 +28,6 @@ EXPERIMENT = Experiment(
             "n_measured": 5,
         },
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig12-cognitive",
@@ -80,5 +68,4 @@ EXPERIMENT = Experiment(
             together=True,
         ),
     ),
-    draw=draw,
 )

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import BASIC, UNSEEN, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 MODELS = ("CoRelNet", "MNM", "NTM", "LSTM", "RN")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig13",
     title="MNM, NTM, LSTM and relation networks on tasks with held-out shapes",
-    document="kerg2022",
     place="appendix C, Fig. 13",
-    version=1,
     scales=suite_scales(
         (*BASIC, *UNSEEN),
         MODELS,
         smoke={"tasks": ("same_diff",), "models": ("CoRelNet", "MNM", "NTM")},
         laptop={"tasks": BASIC[:2], "models": ("CoRelNet", "LSTM", "RN"), "n_steps": 600, "n_measured": 6},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig13-baselines",
@@ -51,5 +39,4 @@ EXPERIMENT = Experiment(
             above=0.0,
         ),
     ),
-    draw=draw,
 )

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import gap_claim
 from ..scales import COLOURED, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 MODELS = ("ESBN", "CoRelNet", "random encoder ESBN", "random encoder CoRelNet", "L1 ESBN", "L1 CoRelNet")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig3",
     title="Colours that do not count, network by network",
-    document="kerg2022",
     place="appendix C, Fig. 3",
-    version=1,
     scales=suite_scales(
         COLOURED,
         MODELS,
@@ -36,9 +27,6 @@ EXPERIMENT = Experiment(
             "n_measured": 6,
         },
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         gap_claim(
             id="kerg2022-C-fig3-l1-corelnet",
@@ -59,5 +47,4 @@ EXPERIMENT = Experiment(
             above=0.0,
         ),
     ),
-    draw=draw,
 )

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import fall_claim, level_claim
 from ..scales import RANGE, suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 TASKS = ("same_diff_separated",)
 MODELS = ("CoRelNet", "ESBN", "Transformer")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="kergC-fig4",
     title="Shapes and colours as separate inputs",
-    document="kerg2022",
     place="appendix C, Fig. 4",
-    version=1,
     scales=suite_scales(TASKS, MODELS, RANGE, laptop={"models": ("CoRelNet",), "n_steps": 1000, "n_measured": 10}),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="kerg2022-C-fig4-corelnet",
@@ -44,5 +32,4 @@ EXPERIMENT = Experiment(
             scale="paper",
         ),
     ),
-    draw=draw,
 )

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import level_claim
 from ..scales import suite_scales
-from ..suite import draw, expand, run_suite, summarise
-
-
-def run(cell: Cell) -> Payload:
-    """Train one network on one rule."""
-    return run_suite(cell)
-
+from ..suite import suite_experiment
 
 TASKS = ("game_column_aba", "game_column_abb")
 
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="relational-columns",
     title="Patterns in a column, learned on generated pentominoes and asked on public boards",
-    document="kerg2022",
     place="chapter 5, relational games",
-    version=1,
     scales=suite_scales(
         (*TASKS, "game_column_aab"),
         ("CoRelNet", "CoRelNet-T", "Transformer"),
         smoke={"tasks": TASKS, "models": ("CoRelNet",)},
         laptop={"tasks": TASKS, "models": ("CoRelNet",), "public": True, "n_measured": 10},
     ),
-    expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="separatrix-relational-columns",
@@ -42,6 +30,5 @@ EXPERIMENT = Experiment(
             above=0.9,
         ),
     ),
-    draw=draw,
     data=("relations-game",),
 )

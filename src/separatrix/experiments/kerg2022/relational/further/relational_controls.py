@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from separatrix.lab import Cell, Experiment, Payload
-
 from ..judging import level_claim
-from ..suite import EXTREME, Settings as SuiteSettings, draw, run_suite, summarise
+from ..suite import EXTREME, Settings as SuiteSettings, suite_experiment, training_of
 
 RULES = ("random encoder CoRelNet", "random encoder CoRelNet cat", "CoRelNet, no TCN")
 COLOURS = ("CoRelNet", "CoRelNet, l2")
@@ -29,9 +27,7 @@ class Settings(SuiteSettings):
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     """One cell per network and seed."""
-    kept = settings.model_dump(
-        include={"n_steps", "batch_size", "n_test", "n_curve", "n_measured", "n_shapes", "protocol", "partial"}
-    )
+    kept = training_of(settings)
     colours = {"n_steps": settings.colour_steps, "batch_size": settings.batch_size or settings.colour_batch}
     for task, holdout, models, own in (
         ("identity_rules", EXTREME, RULES, {}),
@@ -42,17 +38,11 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
                 yield {**kept, **own, "task": task, "holdout": holdout, "model": model, "seed": seed}
 
 
-def run(cell: Cell) -> Payload:
-    """Train one network on one task."""
-    return run_suite(cell)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = suite_experiment(
+    __name__,
     name="relational-controls",
     title="CoRelNet with sensory features, without its normalisation, and with another one",
-    document="kerg2022",
     place="chapter 5, models",
-    version=1,
     scales={
         "smoke": Settings(
             seeds=(0, 1), n_steps=2, colour_steps=2, batch_size=4, n_test=40, n_curve=10, n_measured=1, n_shapes=60
@@ -61,8 +51,6 @@ EXPERIMENT = Experiment(
         "paper": Settings(seeds=tuple(range(10)), n_steps=5000, colour_steps=5000, colour_batch=96, n_test=10_000),
     },
     expand=expand,
-    run=run,
-    summarise=summarise,
     claims=(
         level_claim(
             id="separatrix-relational-sensory-frozen",
@@ -103,5 +91,4 @@ EXPERIMENT = Experiment(
             below=0.6,
         ),
     ),
-    draw=draw,
 )

@@ -29,7 +29,7 @@ SCALES = {
         measure_every=2,
     ),
     "laptop": Compiled(
-        models=MODELS[:-1],  # SAB: another 8 minutes of computing
+        models=MODELS,
         train_delays=(20,),
         delays=(),
         n_steps=7200,
