@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterator
@@ -110,6 +111,10 @@ def test_prefill_gives_the_same_where_nothing_is_forgotten(model: nn.CausalTrans
         cache_audit(model, TOKENS, {"x": lambda: nn.BoundedCache(30, 0)}, prefill=n).rows[0].loss for n in (1, 9, 24)
     ]
     assert losses == pytest.approx([losses[0]] * 3, abs=1e-6)
+
+
+def test_a_prompt_read_at_once_is_not_counted_as_held(model: nn.CausalTransformer) -> None:
+    assert cache_audit(model, TOKENS, {"x": lambda: nn.BoundedCache(3, 2)}, prefill=10).rows[0].largest == 5
 
 
 def test_bad_input_is_named(model: nn.CausalTransformer) -> None:
@@ -241,5 +246,14 @@ def test_a_model_left_in_training_mode_is_judged_without_dropout_and_left_so() -
     model.dropout.p = 0.9
     row = cache_audit(model, tokens, {"x": lambda: Telling(everything)}).rows[0]
     assert row.loss_gap == 0.0
+    seen = []
+
+    class Attached(Telling):
+        def attached_to(self, network: Any) -> contextlib.AbstractContextManager[None]:
+            seen.append(network.training)
+            return contextlib.nullcontext()
+
+    cache_audit(model, tokens, {"x": lambda: Attached(everything)})
+    assert seen == [False]  # a cache that refuses training mode is not asked in it
     assert model.training
     assert model.dropout.training

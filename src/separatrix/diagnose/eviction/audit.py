@@ -37,7 +37,7 @@ class CacheRow(Result):
 
     name: str
     largest: int
-    """Most keys that a head held after any step; -1 if the cache does not tell."""
+    """Most keys that a head held after any call; -1 if the cache does not tell."""
     loss: float
     """Mean negative log-likelihood of the scored tokens, in nats."""
     accuracy: float

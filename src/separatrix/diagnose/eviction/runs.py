@@ -29,11 +29,15 @@ class CacheRun(Result):
     """For each layer, which key was held after each query; ``None`` if the cache does not tell."""
     seconds: float
     """Processor time of the calls of the model."""
+    prefill: int = 1
+    """Tokens of the first call."""
 
     @property
     def largest(self) -> int | None:
-        """Most keys that a head held after any step."""
-        return None if self.present is None else max(int(layer.sum(-1).max()) for layer in self.present)
+        """Most keys that a head held after any call; tokens of the first one saw all before them."""
+        if self.present is None:
+            return None
+        return max(int(layer[..., self.prefill - 1 :, :].sum(-1).max()) for layer in self.present)
 
 
 @torch.no_grad()
@@ -53,10 +57,9 @@ def run_cache(model: Any, tokens: Int[Tensor, "batch t"], cache: Any, *, prefill
         raise ShapeError(f"tokens must be whole numbers (batch, t) with at least two steps; got {tuple(tokens.shape)}.")
     prefill = min(require_integer(prefill, "prefill", at_least=1), tokens.shape[1])
     attached = getattr(cache, "attached_to", None)
-    context = contextlib.nullcontext() if attached is None else attached(model)
     sizes = [prefill, *[1] * (tokens.shape[1] - prefill)]
     outputs, kept, seconds, end = [], [], 0.0, 0
-    with context, _evaluating(model):
+    with _evaluating(model), contextlib.nullcontext() if attached is None else attached(model):
         for part in tokens.split(sizes, 1):
             began = time.process_time()
             found = model(input_ids=part, past_key_values=cache, use_cache=True)
@@ -64,7 +67,7 @@ def run_cache(model: Any, tokens: Int[Tensor, "batch t"], cache: Any, *, prefill
             outputs.append(_logits(found, part))
             end += part.shape[1]
             kept.append((end, getattr(cache, "kept_positions", None)))
-    return CacheRun(torch.cat(outputs, 1), presence(kept, len(tokens), prefill), seconds)
+    return CacheRun(torch.cat(outputs, 1), presence(kept, len(tokens), prefill), seconds, prefill)
 
 
 def _evaluating(model: Any) -> contextlib.AbstractContextManager[None]:

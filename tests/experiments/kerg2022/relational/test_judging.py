@@ -102,7 +102,7 @@ def test_a_game_is_judged_on_every_family_it_was_asked_on() -> None:
         ]
         found = claim.judge(Measured(partial=False, runs=runs, curves=[], tables={}))
         assert found.verdict is verdict
-        assert [row.quantity for row in found.rows] == ["A on game_x (hexominoes)", "A on game_x (stripes)"]
+        assert [row.quantity for row in found.rows] == ["A on game: x (hexominoes)", "A on game: x (stripes)"]
 
 
 def test_what_holds_of_some_networks_holds_under_a_condition() -> None:
