@@ -121,3 +121,42 @@ def test_brief_shows_few_numbers_in_full() -> None:
     assert brief(torch.tensor([1.0, 2.5])) == "[1.0, 2.5]"
     assert brief(torch.zeros(0, 3)) == "empty float32 (0, 3)"
     assert brief(torch.zeros(20, dtype=torch.complex64)) == "complex64 (20,)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Worded(Result):
+    value: float
+
+    def __repr__(self) -> str:
+        return f"about {self.value:g} <units>\nand a second line"
+
+
+def test_a_notebook_shows_the_words_of_a_class_that_words_its_text_itself() -> None:
+    shown = Worded(2.5)._repr_html_()
+    assert "about 2.5 &lt;units&gt;\nand a second line" in shown
+    assert "value" in shown
+
+
+def test_no_result_shows_a_notebook_less_than_its_text() -> None:
+    """Two classes have HTML of their own; both hold the text (their tests say so), all others inherit it."""
+    import importlib
+    import pkgutil
+
+    import separatrix
+
+    for info in pkgutil.walk_packages(separatrix.__path__, "separatrix."):
+        if info.name.partition(".")[2].split(".")[0] in (
+            "advise",
+            "diagnose",
+            "dynamics",
+            "theory",
+            "matrices",
+            "training",
+        ):
+            importlib.import_module(info.name)
+
+    def below(kind: type) -> set[type]:
+        return {kind} | {one for child in kind.__subclasses__() for one in below(child)}
+
+    own = {kind.__name__ for kind in below(Result) if "_repr_html_" in vars(kind)}
+    assert own - {"Result"} <= {"RecurrentReport", "Diagnosis"}

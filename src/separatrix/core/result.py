@@ -58,7 +58,10 @@ class Result:
         return "\n".join([f"{type(self).__name__}", *lines])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: everything that the text shows, uncut, and a small picture where one is known."""
+        """What a notebook shows: everything that the text shows, uncut, and a small picture where one is known.
+
+        A class that words its text itself is shown in these words, its fields folded below them.
+        """
         told = {field.name: brief(named(field.name, getattr(self, field.name)), 2000) for field in _shown(self)}
         rows = "".join(
             f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(name)}</th>"
@@ -66,6 +69,9 @@ class Result:
             for name, words in told.items()
         )
         table = f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+        if type(self).__repr__ is not Result.__repr__:
+            words = f"<pre style='white-space:pre-wrap'>{html.escape(repr(self))}</pre>"
+            table = f"{words}<details><summary>fields</summary>{table}</details>"
         return table + small_picture(self)
 
 

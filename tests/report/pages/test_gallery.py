@@ -13,13 +13,14 @@ def published(name: str):  # type: ignore[no-untyped-def]
     return published_report(shipped_publications({name: experiment})[name], experiment)
 
 
-def test_a_figure_of_several_panels_is_drawn_for_narrow_pages_too() -> None:
+def test_a_figure_that_is_wider_than_a_narrow_page_is_drawn_for_it_too() -> None:
     run = published("anguita-fig3-3")
     (panels,) = drawn_figures(run).figures
     assert panels.narrow is not None
     assert panels.narrow != panels.wide
     (single,) = drawn_figures(published("anguita-fig4-4")).figures
-    assert single.narrow is None
+    assert single.narrow is not None  # one panel of six inches: its letters would be half as large
+    assert single.narrow != single.wide
 
 
 def test_a_picture_of_the_front_page_says_what_it_shows_and_what_the_ledger_says() -> None:

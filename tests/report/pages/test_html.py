@@ -227,7 +227,7 @@ def test_experiment_page_shows_what_a_reader_needs_to_judge_and_repeat(written: 
 
 def test_every_figure_follows_the_theme_of_the_page(written: Path) -> None:
     page = run_page(written)
-    assert page.tags.count("svg") == 2
+    assert page.tags.count("svg") == 4  # two figures, each drawn wide and narrow
     assert "line <b>" in page.text
     figures = page.source[page.source.index("<svg") :]
     for name in ("ink", "paper", "faint"):

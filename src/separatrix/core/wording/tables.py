@@ -89,7 +89,7 @@ class _Data:
     def __init__(self, rows: Rows, title: str) -> None:
         self.title = title
         self.names = list(dict.fromkeys(name for row in rows for name in row))
-        self.values = {name: [row.get(name) for row in rows] for name in self.names}
+        self.values: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in self.names}
         self.ends = {name: ends for name in self.names if (ends := self._ends(name)) is not None}
         self.errors = {name: found for name in self.names if (found := self._error(name)) is not None}
         self.taken = {end for ends in self.ends.values() for end in ends}

@@ -21,7 +21,8 @@ def as_html(diagnosis: Diagnosis) -> str:
     tail = f"<p><small>skipped: {html.escape(skipped)}</small></p>" if skipped else ""
     return (
         f"<div><p><b>separatrix.check: {html.escape(diagnosis.verdict)}</b>, {html.escape(head)}, "
-        f"{diagnosis.seconds:.1f} s</p><table>{rows}</table>{tail}</div>"
+        f"{diagnosis.seconds:.1f} s</p><table>{rows}</table>{tail}"
+        f"<details><summary>what was looked at</summary><pre>{html.escape(str(diagnosis))}</pre></details></div>"
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, Result, as_tensor, choose, require_integer, spawn
+from separatrix.core.wording import readable
 
 from ..steps.network import RecurrentNetwork, run
 from ..steps.reading import RecurrentSource, recurrent_networks
@@ -61,7 +62,8 @@ class RecurrentReport(Result):
     def _repr_html_(self) -> str:
         said = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in (*self.verdicts, *self.not_measured))
         tables = "".join(_html_table(title, rows) for title, rows in self.tables().items() if rows)
-        return f"<p><b>Recurrent networks</b>, {html.escape(self.inputs_are)}</p><ul>{said}</ul>{tables}"
+        words = f"<details><summary>as text</summary><pre>{html.escape(repr(self))}</pre></details>"
+        return f"<p><b>Recurrent networks</b>, {html.escape(self.inputs_are)}</p><ul>{said}</ul>{tables}{words}"
 
     def __repr__(self) -> str:
         lines = [f"RecurrentReport, {self.inputs_are}", *(repr(layer) for layer in self.layers)]
@@ -259,11 +261,9 @@ def _run_row(layer: LayerReport) -> dict[str, Any]:
 
 
 def _html_table(title: str, rows: list[dict[str, Any]]) -> str:
-    def cell(value: Any) -> str:
-        return html.escape(f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value))
-
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-    body = "".join("<tr>" + "".join(f"<td>{cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows)
+    table = readable(rows, title=title)
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in table.columns)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in table.cells)
     return f"<table><caption>{html.escape(title)}</caption><tr>{head}</tr>{body}</table>"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from typing import Any, final
 
 import torch
@@ -69,7 +70,10 @@ class InitAdvice(Result):
         for advice in self.pairs:
             lines.append(f"  {advice.pair}: balance {advice.balance:.4g} (alpha {advice.alpha:.3g})")
         lines += [f"  left: {layer.layer}: {layer.reason}" for layer in self.left]
-        lines.append(f"  learning rate {self.lr:.3g} -> {self.lr_after:.3g} for matched stability")
+        if math.isfinite(self.lr) and math.isfinite(self.lr_after):
+            lines.append(f"  learning rate {self.lr:.3g} -> {self.lr_after:.3g} for matched stability")
+        else:
+            lines.append("  learning rate of matched stability: not measured; give inputs")
         return "\n".join(lines)
 
 

@@ -93,7 +93,7 @@ def drawn_figures(run: RunReport) -> DrawnFigures:
 
 def _is_wide(figure: Figure) -> bool:
     """Whether its letters would be too small on a narrow page, so that it is drawn for one again."""
-    return getattr(figure, "n_columns", 1) > 1 or figure.get_figwidth() > 1.1 * NARROW_WIDTH
+    return bool(getattr(figure, "n_columns", 1) > 1 or figure.get_figwidth() > 1.1 * NARROW_WIDTH)
 
 
 def _view(number: int, name: str, figure: Figure, stacked: Mapping[str, Figure], said: str) -> FigureView:

@@ -112,7 +112,8 @@ def _one_place(figure: Figure) -> Iterator[str]:
         places = numpy.unique(numpy.concatenate(values)) if values else numpy.array([])
         low, high = sorted(axes.get_xlim())
         n_ticks = sum(low <= tick <= high for tick in axes.get_xticks())
-        if len(places) == 1 and n_ticks > 1 and not _named_ticks(axes, "x"):
+        lying = axes.containers and _named_ticks(axes, "y")  # bars that lie: the scale is theirs
+        if len(places) == 1 and n_ticks > 1 and not _named_ticks(axes, "x") and not lying:
             yield f"the panel {axes.get_title()!r} has a scale and one place on it"
 
 

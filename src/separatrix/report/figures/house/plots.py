@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 
 from separatrix.core.errors import InvalidInput
 
-from .style import current_theme, single_axes, theme, to_svg
+from .style import current_theme, single_axes, theme, to_notebook_svg, to_svg
 
 Drawing: TypeAlias = Callable[[Any, Axes], None]
 Function = TypeVar("Function", bound=Callable[..., None])
@@ -77,7 +77,8 @@ def small_svg(result: Any) -> str:
         with theme(current_theme()):
             figure, ax = single_axes(width=4.2, height=2.8)
             _drawing_for(type(result))(result, ax)
-        return to_svg(figure, f"small{next(_numbers)}")
+        drawn = to_svg if current_theme() == "dark" else to_notebook_svg
+        return drawn(figure, f"small{next(_numbers)}")
     except Exception as error:
         return f"<p>The picture could not be drawn: {html.escape(f'{type(error).__name__}: {error}')}</p>"
 

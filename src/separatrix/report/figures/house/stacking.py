@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from .layout import legend_outside
 
 _LETTERS, _LETTERS_BESIDE_NAMES = 38, 26
 """Longest line of a title or label on a narrow page, beside numbers and beside the names of rows."""
@@ -30,7 +33,24 @@ def finish_stacked(figure: Figure) -> Figure:
         axes.set_xlabel(_folded(axes.get_xlabel(), beside))
         if first is not None and axes.axison and not axes.get_ylabel():
             axes.set_ylabel(first.get_ylabel())
+    _legend_below(figure)
     return figure
+
+
+def _legend_below(figure: Figure) -> None:
+    """A legend inside the only panel that has one covers what is drawn there, now that the panel is small."""
+    inside = [axes for axes in figure.axes if axes.get_legend() is not None]
+    if len(inside) != 1 or figure.legends:
+        return
+    legend = inside[0].get_legend()
+    assert legend is not None
+    handles, labels = list(legend.legend_handles), [text.get_text() for text in legend.get_texts()]
+    title = legend.get_title().get_text()
+    legend.remove()
+    known = dict(zip(*reversed(inside[0].get_legend_handles_labels()), strict=True))
+    handles = [known.get(label, handle) for label, handle in zip(labels, handles, strict=True)]
+    looks: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": inside[0].xaxis.label.get_color()}
+    legend_outside(figure, handles, labels, at="lower", **looks, **({"title": title} if title else {}))
 
 
 def _close_gaps(figure: Figure) -> None:

@@ -215,5 +215,25 @@ def to_page_svg(figure: Figure, prefix: str) -> str:
     return re.sub(pattern, variable, to_svg(figure, prefix))
 
 
+_NOTEBOOKS = {
+    "ink": ("--jp-content-font-color1", "--vscode-editor-foreground", "--md-default-fg-color"),
+    "paper": ("--jp-layout-color0", "--vscode-editor-background", "--md-default-bg-color"),
+    "grid": ("--jp-border-color2", "--vscode-editorIndentGuide-background", "--md-default-fg-color--lightest"),
+}
+"""What notebooks (JupyterLab, VS Code, our site) call their colours, so that a picture follows their theme."""
+
+
+def to_notebook_svg(figure: Figure, prefix: str) -> str:
+    """A figure drawn in the light theme as an ``<svg>`` element in the colours of the notebook it stands in."""
+    element = to_page_svg(figure, prefix)
+    for name, variables in _NOTEBOOKS.items():
+        given = {"ink": _INK, "paper": _PAPER, "grid": _FAINT}[name]["light"]
+        chain = given
+        for variable in reversed(variables):
+            chain = f"var({variable}, {chain})"
+        element = element.replace(f"var(--figure-{name}, {given})", chain)
+    return element
+
+
 def _without_date(suffix: str) -> dict[str, Any]:
     return {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(suffix, {})

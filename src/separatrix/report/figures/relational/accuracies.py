@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from separatrix.tasks.relational.titles import task_title
 
 from ..house.layout import captioned, is_narrow, legend_outside, mark, one_place, within
-from ..house.models import hatch_of, line_of, model_look
-from ..house.style import ink, new_figure, single_axes, styled
+from ..house.models import hatch_of, is_model, line_of, model_look
+from ..house.style import PALETTE, ink, new_figure, single_axes, styled
 
 _LETTERS_SIDE_BY_SIDE = 75
 """As many letters of names stand below an axis of the usual width."""
@@ -56,10 +56,12 @@ def _bars_below_each_other(
     last: Mapping[Any, Mapping[str, Any]], groups: Sequence[Any], models: Sequence[str]
 ) -> Figure:
     """For a narrow page, on which dozens of bars have no room beside each other."""
-    figure, axes = single_axes(height=1.0 + (0.17 * len(models) + 0.14) * len(groups))
+    figure, axes = single_axes(height=1.0 + max(0.17 * len(models) + 0.14, 0.6) * len(groups))
     _draw_bars(axes, last, groups, models, upright=False)
     axes.set_yticks(range(len(groups)), [_group_name(group, 14) for group in groups])
-    axes.set(xlim=(0, 105), ylim=(len(groups) - 0.5, -0.5), xlabel="right answers about unseen pictures, %")
+    axes.set(
+        xlim=(0, 105), ylim=(len(groups) - 0.5, -0.5), xlabel="right answers about unseen pictures, %", ylabel="task"
+    )
     return figure
 
 
@@ -69,6 +71,8 @@ def _draw_bars(
     width = 0.8 / len(models)
     for place, model in enumerate(models):
         colour, _, label = model_look(model)
+        if not is_model(model):  # what was left out of training, for instance: told apart by the palette
+            colour = PALETTE[place % len(PALETTE)]
         chosen = [(k, last[(*group, model)]) for k, group in enumerate(groups) if (*group, model) in last]
         x = numpy.array([k for k, _ in chosen]) - 0.4 + (place + 0.5) * width
         means = numpy.array([row["mean"] for _, row in chosen])
@@ -112,7 +116,7 @@ def draw_holdouts(rows: Sequence[Mapping[str, Any]]) -> Figure:
             reach = within(means, [row["low"] for row in points], [row["high"] for row in points])
             drawn: dict[str, Any] = {"linestyle": line_of(model), "marker": marker, "color": colour, "label": label}
             axes.errorbar(x, 100 * means, yerr=100 * reach, elinewidth=0.7, **drawn)
-        axes.set_title(task_title(task))
+        axes.set_title(textwrap.fill(task_title(task), 26))
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel("shapes held out")
     _label_first_column(grid, "right answers, %")
@@ -155,7 +159,7 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
             values = 100 * numpy.array(curve["values"])
             axes.plot(curve["steps"], values, marker=mark(values, marker), **drawn)
         once = one_place(axes, (step for curve in own for step in curve["steps"])) and once
-        axes.set_title(task_title(task))
+        axes.set_title(textwrap.fill(task_title(task), 26))
         axes.set_xlabel("training step")
     axes = grid.flat[0]
     axes.set_ylim(top=min(axes.get_ylim()[1], 101.0))  # where all are right, the margin of the axis would reach farther

@@ -27,6 +27,7 @@ def draw_gains(rows: Sequence[Mapping[str, Any]]) -> Figure:
         ax.plot(row["gain"], place, "o" if row["promised"] else "s", color=colour, markersize=4)
     if is_narrow():  # there is no room beside the axes: each name stands above its interval
         ax.set_yticks(range(len(ordered)), [""] * len(ordered))
+        ax.set_ylabel("fault: advised change (optimiser)")
         for place, name in enumerate(names):
             where: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 8}
             ax.text(0.01, place + 0.45, name, **where)
