@@ -77,7 +77,7 @@ def part_way(small: Any, large: Any, share: float) -> Any:
 
     Example:
         >>> part_way(1, 100, 0.5), part_way("a", "b", 0.5), part_way([2], [200, 400], 0.5), part_way(4, 4, 0.5)
-        (10, 'b', [28], 4)
+        (10, 'b', [14], 4)
     """
     if isinstance(large, list | tuple) and isinstance(small, list | tuple) and small and large:
         return _list_part_way(small, large, share)
@@ -94,7 +94,8 @@ def _list_part_way(small: Sequence[Any], large: Sequence[Any], share: float) -> 
     factor = part_way(float(max(small)), float(max(large)), share) / max(large)
     kept = [large[place * len(large) // count] for place in range(count)]
     sized = [max(1, round(value * factor)) if isinstance(value, int) else value * factor for value in kept]
-    return type(large)(dict.fromkeys(sized))
+    distinct = list(dict.fromkeys(sized))
+    return tuple(distinct) if isinstance(large, tuple) else distinct
 
 
 def _is_positive(value: Any) -> bool:

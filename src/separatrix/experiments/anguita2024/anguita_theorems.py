@@ -142,7 +142,7 @@ def judge_columns(
         table = summary.table("theorems")
         rows = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in right.items()]
         wrong = [Row(label, row[key], 0.0, tol) for row in table for key, (label, tol) in printed.items()]
-        labels = {key: label for key, (label, _) in (right | printed).items()}
+        labels = {key: label for key, (label, _) in {**right, **printed}.items()}
         values = ", ".join(f"{label} {small(max(row[key] for row in table))}" for key, label in labels.items())
         return judge(f"{text}: {values}", wrong or rows, misprint(correct, rows) if printed else None)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from command_line import run_here
-from separatrix.cli.commands.networks.relational import _explained
+from separatrix.cli.commands.networks.relational import _asked, _explained
 from separatrix.lab import Store
 
 
@@ -67,3 +67,9 @@ def test_held_out_shapes_are_not_mixed() -> None:
         (0.9, {"same": 0.8}, 1),
         (0.5, {"same": 0.2}, 1),
     ]
+
+
+def test_a_run_is_explained_on_its_own_split() -> None:
+    task = _asked("same_diff", 40, 60)
+    assert (task.holdout, len(task.images)) == (40, 60)
+    assert _asked("same_diff", -1, 60).holdout > 40  # as many as possible

@@ -113,8 +113,9 @@ def explain(
     if not runs or not curves or "gradient_ratio" not in runs[0]:
         raise InvalidInput(f"{name} is no experiment that trains relational networks; there is nothing to explain.")
     keys = dict.fromkeys((row["task"], row["holdout"], row["model"]) for row in runs)
-    known = {task: _known(task, oracle_steps) for task in dict.fromkeys(task for task, *_ in keys)}
-    rows = [_explained(key, runs, curves, known[key[0]]) for key in keys]
+    n_shapes = getattr(report.params, "n_shapes", None)
+    known = {asked: _known(*asked, n_shapes, oracle_steps) for asked in dict.fromkeys(key[:2] for key in keys)}
+    rows = [_explained(key, runs, curves, known[key[:2]]) for key in keys]
     if as_json:
         print_json(rows)
         return
@@ -126,20 +127,32 @@ def explain(
             tell(f"{row['task']}, {row['model']}: least by pattern {', '.join(f'{k} {v:.3f}' for k, v in worst)}")
 
 
-def _known(name: str, oracle_steps: int) -> dict[str, Any]:
+def _known(name: str, holdout: int, n_shapes: int | None, oracle_steps: int) -> dict[str, Any]:
     """What a task gives away without a network: chance, rules of thumb, a decoder that knows what is equal."""
-    from separatrix import tasks, training
+    from separatrix import training
+    from separatrix.tasks import shortcut_accuracy
 
-    word, _, direction = name.partition(":")
-    options: dict[str, Any] = {"train": direction} if direction else {}
-    task = tasks.make_task(word, **options)
-    short = tasks.shortcut_accuracy(task, 2000)
+    task = _asked(name, holdout, n_shapes)
+    short = shortcut_accuracy(task, 2000)
     told = training.oracle_answers(task, n_steps=oracle_steps, n_test=1000).accuracy if oracle_steps else None
     return {
         "chance": round(1 / task.n_answers, 3),
         "rule of thumb": f"{short.best[0]} {short.best[1]:.3f}",
         "told what is equal": None if told is None else f"{told:.3f} after {oracle_steps} steps",
     }
+
+
+def _asked(name: str, holdout: int, n_shapes: int | None) -> Any:
+    """The task of a run, with as many shapes held out as there; games have none to hold out."""
+    from separatrix import tasks
+
+    word, _, direction = name.partition(":")
+    options: dict[str, Any] = {"train": direction} if direction else {}
+    if not word.startswith("game_"):
+        options["holdout"] = None if holdout < 0 else holdout
+        if n_shapes is not None:
+            options["n_shapes"] = n_shapes
+    return tasks.make_task(word, **options)
 
 
 def _explained(key: tuple[str, int, str], runs: Any, curves: Any, known: dict[str, Any]) -> dict[str, Any]:

@@ -58,9 +58,10 @@ def judge_blocks(summary: Measured) -> Judgement:
         Row("largest skew of a block", found["largest skew of a block"], 0.0, 1e-6),
         *rows_within(summary, "real Schur form", [at_most("residual", 1e-12)]),
     ]
-    right = [Row("largest skew of a block, normal matrices", found["largest skew, normal matrices"], 0.0, 1e-6)]
+    normal = found["largest skew, normal matrices"]
+    right = [Row("largest skew of a block, normal matrices", normal, 0.0, 1e-6)]
     says = "the blocks are rotation blocks if the matrix is normal; else each has a third number, its skew"
-    evidence = f"skew of a block up to {found['largest skew of a block']:.3g}, {small(right[0].measured)} if normal"
+    evidence = f"skew of a block up to {found['largest skew of a block']:.3g}, {small(normal)} if normal"
     return judge(evidence, stated, condition(says, right))
 
 
