@@ -1,8 +1,8 @@
 """What the package index shows: the README with links that lead somewhere, and where the project lives.
 
-The index shows the description alone, so a link to ``docs/x.md`` is dead there. Where the project lives is known to the
-machine that releases it (``GITHUB_SERVER_URL`` and ``GITHUB_REPOSITORY``, set by the workflow's host) and is not written
-down a second time here; a build elsewhere keeps the README as it is and names no addresses.
+The index shows the description alone, so a link to ``docs/x.md`` is dead there. Where the project lives is known to
+the machine that releases it (``GITHUB_SERVER_URL`` and ``GITHUB_REPOSITORY``, set by the host of the workflow) and is
+not written down a second time here; a build elsewhere keeps the README as it is and names no addresses.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class IndexPage(MetadataHookInterface):
     """Fills ``readme`` and ``urls`` of the metadata."""
 
     def update(self, metadata: dict[str, Any]) -> None:
+        """Called by the builder."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         home, ref = home_of(os.environ)
         metadata["readme"] = {"content-type": "text/markdown", "text": absolute(text, home, ref) if home else text}
@@ -47,6 +48,7 @@ def absolute(text: str, home: str, ref: str) -> str:
 
 
 def urls(home: str, ref: str) -> dict[str, str]:
+    """What the index lists beside the description."""
     return {
         "Source": home,
         "Documentation": f"{home}/blob/{ref}/docs/index.md",
