@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import separatrix.report
 from sitegen import pictures
 
 DOCS = pictures.PROJECT / "docs"
@@ -40,6 +42,17 @@ def test_a_figure_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None
         pictures.with_figures("<!-- figure: attention-criterion/nothing -->", tmp_path, 0)
     with pytest.raises(pictures.NoSuchFigure, match="no shipped result"):
         pictures.with_figures("<!-- figure: nothing-like-it/x -->", tmp_path, 0)
+
+
+def test_thumbnails_are_darkened_on_dark_pages_of_site_and_report_alike() -> None:
+    report = (Path(separatrix.report.__file__).parent / "pages" / "templates" / "style.css").read_text(encoding="utf-8")
+    site = (DOCS / "assets" / "site.css").read_text(encoding="utf-8")
+    filters = [
+        re.search(rf"{re.escape(place)} {{\s*filter: invert\(0?(\.\d+)\) hue-rotate\((\w+)\);\s*}}", text)
+        for place, text in (('[data-md-color-scheme="slate"] .gallery figure img', site), (".picture img", report))
+    ]
+    assert all(filters)
+    assert len({found.groups() for found in filters if found}) == 1
 
 
 @pytest.mark.slow
