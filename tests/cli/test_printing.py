@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from separatrix.lab import Store
 from separatrix.matrices.ensembles import Antisymmetric, Haar
 from short_experiments import SHORT, run_inline
 
+DIGEST = re.compile("[0-9a-f]{64}")
 SENTENCE = "the largest deviation of a norm from 1 is 0.13; call flow.project first. " * 3
 COMMANDS = (
     ("list",),
@@ -77,10 +79,22 @@ def test_no_line_is_wider_than_the_terminal(
     with Store(tmp_path / "store") as store:
         run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setattr(advise, "deq", functools.cache(advise.deq))  # computed once for both widths
+    monkeypatch.setattr(advise, "deq", functools.cache(advise.deq))  # computed once for all widths
     monkeypatch.setattr(deq_advisor, "ENSEMBLES", {family.name: family for family in (Haar(), Antisymmetric())})
-    for columns in (80, 200):
+    for columns in (60, 80, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
         answer = cli(*(f"{tmp_path}/store" if word == "STORE" else word for word in words))
         wide = [line for line in (answer.out + answer.err).splitlines() if len(line) > columns]
-        assert [line for line in wide if str(tmp_path) not in line] == []
+        assert [line for line in wide if str(tmp_path) not in line and not DIGEST.fullmatch(line.strip())] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [(name, 80) for name in ("count", "spectrum", "classify", "census", "sweep", "phase")]
+    + [(name, 60) for name in ("count", "spectrum", "census", "phase")],  # two pairs of long flags need more
+)
+def test_help_cuts_no_word(
+    name: str, columns: int, cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert re.findall(r"\S*…", cli("attention", name, "--help").out) == []

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Equilibria of a self-attention head: count them, their spectra, where tokens end.")
 
-Matrix = "FILE.npy or FILE.safetensors:tensor_name"
-Value = Annotated[str, typer.Option(help=f"Value matrix (d, d): {Matrix}.")]
-Coupling = Annotated[str | None, typer.Option(help=f"query' key (d, d): {Matrix}.")]
-Query = Annotated[str | None, typer.Option(help=f"Query projection (m, d), with --key: {Matrix}.")]
-Key = Annotated[str | None, typer.Option(help=f"Key projection (m, d), with --query: {Matrix}.")]
+Matrix = ".npy, or .safetensors:NAME"
+Value = Annotated[str, typer.Option(metavar="FILE", help=f"Value matrix (d, d): {Matrix}.")]
+Coupling = Annotated[str | None, typer.Option(metavar="FILE", help=f"query' key (d, d): {Matrix}.")]
+Query = Annotated[str | None, typer.Option(metavar="FILE", help=f"Query projection (m, d), with --key: {Matrix}.")]
+Key = Annotated[str | None, typer.Option(metavar="FILE", help=f"Key projection (m, d), with --query: {Matrix}.")]
 Beta = Annotated[float, typer.Option(help="Inverse temperature.")]
 Tokens = Annotated[int, typer.Option(help="Number of tokens.")]
-Betas = Annotated[tuple[float, float], typer.Option(help="Least and largest inverse temperature.")]
+Betas = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="Least and largest beta.")]
 NBetas = Annotated[int, typer.Option(help="How many of them, evenly spaced.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Draw to this PDF, SVG or PNG.")]
 
@@ -104,7 +104,7 @@ def spectrum(
 @app.command()
 def classify(
     value: Value,
-    tokens: Annotated[str, typer.Option(help=f"Unit tokens (n, d) or (runs, n, d): {Matrix}.")],
+    tokens: Annotated[str, typer.Option(metavar="FILE", help=f"Unit tokens (n, d) or (runs, n, d): {Matrix}.")],
     coupling: Coupling = None,
     query: Query = None,
     key: Key = None,
@@ -192,7 +192,9 @@ def sweep(
     n_tokens: Tokens = 100,
     betas: Betas = (0.1, 3.0),
     n_betas: NBetas = 30,
-    clusterings: Annotated[bool, typer.Option(help="Look for clusterings at the largest beta.")] = True,
+    clusterings: Annotated[
+        bool, typer.Option(help="Look for them at the largest beta; the default.", show_default=False)
+    ] = True,
     seed: Annotated[int, typer.Option(help="Seed of that search.")] = 0,
     output: Output = None,
     as_json: AsJson = False,

@@ -10,7 +10,7 @@ import typer
 
 from ...lookup import find_experiments, reading
 from ...options import AsJson, DocumentKey, Names, StoreFolder
-from ...printing import counted, print_json, print_table, print_verdict, say
+from ...printing import counted, print_json, print_table, print_verdict, say, tell
 
 if TYPE_CHECKING:
     from separatrix.lab.ledger import LedgerEntry
@@ -47,7 +47,7 @@ def claims(
             print_verdict(entry.claim, entry.judgement, [*_notes(entry), *(_told(entry) if history else ())])
     _print_summary(entries)
     if not any(entry.is_own for entry in entries) and any(entry.published for entry in entries):
-        print("These verdicts are published ones. For your own: separatrix run NAME")
+        tell("These verdicts are published ones. For your own: separatrix run NAME")
     _leave(entries)
 
 
