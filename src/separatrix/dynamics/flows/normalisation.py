@@ -39,8 +39,8 @@ class AbstractNormalisation(abc.ABC):
       axes may be others. The weight of a column is that of all its tokens together; -inf is a place holder.
     - ``tangent`` is given the weights, not the logits: the derivative must follow from them (as for softmax and its
       sparse relatives).
-    - ``weights`` must be right for ``torch.autograd`` too. Where it searches for a number, end with one step of Newton's
-      method that is differentiated.
+    - ``weights`` must be right for ``torch.autograd`` too. Where it searches for a number, end with one step of
+      Newton's method that is differentiated.
 
     See ``docs/how-to/bring-your-own-part``. Checked by ``tests/dynamics/flows/test_normalisation_contract.py``, where
     yours is one line.

@@ -55,10 +55,10 @@ class AbstractEngine(abc.ABC):
     interrupt (``counted_interrupts``) it raises ``RunInterrupted``, and what was finished stays in the store.
 
     The order of work: ``enqueue`` the cells for a session (any unique text); ``take`` a lease for a worker (its name),
-    compute, ``finish`` or ``fail``; ``collect`` what has ended, by whomever, and yield it; ``leave`` at the end, however
-    that comes. ``take`` gives nothing while others hold what is left: then ``expire`` frees what the dead hold.
-    See ``docs/how-to/bring-your-own-part``. Checked by ``tests/lab/engines/test_engine_contract.py``, where yours is one
-    line.
+    compute, ``finish`` or ``fail``; ``collect`` what has ended, by whomever, and yield it; ``leave`` at the end,
+    however that comes. ``take`` gives nothing while others hold what is left: then ``expire`` frees what the dead hold.
+    See ``docs/how-to/bring-your-own-part``. Checked by ``tests/lab/engines/test_engine_contract.py``, where yours is
+    one line.
     """
 
     @abc.abstractmethod
