@@ -7,7 +7,7 @@ ends a run in its depths some steps later. Numbers of the right kind are believe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -36,7 +36,7 @@ def require_parts(content: Mapping[str, Any], own: Mapping[str, Any], path: Any)
         raise CorruptData(f"{path} is not the checkpoint of a training run: {problem}.")
 
 
-def _problems(content: Mapping[str, Any], own: Mapping[str, Any]) -> Iterable[str]:
+def _problems(content: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[str]:
     done, members = content["n_done"], content["members"]
     count = len(own["members"]["resting"])
     for group, mine in zip(content["optimiser"]["param_groups"], own["optimiser"]["param_groups"], strict=True):
@@ -100,7 +100,7 @@ def _is_best(best: Any, model: Mapping[str, Any], done: int) -> bool:
     return number and _is_step(best["step"], max(done, 1)) and _are_like(best["state"], model)
 
 
-def _of_history(history: list[Any], done: int, count: int) -> Iterable[str]:
+def _of_history(history: list[Any], done: int, count: int) -> Iterator[str]:
     last = -1
     for row in history:
         step = row.get("step")
