@@ -16,6 +16,7 @@ import json
 import math
 import re
 import resource
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -131,6 +132,9 @@ def scale(layers: int, budget: float) -> None:
     write(f"check_scale_{layers}_{budget:g}", answer)
 
 
+VISITS, BLOCK = 10, 5
+
+
 def watch() -> None:
     """CPU time of training steps with and without watch(), interleaved in blocks."""
     torch.manual_seed(0)
@@ -152,23 +156,29 @@ def watch() -> None:
 
     steps(3)
     watcher = separatrix.diagnose.watch(model, optimizer)
-    steps(60, watcher)  # tunes itself
-    block = min(max(watcher.every, 20), 80)
-    plain, watched = [], []
-    for _ in range(5):
-        watcher.pause()
-        plain.append(steps(block))
-        watcher.resume()
-        watched.append(steps(block, watcher))
+    while len(watcher.visits) < 3:  # tunes itself; the first two are made before anything is known
+        steps(1, watcher)
+    plain, watched, ratios = [], [], []
+    for _ in range(VISITS):  # from visit to visit, short blocks in turn
+        before, first = len(watcher.visits), len(plain)
+        while len(watcher.visits) == before:
+            watcher.pause()
+            plain.append(steps(BLOCK))
+            watcher.resume()
+            watched.append(steps(BLOCK, watcher))
+        ratios.append(sum(watched[first:]) / sum(plain[first:]))
     watcher.close()
-    ratios = sorted(b / a for a, b in zip(plain, watched, strict=True))
     answer = {
         "every": watcher.every,
-        "block": block,
-        "plain": plain,
-        "watched": watched,
-        "median_ratio": ratios[2],
+        "visits": VISITS,
+        "steps": BLOCK * len(watched),
+        "plain_seconds": sum(plain) / len(plain),
+        "watched_seconds": sum(watched) / len(watched),
+        "ratio": sum(watched) / sum(plain),
+        "standard_error": statistics.stdev(ratios) / math.sqrt(len(ratios)),
         "ratios": ratios,
+        "own_account": watcher.share,
+        "visit_in_steps": statistics.median(visit.seconds for visit in watcher.visits[1:]) * len(plain) / sum(plain),
     }
     print(json.dumps(answer, indent=1))
     write("check_watch", answer)

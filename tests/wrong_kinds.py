@@ -1,7 +1,8 @@
 """Every public callable of the computing rooms, called with one argument of a wrong kind.
 
-Run by itself, without the shape checks of the tests, it prints what ended otherwise than in a sentence. The other
-arguments are guessed from names and annotations; a guess that is refused in a sentence is no failure.
+``python wrong_kinds.py [SHARE [SEED]]``, run by itself, without the shape checks of the tests, prints what ended
+otherwise than in a sentence; a share of all calls is drawn by the seed. The other arguments are guessed from names and
+annotations; a guess that is refused in a sentence is no failure.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import enum
 import importlib
 import inspect
 import json
+import random
 import re
 import sys
 import traceback
 import types
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -102,7 +105,7 @@ def guess(parameter: inspect.Parameter) -> Any:
 
 def callables() -> Iterator[tuple[str, Any, list[inspect.Parameter]]]:
     for room in ROOMS:
-        module = importlib.import_module(f"separatrix.{room}")
+        module = importlib.import_module(f"separatrix.{room}".rstrip("."))  # "" is the top level
         for name in sorted(module.__all__):
             thing = getattr(module, name)
             if (
@@ -137,7 +140,7 @@ def answer(call: Any, parameters: list[inspect.Parameter], wrong: inspect.Parame
     return ""
 
 
-def main() -> None:
+def main(share: float, seed: int) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     found, count = {}, 0
@@ -145,11 +148,15 @@ def main() -> None:
         for parameter in parameters:
             kinds = WRONG if parameter.default is parameter.empty else {"an object": WRONG["an object"]}
             for kind, value in kinds.items():
+                title = f"{name}({parameter.name}={kind})"
+                if random.Random(zlib.crc32(title.encode()) + seed).random() >= share:
+                    continue
                 count += 1
                 if said := answer(call, parameters, parameter, value):
-                    found[f"{name}({parameter.name}={kind})"] = said
+                    found[title] = said
     json.dump({"calls": count, "raw": found}, sys.stdout)
 
 
 if __name__ == "__main__":
-    main()
+    own_share, own_seed = (*sys.argv[1:], *("1", "0")[len(sys.argv) - 1 :])
+    main(float(own_share), int(own_seed))

@@ -36,10 +36,13 @@ STORAGES = {
 
 def is_torchscript(path: Path) -> bool:
     """Whether the file is a zip archive with a tree of modules and code beside it."""
-    if not zipfile.is_zipfile(path):
+    try:
+        if not zipfile.is_zipfile(path):
+            return False
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):  # a damaged directory; names that are no text
         return False
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
     return _tree(names) is not None and any("/code/" in name for name in names)
 
 

@@ -40,7 +40,18 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             f"{str(path)!r} is not a plain collection of tensors, and loading anything else (a whole model) "
             "would execute code from the file. Save model.state_dict() with safetensors or torch.save."
         ) from None
-    return tensors_of(content)
+    return {name: _dense(tensor, name, path) for name, tensor in tensors_of(content).items()}
+
+
+def _dense(tensor: Tensor, name: str, path: Path) -> Tensor:
+    """Numbers in memory that can be computed with: those of eight bits as float32, which holds each of them."""
+    if tensor.layout != torch.strided or tensor.is_meta or tensor.is_nested or tensor.is_quantized:
+        raise InvalidInput(f"{name!r} in {str(path)!r} must be a dense tensor with its numbers; it is none.")
+    if tensor.is_floating_point() and tensor.dtype.itemsize == 1:
+        if "x2" in str(tensor.dtype):
+            raise InvalidInput(f"{name!r} in {str(path)!r} holds two numbers a byte, which cannot be read.")
+        return tensor.float()
+    return tensor
 
 
 def tensors_of(content: Any) -> dict[str, Tensor]:
@@ -57,7 +68,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     try:
-        return load_file(path)
+        return {name: _dense(tensor, name, path) for name, tensor in load_file(path).items()}
     except safetensors.SafetensorError as error:
         raise InvalidInput(f"{str(path)!r} is not a whole safetensors file ({error}).") from None
 
@@ -70,5 +81,13 @@ def _npz(path: Path) -> dict[str, Tensor]:
     except Exception as error:  # a broken archive, an array of objects, or a single array
         raise InvalidInput(f"{str(path)!r} is not a .npz file of plain numbers ({error}).") from None
     return {
-        name: torch.from_numpy(array) for name, array in arrays.items() if array.dtype.kind in "iufc" and array.ndim
+        name: torch.from_numpy(_native(array))
+        for name, array in arrays.items()
+        if array.dtype.kind in "iufc" and array.ndim
     }
+
+
+def _native(array: Any) -> Any:
+    """In this machine's order of bytes, and of a width that torch has."""
+    widest = {"f": 8, "c": 16}.get(array.dtype.kind, array.dtype.itemsize)
+    return array.astype(f"={array.dtype.kind}{min(array.dtype.itemsize, widest)}", copy=False)

@@ -9,6 +9,7 @@ was never stopped, on the same build and number of threads.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import pickle
 import struct
@@ -146,6 +147,7 @@ def require_whole(content: Mapping[str, Any], optimiser: torch.optim.Optimizer, 
         raise _no_run(path, "its history is no list of measurements")
     saved = content["optimiser"]
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    momenta = [group.get("momentum", 0.0) for group in optimiser.param_groups for _ in group["params"]]
     for own, group in zip(optimiser.param_groups, saved["param_groups"], strict=True):
         for name, value in own.items():
             if name not in ("params", "lr") and not _is_equal(group[name], value):
@@ -153,9 +155,11 @@ def require_whole(content: Mapping[str, Any], optimiser: torch.optim.Optimizer, 
     for place, kept in saved["state"].items():
         for name, value in kept.items():
             shaped = isinstance(value, torch.Tensor) and value.shape == parameters[place].shape
-            if name in _OF_EACH_ENTRY and not shaped and (value is not None or name != "momentum_buffer"):
+            shaped = shaped and value.dtype == parameters[place].dtype and not value.is_meta
+            empty = value is None and name == "momentum_buffer" and not momenta[place]  # torch keeps none without it
+            if name in _OF_EACH_ENTRY and not shaped and not empty:
                 raise _no_run(path, f"{name} of its optimiser has not the shape of its parameter")
-            if name == "step" and not (torch.as_tensor(value).numel() == 1 and float(value) >= 0):
+            if name == "step" and not (torch.as_tensor(value).numel() == 1 and 0 <= float(value) < math.inf):
                 raise _no_run(path, "the optimiser's count of steps is none")
 
 

@@ -34,6 +34,7 @@ from .interrupt import FinishStep
 from .log import History
 from .members import Members
 from .optim import clip_gradients, make_optimiser, rate_factor
+from .parts import require_parts
 from .placement import placed
 from .settings import TrainingSettings
 
@@ -294,7 +295,16 @@ class _Run:
         """Write the checkpoint, if one was asked for."""
         if self.path is None:
             return
-        content = {
+        try:
+            save_checkpoint(self.path, self._content())
+            self.unsaved = None
+        except (OSError, RuntimeError) as error:  # torch turns some errors of the system into RuntimeError
+            self._note_unsaved(error)
+        self._saved = time.monotonic()
+
+    def _content(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        return {
             "settings": self.settings.to_dict(),
             "model": self.model.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -306,12 +316,6 @@ class _Run:
             "measured": self._measured,
             "history": self.history.records,
         }
-        try:
-            save_checkpoint(self.path, content)
-            self.unsaved = None
-        except (OSError, RuntimeError) as error:  # torch turns some errors of the system into RuntimeError
-            self._note_unsaved(error)
-        self._saved = time.monotonic()
 
     def _note_unsaved(self, error: OSError | RuntimeError) -> None:
         first = self.unsaved is None
@@ -335,7 +339,7 @@ class _Run:
             self._restore(content, self.path)
         except SeparatrixError:
             raise
-        except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise CorruptData(f"{self.path} is not the checkpoint of a training run: {reason}.") from error
         return self.n_done
@@ -344,6 +348,7 @@ class _Run:
         require_equal_settings(content["settings"], self.settings.to_dict(), path)
         require_same_model(content["model"], self.model, path)
         require_whole(content, self.optimiser, self.settings.n_steps, path)
+        require_parts(content, self._content(), path)
         restore_streams(self.streams, content["streams"])
         self.model.load_state_dict(content["model"])
         self.optimiser.load_state_dict(content["optimiser"])

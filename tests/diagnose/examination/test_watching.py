@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -94,12 +96,75 @@ def test_attention_is_seen_and_scalars_are_written() -> None:
     }
 
 
-def test_the_interval_is_tuned_so_that_visits_cost_a_twentieth() -> None:
-    torch.manual_seed(0)
-    watcher = drained(mlp([6, 16, 3]), X, Y, 22, None)
-    assert watcher.every > 1
-    costs = sorted(visit.seconds for visit in watcher.visits[1:])
-    assert watcher.every <= costs[-1] / 0.04 / min(watcher._durations) + 1
+class Bill:
+    """A clock that training and visits push on, with an account of its own; also what a visit writes to."""
+
+    def __init__(self, price: Callable[[int], float]) -> None:
+        self.now, self.trained, self.spent, self.visits, self.price = 0.0, 0.0, 0.0, 0, price
+        self.shares: list[float] = []
+        """At the beginning of every visit, what those before it cost."""
+
+    def __call__(self) -> float:
+        return self.now
+
+    def train(self, seconds: float) -> None:
+        self.now += seconds
+        self.trained += seconds
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        if name == "separatrix/step_ratio":  # once a visit
+            self.shares.append(self.spent / self.trained)
+            self.now += self.price(self.visits)
+            self.spent += self.price(self.visits)
+            self.visits += 1
+
+
+def billed(price: Callable[[int], float], n_steps: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Bill]:
+    bill = Bill(price)
+    monkeypatch.setattr(time, "process_time", bill)
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    watcher = watch(model, optimizer, writer=bill)
+    model.weight.grad = torch.ones_like(model.weight)
+    for _ in range(n_steps):
+        bill.train(1.0)
+        optimizer.step()
+    return watcher, bill
+
+
+@pytest.mark.parametrize(
+    ("price", "n_visits"),
+    [
+        (lambda k: 1.0, 28),
+        (lambda k: 0.5 + (k % 10 == 9), 18),  # every tenth measures more
+        (lambda k: 1.0 if k < 12 else 8.0, 13),  # dearer from some day on
+        (lambda k: 3.0 if k == 5 else 1.0, 15),  # once disturbed
+        (lambda k: 1e-4, 950),
+    ],
+)
+def test_visits_stay_below_a_twentieth_of_the_steps(
+    price: Callable[[int], float], n_visits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher, bill = billed(price, 1000, monkeypatch)
+    assert bill.visits >= n_visits  # it does look
+    assert max(bill.shares[2:]) <= 0.03  # none begins before those before it are paid
+    assert bill.spent / bill.trained < 0.05
+    assert watcher.share == pytest.approx(bill.spent / bill.trained, rel=0.1)
+
+
+def test_a_dear_visit_is_followed_by_a_longer_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher, _ = billed(lambda k: 10.0 if k == 4 else 1.0, 2000, monkeypatch)
+    steps = [visit.step for visit in watcher.visits]
+    assert steps[:4] == pytest.approx([0, 10, 100, 133], abs=2)
+    assert steps[5] - steps[4] > 10 * (steps[4] - steps[3])
+    assert watcher.every == 34  # forgotten after eleven more
+
+
+def test_a_step_that_waits_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine: the wall clock runs ten times as fast during visits, processor time does not."""
+    monkeypatch.setattr(time, "perf_counter", lambda: pytest.fail("asked for the wall clock"))
+    watcher, _ = billed(lambda k: 1.0, 100, monkeypatch)
+    assert watcher.every == 34
 
 
 def test_what_cannot_be_watched_is_refused() -> None:

@@ -26,8 +26,10 @@ from ..recording.reductions import rms
 
 _BASE = 3
 """First visits that later ones are compared with."""
-_TUNED_AFTER = 20
 _START = 10
+"""The step of the second visit, when nothing is known of its cost yet."""
+_REMEMBERED = 11
+"""Visits whose dearest tells what the next may cost: among so many is one that measured the rate."""
 _RATED = 10
 """Of so many visits one measures the recurrent rate."""
 _RATE = "the rate of gradients along the sequence"
@@ -56,7 +58,15 @@ class Visit(Result):
 class Watcher:
     """Attached to a model and its optimiser until ``close``; usable as a context manager.
 
-    ``visits`` are what was seen, ``findings`` the early warnings, ``every`` the interval it has tuned itself to.
+    ``visits`` are what was seen, ``findings`` the early warnings, ``every`` the interval it has tuned itself to and
+    ``share`` what it has cost so far.
+
+    It keeps an account in processor time of this process, all threads of torch included, which a busy machine stretches
+    little (in wall time where the model is not on the processor). Left to itself it visits steps 0 and 10, and after
+    that only when all visits so far and one more as dear as the dearest of the last eleven cost at most 3 % of the
+    steps done, which leaves room for what a visit does to the steps after it; a visit that cost more than expected is
+    followed by a longer pause. The first visit, whose step also warms up the process, counts as much as the second,
+    and what it took to measure the recurrent rate.
     """
 
     def __init__(
@@ -70,13 +80,17 @@ class Watcher:
             require_integer(every, "every", at_least=1)
         if writer is not None and not callable(getattr(writer, "add_scalar", None)):
             raise InvalidInput(f"writer must have add_scalar(name, value, step); got {type(writer).__name__}.")
-        clock = time.perf_counter
+        on_processor = all(value.device.type == "cpu" for value in model.parameters())
+        clock = time.process_time if on_processor else time.perf_counter
         self.model, self.optimizer, self.writer, self.clock = model, optimizer, writer, clock
         self.every = _START if every is None else every
         self.visits: list[Visit] = []
         self.findings: list[Finding] = []
         self.on_finding: Callable[[Finding], None] | None = None
         self._fixed, self._paused, self._steps = every is not None, False, 0
+        self._due = True
+        self._costs: list[float] = []
+        self._spent, self._trained = 0.0, 0.0
         self._loss: float | None = None
         self._durations: list[float] = []
         self._last_step = clock()
@@ -118,7 +132,12 @@ class Watcher:
 
     @property
     def _is_visit(self) -> bool:
-        return not self._paused and self._steps % self.every == 0
+        return not self._paused and self._due
+
+    @property
+    def share(self) -> float:
+        """Processor time of all visits by that of the steps without them; 0 before the second visit is known."""
+        return self._spent / self._trained if self._trained > 0 else 0.0
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         if not (self._is_visit and self.model.training and self._recorders is None and torch.is_grad_enabled()):
@@ -142,7 +161,10 @@ class Watcher:
         rows = [row.entropy for row in below.rows if row.entropy is not None]
         spread = above.uses[-1].centred_in if above.uses else None
         self._seen = (spread, max(units, default=None), min(rows, default=None))
+        began = self.clock()
         self._rate = self._recurrent_rate(above) if len(self.visits) % _RATED == 0 else None
+        if not self._costs:  # the second visit does not measure it
+            self._spent = self.clock() - began
 
     def _recurrent_rate(self, above: FunctionRecorder) -> float | None:
         """Of the first recurrent layer on at most four samples of what entered it."""
@@ -162,30 +184,41 @@ class Watcher:
     def _after_step(self, *_: Any) -> None:
         now = self.clock()
         if not self._paused:
-            if self._is_visit and self._before:
-                self._visit(max(now - self._last_step - self._usual, 0.0))
+            if self._is_visit:
+                self._visit(now)
             elif self._steps:
                 self._durations = [*self._durations[-49:], now - self._last_step]
+                self._trained += now - self._last_step
         self._steps += 1
+        self._due = self._steps % self.every == 0 if self._fixed else self._is_affordable()
         self._last_step = self.clock()
-        if not self._fixed and self._steps >= _TUNED_AFTER and len(self.visits) > 1 and self._durations:
-            self._tune()
 
     @property
     def _usual(self) -> float:
         """Seconds of a step without a visit."""
         return statistics.median(self._durations) if self._durations else 0.0
 
-    def _tune(self) -> None:
-        """The interval at which visits, by what their steps took longer than others, cost 4 % of a step.
+    def _is_affordable(self) -> bool:
+        """Whether one more visit, as dear as the dearest of the last, keeps all of them within their share."""
+        if len(self._costs) < 2:
+            return self._steps % _START == 0
+        expected, share = max(self._costs[1:][-_REMEMBERED:]), threshold("watch", "share")
+        self.every = max(1, math.ceil(expected / (share * max(self._usual, 1e-9))))
+        return self._spent + expected <= share * self._trained
 
-        The first visit, which also warms up, does not count; of the last ten the median does, or the larger of two.
-        """
-        costs = [visit.seconds for visit in self.visits[1:]][-10:]
-        cost = statistics.median_high(costs)
-        self.every = max(1, math.ceil(cost / (threshold("watch", "share") * max(self._usual, 1e-9))))
+    def _visit(self, now: float) -> None:
+        """See, write, warn, and charge what this step took longer than others, which lasted until now."""
+        usual = self._usual
+        extra = max(now - self._last_step - usual, 0.0)
+        if self._before:
+            self._look(extra)
+        cost = extra + self.clock() - now
+        self._costs.append(cost)
+        if len(self._costs) > 1:
+            self._spent += 2 * cost if len(self._costs) == 2 else cost
+            self._trained += usual
 
-    def _visit(self, seconds: float) -> None:
+    def _look(self, seconds: float) -> None:
         began = self.clock()
         with torch.no_grad():
             parameters = dict(self.model.named_parameters())
@@ -294,7 +327,7 @@ def watch(
     Args:
         model: what is trained.
         optimizer: what trains it.
-        every: steps between visits; by default tuned after 20 steps so that visits cost less than 5 % of a step.
+        every: steps between visits; by default so that all of them cost less than 5 % of the steps (``Watcher``).
         writer: something with ``add_scalar(name, value, step)``, such as TensorBoard's ``SummaryWriter``.
 
     Returns:
