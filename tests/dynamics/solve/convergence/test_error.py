@@ -247,6 +247,12 @@ def test_one_unit_of_many_that_never_rests_is_not_hidden_by_the_size_of_the_othe
     assert not any(verdict.wrong for verdict in judged(known, Picard(max_steps=BUDGET)))
 
 
+def test_one_unit_of_many_that_never_rests_is_not_hidden_by_what_the_others_do() -> None:
+    """Its slope is a thirteenth of the least that the steps show, and the others change their sign as predicted."""
+    known = known_maps("ghost_pair", torch.float32, 256, 4, 816_492_141)
+    assert not any(verdict.wrong for verdict in judged(known, Anderson(max_steps=BUDGET)))
+
+
 def test_what_was_not_seen_must_stretch_as_much_as_the_rest_shrinks(generator: torch.Generator) -> None:
     """For a map whose I - J has determinant one, the unseen stretches multiply to the seen responses."""
     responses = torch.tensor([30.0, 10.0, 3.0, 0.5, 1 / 450], dtype=torch.float64)
