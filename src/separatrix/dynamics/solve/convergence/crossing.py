@@ -16,6 +16,10 @@ four times the tolerance. Along one direction, and for a continuous map, this is
 has the same sign on both sides, however small its gap; several directions at once would hide it behind one that does
 change its sign.
 
+A unit by itself. The first look is one of the whole state, and what many units do in it hides what one does not. But
+it also tells how slow every unit is by itself: of those that still move and are slow enough for a fold on the scale of
+a unit, |z| / sqrt(d), the one with the farthest to go is looked at on both sides. Mostly this takes two evaluations.
+
 Slow enough for a fold: a map that bends on the scale of its state has, within the tolerance of a fold, a slope 1 - J of
 the order of that tolerance. So a ghost can only be claimed where (I - J)^-1 stretches by about 1 / tol, and most
 equilibria are never suspected.
