@@ -117,7 +117,7 @@ def test_a_rule_that_fails_has_a_line_of_its_own_and_a_code(command: str, cli: C
 
 def test_show_gives_parameters_claims_and_tables(cli: Cli, folder: Path) -> None:
     answer = cli("show", OWN, "--store", folder)
-    for part in ("means of noise", "n_cells", "the mean is 1", "refuted", "-0.0106033"):
+    for part in ("means of noise", "n_cells", "the mean is 1", "refuted", "-0.01060"):
         assert part in answer.out
     assert json.loads(cli("show", OWN, "--store", folder, "--json").out)["run"]["n_done"] == 4
 

@@ -66,6 +66,14 @@ def test_columns_with_sizes_stand_for_that_many_tokens(normalisation: AbstractNo
     torch.testing.assert_close(summed, together.repeat_interleave(counts, dim=-2), rtol=0, atol=1e-8)
 
 
+def test_sizes_may_have_leading_axes_of_their_own(normalisation: AbstractNormalisation, logits: Tensor) -> None:
+    several = torch.stack([SIZES, SIZES.flip(0)]).log()
+    apart = torch.stack([normalisation.weights(logits[0], one) for one in several])
+    torch.testing.assert_close(normalisation.weights(logits[0], several), apart, rtol=0, atol=1e-12)
+    changes = torch.stack([normalisation.tangent(a, logits[1], one) for a, one in zip(apart, several, strict=True)])
+    torch.testing.assert_close(normalisation.tangent(apart, logits[1], several), changes, rtol=0, atol=1e-12)
+
+
 def test_hidden_tokens_get_no_weight(normalisation: AbstractNormalisation, logits: Tensor) -> None:
     band = (torch.arange(4).unsqueeze(-1) - torch.arange(4)).abs() > 1
     weights = normalisation.weights(logits.masked_fill(band, -torch.inf), None)

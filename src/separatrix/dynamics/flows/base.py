@@ -123,7 +123,10 @@ class AbstractSphereFlow(AbstractFlow):
 
     For implementers: write ``pull`` (the velocity is its tangent part) and ``pull_and_jvp``, ``select``, ``to``,
     ``value_sum``, ``sizes``, ``with_sizes`` and ``reducible``; clustering, polishing, classification and censuses
-    follow.
+    follow. Sizes are (..., m), one number of tokens per row: a flow of m clusters must move them as it moves all
+    their tokens, and a row of size zero moves the others not at all. See
+    ``docs/how-to/bring-your-own-part``. Checked by
+    ``tests/dynamics/flows/test_sphere_flow_contract.py``, where yours is one line.
     """
 
     @abc.abstractmethod

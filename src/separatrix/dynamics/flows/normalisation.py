@@ -34,6 +34,16 @@ class AbstractNormalisation(abc.ABC):
     For implementers: ``weights`` and its derivative ``tangent``. ``follows_logits`` is false when the weights do not
     depend on the state, so that the derivative vanishes. A logit of -inf is hidden by a mask and must get no weight.
     Pass an object to ``AttentionFlow(normalisation=...)``.
+
+    - ``log_sizes`` is (..., n), one per column: ``log_sizes.unsqueeze(-2)`` stands beside the logits, whose leading
+      axes may be others. The weight of a column is that of all its tokens together; -inf is a place holder.
+    - ``tangent`` is given the weights, not the logits: the derivative must follow from them (as for softmax and its
+      sparse relatives).
+    - ``weights`` must be right for ``torch.autograd`` too. Where it searches for a number, end with one step of
+      Newton's method that is differentiated.
+
+    See ``docs/how-to/bring-your-own-part``. Checked by ``tests/dynamics/flows/test_normalisation_contract.py``, where
+    yours is one line.
     """
 
     follows_logits: bool = True

@@ -20,7 +20,13 @@ class EngineError(SeparatrixError, RuntimeError):
 
 
 class RunInterrupted(SeparatrixError):
-    """A person, or the system, stopped the run; finished cells are in the store."""
+    """A person, or the system, stopped the run; finished cells are in the store.
+
+    Args:
+        n_done: cells that this run has finished.
+        n_cells: cells that it was given.
+        signal_number: what stopped it, for the exit code; 0 if it was told to stop then.
+    """
 
     def __init__(self, n_done: int, n_cells: int, signal_number: int = signal.SIGINT) -> None:
         super().__init__(f"stopped after {n_done} of {n_cells} cells; finished cells are kept.")
@@ -47,6 +53,12 @@ class AbstractEngine(abc.ABC):
     started with one), publish through the job table of the store (``JobTable``), and yield every cell exactly once, in
     whatever order they end; a cell that raises is reported with ``explain_failure``, and the others go on. On an
     interrupt (``counted_interrupts``) it raises ``RunInterrupted``, and what was finished stays in the store.
+
+    The order of work: ``enqueue`` the cells for a session (any unique text); ``take`` a lease for a worker (its name),
+    compute, ``finish`` or ``fail``; ``collect`` what has ended, by whomever, and yield it; ``leave`` at the end,
+    however that comes. ``take`` gives nothing while others hold what is left: then ``expire`` frees what the dead hold.
+    See ``docs/how-to/bring-your-own-part``. Checked by ``tests/lab/engines/test_engine_contract.py``, where yours is
+    one line.
     """
 
     @abc.abstractmethod

@@ -94,6 +94,9 @@ def counted_interrupts() -> Iterator[list[int]]:
     """Count interrupts instead of raising ``KeyboardInterrupt`` or ending in the middle of a transaction.
 
     An interrupt is Ctrl-C, SIGTERM (a system or batch queue that wants to stop) or SIGHUP (a terminal that was closed).
+
+    Yields:
+        The numbers of the signals that have come so far, in order: an empty list until the first.
     """
     seen: list[int] = []
 

@@ -29,7 +29,8 @@ Scale: TypeAlias = float | int | Tensor
 class AbstractEnsemble(abc.ABC):
     """A family of random square matrices.
 
-    To add one, write ``name``, ``law`` and ``unit``; ``sample`` checks the arguments, draws in float64 and scales. With
+    To add one, write ``law`` and ``unit`` (and ``name``, if the class's will not do); ``sample`` checks the
+    arguments, draws in float64 and scales. With
     ``facts`` theory and advice cover the family; with ``rectangular`` it fills weights that are not square; ``label``,
     ``colour`` and ``marker`` are for figures. Enter it with ``register_ensemble`` (ours: in ``catalogue.py``) to have
     it found by name, and in the contract test.

@@ -55,6 +55,12 @@ class AbstractLaw(abc.ABC):
     To add one, write ``stieltjes``, ``stieltjes_prime`` and ``edges`` (and ``atoms`` if there are any). Densities,
     moments, inverses, R- and S-transforms, free sums and free products follow; closed forms may replace the
     defaults of ``inverse_stieltjes`` and ``inverse_moment``, which search numerically.
+
+    ``stieltjes`` is E[1 / (z - x)] for complex128 z of any shape, close to 1 / z far away: take the root of a product
+    as the product of roots (``(z - a).sqrt() * (z - b).sqrt()``), so that no branch is cut outside the support, and
+    the form that does not cancel. ``symmetric = True`` says that x and -x are alike. See
+    ``docs/how-to/bring-your-own-part``. Checked by ``tests/theory/free_probability/test_law_contract.py``, where yours
+    is one line.
     """
 
     symmetric: ClassVar[bool] = False
