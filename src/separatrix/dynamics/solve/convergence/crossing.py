@@ -16,6 +16,10 @@ four times the tolerance. Along one direction, and for a continuous map, this is
 has the same sign on both sides, however small its gap; several directions at once would hide it behind one that does
 change its sign.
 
+A unit by itself. The first look is one of the whole state, and what many units do in it hides what one does not. But
+it also tells how slow every unit is by itself: of those that still move and are slow enough for a fold on the scale of
+a unit, |z| / sqrt(d), the one with the farthest to go is looked at on both sides. Mostly this takes two evaluations.
+
 Slow enough for a fold: a map that bends on the scale of its state has, within the tolerance of a fold, a slope 1 - J of
 the order of that tolerance. So a ghost can only be claimed where (I - J)^-1 stretches by about 1 / tol, and most
 equilibria are never suspected.
@@ -70,6 +74,8 @@ class Crossing:
         self._residual = torch.zeros_like(z)
         self._noise = z.new_zeros(z.shape[0])
         self._allowed = z.new_zeros(z.shape[0])
+        self._bend = z.new_zeros(z.shape[0])
+        """How slow, times the tolerance, a single unit must be for a fold."""
         self._folds = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         """Whether a direction was seen that is slow enough for a fold."""
         self.waiting = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
@@ -109,6 +115,7 @@ class Crossing:
         self._allowed = torch.where(rows, allowed, self._allowed)
         folds = slowest.size * allowed >= _FOLD * unit
         self._folds = torch.where(rows, folds, self._folds)
+        self._bend = torch.where(rows, _FOLD * unit / max(1, residual.shape[-1]) ** 0.5, self._bend)
         self.waiting = self.waiting | rows
 
     def refused(self, best: States, rounding: float, image: Callable[[Tensor], Tensor]) -> Tensor:
@@ -120,13 +127,18 @@ class Crossing:
             image: the map. It is evaluated once; several times more as long as a sample is in doubt.
         """
         self.looks = torch.where(self.waiting, 1, self.looks)
-        doubtful = self.waiting & ~self._as_predicted(self._seen(best, self._look, self.waiting, image))
+        behind = self._seen(best, self._look, self.waiting, image)
+        doubtful = self.waiting & ~self._as_predicted(behind)
         before = torch.isfinite(self.ceiling) | self._folds  # who was refused once is looked at twice
         if rounding >= COARSE:
             before = torch.ones_like(before)
         doubtful = doubtful | (self.waiting & before & ~self._at_rest())
         if any_true(doubtful):
-            doubtful = self._same_on_both_sides(doubtful, best, rounding, image)
+            directions = self._directions(doubtful, best, rounding, image)
+            doubtful = self._same_on_both_sides(doubtful, best, directions, image)
+        if rounding < COARSE and best.shape[-1] > 1:
+            slow, unit = self._slowest_unit(best, behind, rounding)
+            doubtful = doubtful | self._same_on_both_sides(self.waiting & ~doubtful & slow, best, [unit], image)
         size = torch.linalg.vector_norm(self._residual, dim=-1)
         self.ceiling = torch.where(doubtful, _PROGRESS * size, self.ceiling)
         self.waiting = torch.zeros_like(self.waiting)
@@ -149,11 +161,11 @@ class Crossing:
         return self._at_rest() | (back & near)
 
     def _same_on_both_sides(
-        self, rows: Tensor, best: States, rounding: float, image: Callable[[Tensor], Tensor]
+        self, rows: Tensor, best: States, directions: list[States], image: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """Mask of those whose residual does not change its sign along one of the directions."""
         refused = torch.zeros_like(rows)
-        for direction in self._directions(rows, best, rounding, image):
+        for direction in directions:
             undecided = rows & ~refused & (direction != 0).any(-1)
             for distance in _DISTANCES:
                 if not any_true(undecided):
@@ -177,6 +189,21 @@ class Crossing:
         directions = telling_directions(moves, changes, self._residual, self._noise, slowest=2)
         return directions if rounding < COARSE else [*directions, self._liveliest(best)]
 
+    def _slowest_unit(self, best: States, behind: States, rounding: float) -> tuple[Tensor, States]:
+        """Who has a unit slow enough for a fold of its own, by what the first look did to it; and which that is.
+
+        Of the units that still move, that with the farthest to go. A network bends on the scale of a unit, not on that
+        of its whole state, and what many units do in the first look hides what one of them does not.
+        """
+        own = rounding * (best + self._residual).abs()
+        slowness = self._look.abs() / torch.maximum((behind - self._residual).abs(), own).clamp_min(
+            torch.finfo(best.dtype).tiny
+        )
+        moves = self._residual.abs() > _ENTRY * own
+        folds = moves & (slowness * self._allowed.unsqueeze(-1) >= self._bend.unsqueeze(-1))
+        ahead = torch.where(folds, self._residual.abs() * slowness, 0.0).nan_to_num(0.0)
+        return folds.any(-1), _single_unit(ahead)
+
     def _standing_out(self, best: States, rounding: float) -> States:
         """The residual without the entries that rounding can have made: of many, they hide the one that still moves."""
         seen = self._residual.abs() > _ENTRY * rounding * (best + self._residual).abs()
@@ -185,8 +212,7 @@ class Crossing:
     def _liveliest(self, best: States) -> States:
         """The unit that moves most by its own measure: coarse rounding hides it behind the size of many others."""
         moves = self._residual.abs() / (best + self._residual).abs().clamp_min(torch.finfo(best.dtype).tiny)
-        units = torch.arange(best.shape[-1], device=best.device)
-        return (units == moves.argmax(-1, keepdim=True)).to(best.dtype)  # one_hot does not work inside vmap
+        return _single_unit(moves)
 
     def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
         """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""
@@ -194,3 +220,9 @@ class Crossing:
         opposite = torch.linalg.vecdot(behind, before) <= -_OPPOSITE * sizes[0] * sizes[1]
         visible = torch.minimum(*sizes) >= 2 * self._noise
         return opposite & visible & (torch.linalg.vector_norm(behind - before, dim=-1) <= _STEEP * length)
+
+
+def _single_unit(size: States) -> States:
+    """Length one along the unit where something is largest."""
+    units = torch.arange(size.shape[-1], device=size.device)
+    return (units == size.argmax(-1, keepdim=True)).to(size.dtype)  # one_hot does not work inside vmap
