@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy
 import torch
-from rows import Row, compared, main, missing
+from rows import Row, compared, main, missing, worst_row
 from scipy.integrate import solve_ivp
 
 from separatrix import dynamics, matrices
@@ -259,7 +259,21 @@ def rows(quick: bool) -> list[Row]:
             for count in (ALONE, many):
                 rounds = 1 if quick else 5 if d < 64 else 3 if count == ALONE else 1
                 found += case_rows(given, count, rounds, peer)
-    return found
+    return found + summary(found)
+
+
+def summary(found: list[Row]) -> list[Row]:
+    """The worst ratio of each size, one start and many, over both presets and precisions."""
+    groups: dict[tuple[str, str, float], list[Row]] = {}
+    for row in found:
+        if row.goal is not None:
+            job = ", ".join(row.job.split(", ")[:4])
+            groups.setdefault((job, row.peer.rsplit(" ", 1)[0], row.goal), []).append(row)
+    words = {0.1: ", float32", 0.2: ", float64"}
+    return [
+        worst_row(f"{job}{words.get(goal, '')}, worst", peer, rows, goal=goal, readme=True)
+        for (job, peer, goal), rows in groups.items()
+    ]
 
 
 if __name__ == "__main__":
