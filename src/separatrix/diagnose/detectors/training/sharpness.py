@@ -78,13 +78,12 @@ def _lanczos(facts: Observed, size: int) -> tuple[float, float]:
     for _ in range(min(_STEPS, size)):
         w = _product(facts, basis[-1])
         alphas.append(float(w @ basis[-1]))
-        basis = basis[-kept:]
         for vector in basis:
-            w -= (w @ vector) * vector
+            w.add_(vector, alpha=-float(w @ vector))
         betas.append(float(w.norm()))
         if betas[-1] < 1e-8 * max(abs(alphas[0]), 1e-30):
             break
-        basis.append(w / betas[-1])
+        basis = [*basis, w.div_(betas[-1])][-kept:]
     t = torch.diag(torch.tensor(alphas, dtype=torch.float64))
     off = torch.tensor(betas[: len(alphas) - 1], dtype=torch.float64)
     t = t + torch.diag(off, 1) + torch.diag(off, -1)
@@ -105,23 +104,24 @@ def _product(facts: Observed, direction: Tensor) -> Tensor:
     trainable = facts.subject.trainable
     norm = math.sqrt(sum(float(value.detach().double().square().sum()) for value in trainable.values()))
     step = 1e-3 * math.sqrt(max(norm, 1.0))
-    plus, minus = (_gradient_at(facts, sign * step * direction) for sign in (1, -1))
-    return plus.sub_(minus).div_(2 * step)
+    product = torch.zeros_like(direction)
+    for sign in (1, -1):
+        _add_gradient(facts, direction, sign * step, product, sign / (2 * step))
+    return product
 
 
-def _gradient_at(facts: Observed, change: Tensor) -> Tensor:
-    subject, place, values = facts.subject, 0, {}
-    trainable = subject.trainable
-    for value in trainable.values():
-        part = change[place : place + value.numel()].view(value.shape)
-        values[value] = (value.detach().to(part.dtype) + part).to(value.dtype)
-        place += value.numel()
-    with moved(values), as_left(subject.model):
+def _add_gradient(facts: Observed, direction: Tensor, length: float, total: Tensor, share: float) -> None:
+    """Add a share of the gradient at a place ``length`` along a direction; one copy of the parameters is kept."""
+    subject, trainable = facts.subject, facts.subject.trainable
+    own = {value: value.detach() for value in trainable.values()}
+    parts = direction.split([value.numel() for value in trainable.values()])
+    with moved(own), as_left(subject.model):
+        for value, part in zip(own, parts, strict=True):
+            held = value.detach().to(part.dtype)
+            value.data.copy_(held + length * part.view(value.shape))
         output, _ = subject.forward()
         found = parameter_gradients(subject, output)
-    return torch.cat(
-        [
-            (torch.zeros_like(trainable[name]) if gradient is None else gradient).to(change.dtype).flatten()
-            for name, gradient in found.items()
-        ]
-    )
+    for name, sums in zip(list(found), total.split([value.numel() for value in trainable.values()]), strict=True):
+        gradient = found.pop(name)
+        if gradient is not None:
+            sums.add_(gradient.to(sums.dtype).flatten(), alpha=share)
