@@ -50,3 +50,15 @@ def test_a_dead_worker_leaves_its_checkpoint_to_the_next(tmp_path: Path, monkeyp
     assert record is not None
     assert record.payload["total"] == 15
     assert not (store.scratch / cell.key).exists()
+
+
+def test_a_worker_killed_after_publishing_leaves_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
+    monkeypatch.setenv("SCRATCH_EXPERIMENT_DIES", "untidy")
+    store = Store(tmp_path)
+    cell = counting_cell()
+    store.log_of(cell.key).parent.mkdir(parents=True, exist_ok=True)
+    store.log_of(cell.key).write_text("of an earlier start")
+    assert [finished.error for finished in LocalEngine(1).run([cell], store, {})] == [None]
+    assert not (store.scratch / cell.key).exists()
+    assert not store.log_of(cell.key).exists()

@@ -48,7 +48,7 @@ def compute_text(cell: str, seconds: float | None, data: Mapping[str, str], fold
     load(found.entry)  # importing is not the cell's time
     with _time_limit(seconds):
         text = compute_record(found, data, scratch).to_text()
-    remove_scratch(scratch, found)
+    remove_scratch(scratch, found.key)
     if not shared or len(text) < LARGE:
         return text
     place = store / f"{mark}-{found.key}-{uuid.uuid4().hex[:8]}"

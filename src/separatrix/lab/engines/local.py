@@ -23,6 +23,7 @@ from .base import AbstractEngine, Finished, RunInterrupted
 from .computation import counted_interrupts, require_importable
 from .jobs import LEASE_SECONDS, JobTable
 from .process_names import process_name
+from .worker import tidy_after
 from .worker_pool import WorkerPool
 
 POLL_SECONDS = 0.05
@@ -76,7 +77,7 @@ class LocalEngine(AbstractEngine):
                 store, table, session, self.jobs, self._lease_seconds, self._limits, self._usual, data
             )
             try:
-                yield from _collect(table, session, workers, len(cells), interrupts)
+                yield from _collect(store, table, session, workers, len(cells), interrupts)
             finally:
                 workers.end()
                 table.leave(session)
@@ -84,7 +85,7 @@ class LocalEngine(AbstractEngine):
 
 
 def _collect(
-    table: JobTable, session: str, workers: WorkerPool, n_cells: int, interrupts: list[int]
+    store: Store, table: JobTable, session: str, workers: WorkerPool, n_cells: int, interrupts: list[int]
 ) -> Iterator[Finished]:
     """Report cells as they end, keep the workers at their number, and stop when interrupted."""
     n_done, asked = 0, math.inf
@@ -93,6 +94,8 @@ def _collect(
         finished = table.collect(session)
         n_done += len(finished)
         for key, error in finished:
+            if error is None:
+                tidy_after(store, key)  # its worker does so too, unless it ends, or is ended, before it comes to that
             yield Finished(key, error)
         if interrupts and asked == math.inf:
             workers.ask_to_stop()

@@ -85,7 +85,7 @@ class Worker:
         cell, scratch = lease.cell, self._store.scratch
         if self._store.read(cell.key) is not None:  # its first worker was killed just after publishing
             self._jobs.finish_with_stored(lease)
-            remove_scratch(scratch, cell)
+            tidy_after(self._store, cell.key)
             return
         _begin_log(lease)
         try:
@@ -104,14 +104,13 @@ class Worker:
             self.give_back()
             raise
         if published:
-            remove_scratch(scratch, cell)
-            self._store.log_of(cell.key).unlink(missing_ok=True)
+            tidy_after(self._store, cell.key)
 
     def _note_failure(self, lease: Lease, error: BaseException) -> None:
         if isinstance(error, OSError) and error.errno in FULL:
             self.give_back()  # the cell may be in order; the disk is not
             raise no_space(self._store.folder) from error
-        remove_scratch(self._store.scratch, lease.cell)  # it would only fail again where it failed
+        remove_scratch(self._store.scratch, lease.cell.key)  # it would only fail again where it failed
         with contextlib.suppress(OSError):
             _keep_log(Path(self._settings["log"]), self._store.log_of(lease.cell.key))
         self._jobs.fail(lease, explain_failure(error))
@@ -141,6 +140,13 @@ class Worker:
         with contextlib.suppress(StoreError):
             if self._lease is not None:
                 self._jobs.give_back(self._lease)
+
+
+def tidy_after(store: Store, key: str) -> None:
+    """Remove what a cell needed only until its record was published: its checkpoint and the log of an earlier start."""
+    remove_scratch(store.scratch, key)
+    with contextlib.suppress(OSError):
+        store.log_of(key).unlink(missing_ok=True)
 
 
 def _begin_log(lease: Lease) -> None:

@@ -37,6 +37,6 @@ def scratch_below(root: Path | None) -> Iterator[None]:
         _ROOT.reset(token)
 
 
-def remove_scratch(root: Path, cell: Cell) -> None:
+def remove_scratch(root: Path, key: str) -> None:
     """Remove the folder of a cell that has its record, or whose computation failed by itself."""
-    shutil.rmtree(root / cell.key, ignore_errors=True)
+    shutil.rmtree(root / key, ignore_errors=True)
