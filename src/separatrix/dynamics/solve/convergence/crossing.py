@@ -35,7 +35,8 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
-from ..maps.stacks import rows_from
+from ..maps.compiled import loops, runs_compiled
+from ..maps.stacks import Selection
 from ..methods.base import States
 from .error import COARSE
 from .stretch import Stretch, probe, telling_directions, unit_vector
@@ -105,12 +106,13 @@ class Crossing:
             unit: size of the state for which the tolerance was made.
             slowest: what the errors were estimated with.
         """
-        length = (_BEYOND * error).unsqueeze(-1)
-        change = length * slowest.response
-        length = torch.where(torch.linalg.vecdot(change, residual).unsqueeze(-1) > 0, -length, length)
-        self._look = rows_from(length * slowest.direction, rows, self._look)
-        self._predicted = rows_from(length * slowest.response, rows, self._predicted)
-        self._residual = rows_from(residual, rows, self._residual)
+        these = Selection(rows)  # few: samples arrive one after the other
+        seen, moved, own = (these.take(part) for part in (slowest.response, slowest.direction, residual))
+        length = (_BEYOND * these.take(error)).unsqueeze(-1)
+        length = torch.where(torch.linalg.vecdot(length * seen, own).unsqueeze(-1) > 0, -length, length)
+        self._look = these.write(length * moved, self._look)
+        self._predicted = these.write(length * seen, self._predicted)
+        self._residual = these.write(own, self._residual)
         self._noise = torch.where(rows, noise, self._noise)
         self._allowed = torch.where(rows, allowed, self._allowed)
         folds = slowest.size * allowed >= _FOLD * unit
@@ -127,7 +129,7 @@ class Crossing:
             image: the map. It is evaluated once; several times more as long as a sample is in doubt.
         """
         self.looks = torch.where(self.waiting, 1, self.looks)
-        behind = self._seen(best, self._look, self.waiting, image)
+        behind = self._seen(best, self._look, Selection(self.waiting), image)
         doubtful = self.waiting & ~self._as_predicted(behind)
         before = torch.isfinite(self.ceiling) | self._folds  # who was refused once is looked at twice
         if rounding >= COARSE:
@@ -144,9 +146,9 @@ class Crossing:
         self.waiting = torch.zeros_like(self.waiting)
         return doubtful
 
-    def _seen(self, best: States, look: States, rows: Tensor, image: Callable[[Tensor], Tensor]) -> States:
-        """The residual of the samples of a mask at their look."""
-        point = rows_from(best + look, rows, best)
+    def _seen(self, best: States, look: States, rows: Selection, image: Callable[[Tensor], Tensor]) -> States:
+        """The residual of these samples at their look."""
+        point = rows.put(rows.take(best) + rows.take(look), best)
         return image(point).detach() - point
 
     def _at_rest(self) -> Tensor:
@@ -171,7 +173,8 @@ class Crossing:
                 if not any_true(undecided):
                     break
                 look = (distance * self._allowed).unsqueeze(-1) * direction
-                behind, before = (self._seen(best, side * look, undecided, image) for side in (1.0, -1.0))
+                these = Selection(undecided)
+                behind, before = (self._seen(best, side * look, these, image) for side in (1.0, -1.0))
                 self.looks = self.looks + 2 * undecided
                 undecided = undecided & ~self._differ(behind, before, distance * self._allowed)
             refused = refused | undecided
@@ -195,6 +198,8 @@ class Crossing:
         Of the units that still move, that with the farthest to go. A network bends on the scale of a unit, not on that
         of its whole state, and what many units do in the first look hides what one of them does not.
         """
+        if runs_compiled(best):
+            return self._slowest_by_loops(best, behind, rounding)
         own = rounding * (best + self._residual).abs()
         slowness = self._look.abs() / torch.maximum((behind - self._residual).abs(), own).clamp_min(
             torch.finfo(best.dtype).tiny
@@ -203,6 +208,15 @@ class Crossing:
         folds = moves & (slowness * self._allowed.unsqueeze(-1) >= self._bend.unsqueeze(-1))
         ahead = torch.where(folds, self._residual.abs() * slowness, 0.0).nan_to_num(0.0)
         return folds.any(-1), _single_unit(ahead)
+
+    def _slowest_by_loops(self, best: States, behind: States, rounding: float) -> tuple[Tensor, States]:
+        """The same by compiled code."""
+        slow, unit = torch.empty_like(self.waiting), torch.zeros_like(best)
+        states = (part.contiguous().numpy() for part in (best, self._residual, self._look, behind))
+        limits = (part.numpy() for part in (self._allowed, self._bend))
+        given = (rounding, _ENTRY, float(torch.finfo(best.dtype).tiny))
+        loops().slowest_unit(*states, *limits, *given, slow.numpy(), unit.numpy())
+        return slow, unit
 
     def _standing_out(self, best: States, rounding: float) -> States:
         """The residual without the entries that rounding can have made: of many, they hide the one that still moves."""

@@ -383,3 +383,24 @@ def glance(
         known[row] = max(found, faded)
         estimate[row] = (size[row] + rounding * scale[row]) * known[row]
     return True
+
+
+@_loop
+@no_type_check
+def slowest_unit(best, residual, look, behind, allowed, bend, rounding, entry, tiny, slow, unit):
+    """``Crossing._slowest_unit``: who has a unit slow enough for a fold of its own, and that with the farthest to go."""
+    for row in range(len(best)):
+        farthest, place, found = 0.0, 0, False
+        for j in range(best.shape[1]):
+            size = abs(residual[row, j])
+            own = rounding * abs(best[row, j] + residual[row, j])
+            if not size > entry * own:
+                continue
+            slowness = abs(look[row, j]) / max(abs(behind[row, j] - residual[row, j]), own, tiny)
+            if not slowness * allowed[row] >= bend[row]:
+                continue
+            found = True
+            if size * slowness > farthest:
+                farthest, place = size * slowness, j
+        slow[row] = found
+        unit[row, place] = 1
