@@ -31,9 +31,9 @@ def attach_equilibrium(
 ) -> Tensor:
     """The equilibrium ``z_star`` with derivatives with respect to all that the map closes over.
 
-    One evaluation of the map is kept for the backward pass, the last of the solver where that kept it. If nothing that the map closes over has a gradient, the
-    equilibrium has none either. With ``second_order`` two evaluations are kept, and second derivatives exist for
-    ``torch.autograd``; without it, and inside ``torch.func``, they raise.
+    One evaluation of the map is kept for the backward pass, the last of the solver where that kept it. If nothing that
+    the map closes over has a gradient, the equilibrium has none either. With ``second_order`` two evaluations are kept,
+    and second derivatives exist for ``torch.autograd``; without it, and inside ``torch.func``, they raise.
     """
     z_star = z_star.detach()
     coarse = rounding_of(packed_map)

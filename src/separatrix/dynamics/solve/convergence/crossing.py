@@ -106,19 +106,28 @@ class Crossing:
             unit: size of the state for which the tolerance was made.
             slowest: what the errors were estimated with.
         """
-        these = Selection(rows)  # few: samples arrive one after the other
-        seen, moved, own = (these.take(part) for part in (slowest.response, slowest.direction, residual))
-        length = (_BEYOND * these.take(error)).unsqueeze(-1)
-        length = torch.where(torch.linalg.vecdot(length * seen, own).unsqueeze(-1) > 0, -length, length)
-        self._look = these.write(length * moved, self._look)
-        self._predicted = these.write(length * seen, self._predicted)
-        self._residual = these.write(own, self._residual)
+        self._face(Selection(rows), residual, error, slowest)
         self._noise = torch.where(rows, noise, self._noise)
         self._allowed = torch.where(rows, allowed, self._allowed)
         folds = slowest.size * allowed >= _FOLD * unit
         self._folds = torch.where(rows, folds, self._folds)
         self._bend = torch.where(rows, _FOLD * unit / max(1, residual.shape[-1]) ** 0.5, self._bend)
         self.waiting = self.waiting | rows
+
+    def _face(self, rows: Selection, residual: States, error: Tensor, slowest: Stretch) -> None:
+        """Where to look, and what is to be expected there, of these samples: few, they arrive one after the other."""
+        own = rows.take(residual)
+        if runs_compiled(own):
+            given = (part.contiguous().numpy() for part in (own, error, slowest.direction, slowest.response))
+            written = (part.numpy() for part in (self._look, self._predicted, self._residual))
+            loops().face(rows.index.numpy(), *given, _BEYOND, *written)
+            return
+        seen, moved, length = (rows.take(part) for part in (slowest.response, slowest.direction, _BEYOND * error))
+        length = length.unsqueeze(-1)
+        length = torch.where(torch.linalg.vecdot(length * seen, own).unsqueeze(-1) > 0, -length, length)
+        self._look = rows.write(length * moved, self._look)
+        self._predicted = rows.write(length * seen, self._predicted)
+        self._residual = rows.write(own, self._residual)
 
     def refused(self, best: States, rounding: float, image: Callable[[Tensor], Tensor]) -> Tensor:
         """Mask of those who waited and have no equilibrium where they claimed one; nobody waits afterwards.
@@ -152,9 +161,14 @@ class Crossing:
         return image(point).detach() - point
 
     def _at_rest(self) -> Tensor:
-        return (self._residual == 0).all(-1)
+        return self._residual.abs().amax(-1) == 0
 
     def _as_predicted(self, behind: States) -> Tensor:
+        if runs_compiled(behind):
+            found = torch.empty_like(self.waiting)
+            states = (part.contiguous().numpy() for part in (self._residual, self._predicted, behind))
+            loops().as_predicted(*states, self._noise.numpy(), (_BEYOND, _SHARE, _OFF_BY), found.numpy())
+            return found
         change = torch.linalg.vector_norm(self._predicted, dim=-1)
         alone = _BEYOND * (torch.linalg.vector_norm(self._residual, dim=-1) + self._noise)
         deviation = torch.linalg.vector_norm(behind - self._residual - self._predicted, dim=-1)
@@ -230,6 +244,11 @@ class Crossing:
 
     def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
         """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""
+        if runs_compiled(behind):
+            found = torch.empty_like(self.waiting)
+            given = (part.contiguous().numpy() for part in (behind, before, self._noise, length))
+            loops().differ(*given, (_OPPOSITE, _STEEP), found.numpy())
+            return found
         sizes = [torch.linalg.vector_norm(side, dim=-1) for side in (behind, before)]
         opposite = torch.linalg.vecdot(behind, before) <= -_OPPOSITE * sizes[0] * sizes[1]
         visible = torch.minimum(*sizes) >= 2 * self._noise

@@ -141,7 +141,8 @@ class Progress:
         self._points.append(z)
         allowed = self._allowed(scale, rounding)
         if self.host and self._uneventful(size, allowed):
-            return self._improve(z, f, size, scale, fixed_point_map.evaluations)
+            self._improve(z, f, size, scale, fixed_point_map.evaluations)
+            return
         done, error = self._judged(z, f, size, scale, allowed, fixed_point_map)
         self._evaluations.append(fixed_point_map.evaluations)
         self._keep_best(z, size, scale, error, done)
@@ -259,7 +260,8 @@ class Progress:
         if done is not self._nobody:
             better = better | done
         if self.all_running and all_of(better):
-            return self._all_better(z, size, scale, error)
+            self._all_better(z, size, scale, error)
+            return
         before, self._latest = self._latest, z
         worse = self.running & ~better
         self._put_aside(worse & ~self._away, before)
