@@ -20,6 +20,8 @@ A unit by itself. The first look is one of the whole state, and what many units 
 it also tells how slow every unit is by itself: of those that still move and are slow enough for a fold on the scale of
 a unit, |z| / sqrt(d), the one with the farthest to go is looked at on both sides. Mostly this takes two evaluations.
 
+Slow directions that nothing moved along. Neither look shows what no step has excited; ``neighbourhood`` does.
+
 Slow enough for a fold: a map that bends on the scale of its state has, within the tolerance of a fold, a slope 1 - J of
 the order of that tolerance. So a ghost can only be claimed where (I - J)^-1 stretches by about 1 / tol, and most
 equilibria are never suspected.
@@ -39,7 +41,8 @@ from ..maps.compiled import loops, runs_compiled
 from ..maps.stacks import Selection
 from ..methods.base import States
 from .error import COARSE
-from .stretch import Stretch, probe, telling_directions, unit_vector
+from .neighbourhood import FEW, slow_along_some_unit, slow_along_the_state
+from .stretch import Stretch, inverse_of, probe, telling_directions, unit_vector
 
 _BEYOND = 4.0
 """Length of the look in estimated errors: to first order the residual behind is then three times that at the state."""
@@ -79,6 +82,8 @@ class Crossing:
         """How slow, times the tolerance, a single unit must be for a fold."""
         self._folds = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         """Whether a direction was seen that is slow enough for a fold."""
+        self._grown = self._folds
+        """Whether the state grew far beyond its first image."""
         self.waiting = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         self.looks = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
         """Evaluations that the last examination of each sample took, for itself."""
@@ -93,6 +98,7 @@ class Crossing:
         allowed: Tensor,
         noise: Tensor,
         unit: Tensor,
+        grown: Tensor,
         slowest: Stretch,
     ) -> None:
         """Remember where to look for the samples of a mask.
@@ -104,6 +110,7 @@ class Crossing:
             allowed: the largest distance that counts as none.
             noise: size of the rounding error of the map.
             unit: size of the state for which the tolerance was made.
+            grown: mask of the samples whose state grew much.
             slowest: what the errors were estimated with.
         """
         self._face(Selection(rows), residual, error, slowest)
@@ -111,6 +118,7 @@ class Crossing:
         self._allowed = torch.where(rows, allowed, self._allowed)
         folds = slowest.size * allowed >= _FOLD * unit
         self._folds = torch.where(rows, folds, self._folds)
+        self._grown = torch.where(rows, grown, self._grown)
         self._bend = torch.where(rows, _FOLD * unit / max(1, residual.shape[-1]) ** 0.5, self._bend)
         self.waiting = self.waiting | rows
 
@@ -141,19 +149,37 @@ class Crossing:
         behind = self._seen(best, self._look, Selection(self.waiting), image)
         doubtful = self.waiting & ~self._as_predicted(behind)
         before = torch.isfinite(self.ceiling) | self._folds  # who was refused once is looked at twice
-        if rounding >= COARSE:
-            before = torch.ones_like(before)
-        doubtful = doubtful | (self.waiting & before & ~self._at_rest())
+        # of coarse maps every claim is looked at twice: a rest by rounding proves nothing
+        before = before & ~self._at_rest() if rounding < COARSE else torch.ones_like(before)
+        doubtful = doubtful | (self.waiting & before)
         if any_true(doubtful):
-            directions = self._directions(doubtful, best, rounding, image)
-            doubtful = self._same_on_both_sides(doubtful, best, directions, image)
-        if rounding < COARSE and best.shape[-1] > 1:
-            slow, unit = self._slowest_unit(best, behind, rounding)
-            doubtful = doubtful | self._same_on_both_sides(self.waiting & ~doubtful & slow, best, [unit], image)
+            directions, blurred = self._directions(doubtful, best, rounding, image)
+            doubtful = blurred | self._same_on_both_sides(doubtful & ~blurred, best, directions, image)
+        if rounding < COARSE:
+            doubtful = self._hidden(doubtful, best, behind, rounding, image)
         size = torch.linalg.vector_norm(self._residual, dim=-1)
-        self.ceiling = torch.where(doubtful, _PROGRESS * size, self.ceiling)
+        ceiling = torch.where(size > 0, _PROGRESS * size, -1.0)  # less than none is not to be had
+        self.ceiling = torch.where(doubtful, ceiling, self.ceiling)
         self.waiting = torch.zeros_like(self.waiting)
         return doubtful
+
+    def _hidden(
+        self, refused: Tensor, best: States, behind: States, rounding: float, image: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Mask of those who were refused and of those who are by what the looks at the whole state do not show."""
+        if best.shape[-1] > 1:
+            slow, unit = self._slowest_unit(best, behind, rounding)
+            refused = refused | self._same_on_both_sides(self.waiting & ~refused & slow, best, [unit], image)
+        rest = self.waiting & ~refused
+        given = (best, self._residual, self._allowed, self._noise)
+        if best.shape[-1] <= FEW:
+            slow, looks = slow_along_some_unit(rest, *given, rounding, image)
+        elif any_true(rest & self._grown):
+            slow, looks = slow_along_the_state(rest & self._grown, *given, image)
+        else:
+            return refused
+        self.looks = self.looks + looks
+        return refused | slow
 
     def _seen(self, best: States, look: States, rows: Selection, image: Callable[[Tensor], Tensor]) -> States:
         """The residual of these samples at their look."""
@@ -196,15 +222,23 @@ class Crossing:
 
     def _directions(
         self, rows: Tensor, best: States, rounding: float, image: Callable[[Tensor], Tensor]
-    ) -> list[States]:
-        count = min(_PROBES if rounding < COARSE else _MANY_PROBES, 2 * best.shape[-1])
+    ) -> tuple[list[States], Tensor]:
+        """Along which directions to look, and who need not: whose rounding alone, stretched, exceeds the tolerance."""
+        dim, coarse = best.shape[-1], rounding >= COARSE
+        count = min(_MANY_PROBES if coarse else _PROBES, 2 * dim)
+        if coarse and dim <= FEW:
+            count = dim
         length = torch.maximum(self._allowed, _PROBE * self._noise)
         along = unit_vector(self._standing_out(best, rounding))
         counts = torch.where(rows, count, 0)
         moves, changes = probe(best, best + self._residual, counts, count, length, along, image, noise=self._noise)
         self.looks = self.looks + 2 * counts
         directions = telling_directions(moves, changes, self._residual, self._noise, slowest=2)
-        return directions if rounding < COARSE else [*directions, self._liveliest(best)]
+        if not coarse:
+            return directions, torch.zeros_like(rows)
+        _, norm = inverse_of(moves, changes, self._noise)
+        blurred = rows & (norm * self._noise > self._allowed) & torch.isfinite(changes).flatten(1).all(-1)
+        return [*directions, self._liveliest(best)], blurred
 
     def _slowest_unit(self, best: States, behind: States, rounding: float) -> tuple[Tensor, States]:
         """Who has a unit slow enough for a fold of its own, by what the first look did to it; and which that is.
@@ -218,6 +252,9 @@ class Crossing:
         slowness = self._look.abs() / torch.maximum((behind - self._residual).abs(), own).clamp_min(
             torch.finfo(best.dtype).tiny
         )
+        slowness = torch.where(
+            self._look == 0, torch.inf, slowness
+        )  # of a unit that was not looked at nothing is known
         moves = self._residual.abs() > _ENTRY * own
         folds = moves & (slowness * self._allowed.unsqueeze(-1) >= self._bend.unsqueeze(-1))
         ahead = torch.where(folds, self._residual.abs() * slowness, 0.0).nan_to_num(0.0)

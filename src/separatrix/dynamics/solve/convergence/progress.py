@@ -181,8 +181,9 @@ class Progress:
         self, done: Column, residual: States, error: Column, allowed: Column, scale: Column, rounding: float
     ) -> None:
         unit = self._unit(scale, allowed, rounding)
-        rows, off, within, noise, unit = map(tensor_of, (done, error, allowed, rounding * scale, unit))
-        self._crossing.claim(rows, residual, off, within, noise, unit, self._estimate.slowest)
+        grown = scale > _GROWTH * self._scales[0]
+        rows, off, within, noise, unit, grown = map(tensor_of, (done, error, allowed, rounding * scale, unit, grown))
+        self._crossing.claim(rows, residual, off, within, noise, unit, grown, self._estimate.slowest)
 
     def examine(self, fixed_point_map: CountedMap) -> bool:
         """Look beyond the equilibria that are claimed; whether a sample has to run again."""

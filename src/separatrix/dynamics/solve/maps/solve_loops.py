@@ -462,6 +462,8 @@ def slowest_unit(best, residual, look, behind, allowed, bend, rounding, entry, t
             if not size > entry * own:
                 continue
             slowness = abs(look[row, j]) / max(abs(behind[row, j] - residual[row, j]), own, tiny)
+            if look[row, j] == 0:  # of a unit that was not looked at nothing is known
+                slowness = numpy.inf
             if not slowness * allowed[row] >= bend[row]:
                 continue
             found = True
