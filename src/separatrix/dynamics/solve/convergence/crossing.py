@@ -37,7 +37,8 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
-from ..maps.stacks import rows_from
+from ..maps.compiled import loops, runs_compiled
+from ..maps.stacks import Selection
 from ..methods.base import States
 from .error import COARSE
 from .neighbourhood import FEW, slow_along_some_unit, slow_along_the_state
@@ -112,12 +113,7 @@ class Crossing:
             grown: mask of the samples whose state grew much.
             slowest: what the errors were estimated with.
         """
-        length = (_BEYOND * error).unsqueeze(-1)
-        change = length * slowest.response
-        length = torch.where(torch.linalg.vecdot(change, residual).unsqueeze(-1) > 0, -length, length)
-        self._look = rows_from(length * slowest.direction, rows, self._look)
-        self._predicted = rows_from(length * slowest.response, rows, self._predicted)
-        self._residual = rows_from(residual, rows, self._residual)
+        self._face(Selection(rows), residual, error, slowest)
         self._noise = torch.where(rows, noise, self._noise)
         self._allowed = torch.where(rows, allowed, self._allowed)
         folds = slowest.size * allowed >= _FOLD * unit
@@ -125,6 +121,21 @@ class Crossing:
         self._grown = torch.where(rows, grown, self._grown)
         self._bend = torch.where(rows, _FOLD * unit / max(1, residual.shape[-1]) ** 0.5, self._bend)
         self.waiting = self.waiting | rows
+
+    def _face(self, rows: Selection, residual: States, error: Tensor, slowest: Stretch) -> None:
+        """Where to look, and what is to be expected there, of these samples: few, they arrive one after the other."""
+        own = rows.take(residual)
+        if runs_compiled(own):
+            given = (part.contiguous().numpy() for part in (own, error, slowest.direction, slowest.response))
+            written = (part.numpy() for part in (self._look, self._predicted, self._residual))
+            loops().face(rows.index.numpy(), *given, _BEYOND, *written)
+            return
+        seen, moved, length = (rows.take(part) for part in (slowest.response, slowest.direction, _BEYOND * error))
+        length = length.unsqueeze(-1)
+        length = torch.where(torch.linalg.vecdot(length * seen, own).unsqueeze(-1) > 0, -length, length)
+        self._look = rows.write(length * moved, self._look)
+        self._predicted = rows.write(length * seen, self._predicted)
+        self._residual = rows.write(own, self._residual)
 
     def refused(self, best: States, rounding: float, image: Callable[[Tensor], Tensor]) -> Tensor:
         """Mask of those who waited and have no equilibrium where they claimed one; nobody waits afterwards.
@@ -135,7 +146,7 @@ class Crossing:
             image: the map. It is evaluated once; several times more as long as a sample is in doubt.
         """
         self.looks = torch.where(self.waiting, 1, self.looks)
-        behind = self._seen(best, self._look, self.waiting, image)
+        behind = self._seen(best, self._look, Selection(self.waiting), image)
         doubtful = self.waiting & ~self._as_predicted(behind)
         before = torch.isfinite(self.ceiling) | self._folds  # who was refused once is looked at twice
         # of coarse maps every claim is looked at twice: a rest by rounding proves nothing
@@ -170,15 +181,20 @@ class Crossing:
         self.looks = self.looks + looks
         return refused | slow
 
-    def _seen(self, best: States, look: States, rows: Tensor, image: Callable[[Tensor], Tensor]) -> States:
-        """The residual of the samples of a mask at their look."""
-        point = rows_from(best + look, rows, best)
+    def _seen(self, best: States, look: States, rows: Selection, image: Callable[[Tensor], Tensor]) -> States:
+        """The residual of these samples at their look."""
+        point = rows.put(rows.take(best) + rows.take(look), best)
         return image(point).detach() - point
 
     def _at_rest(self) -> Tensor:
-        return (self._residual == 0).all(-1)
+        return self._residual.abs().amax(-1) == 0
 
     def _as_predicted(self, behind: States) -> Tensor:
+        if runs_compiled(behind):
+            found = torch.empty_like(self.waiting)
+            states = (part.contiguous().numpy() for part in (self._residual, self._predicted, behind))
+            loops().as_predicted(*states, self._noise.numpy(), (_BEYOND, _SHARE, _OFF_BY), found.numpy())
+            return found
         change = torch.linalg.vector_norm(self._predicted, dim=-1)
         alone = _BEYOND * (torch.linalg.vector_norm(self._residual, dim=-1) + self._noise)
         deviation = torch.linalg.vector_norm(behind - self._residual - self._predicted, dim=-1)
@@ -197,7 +213,8 @@ class Crossing:
                 if not any_true(undecided):
                     break
                 look = (distance * self._allowed).unsqueeze(-1) * direction
-                behind, before = (self._seen(best, side * look, undecided, image) for side in (1.0, -1.0))
+                these = Selection(undecided)
+                behind, before = (self._seen(best, side * look, these, image) for side in (1.0, -1.0))
                 self.looks = self.looks + 2 * undecided
                 undecided = undecided & ~self._differ(behind, before, distance * self._allowed)
             refused = refused | undecided
@@ -229,6 +246,8 @@ class Crossing:
         Of the units that still move, that with the farthest to go. A network bends on the scale of a unit, not on that
         of its whole state, and what many units do in the first look hides what one of them does not.
         """
+        if runs_compiled(best):
+            return self._slowest_by_loops(best, behind, rounding)
         own = rounding * (best + self._residual).abs()
         slowness = self._look.abs() / torch.maximum((behind - self._residual).abs(), own).clamp_min(
             torch.finfo(best.dtype).tiny
@@ -240,6 +259,15 @@ class Crossing:
         folds = moves & (slowness * self._allowed.unsqueeze(-1) >= self._bend.unsqueeze(-1))
         ahead = torch.where(folds, self._residual.abs() * slowness, 0.0).nan_to_num(0.0)
         return folds.any(-1), _single_unit(ahead)
+
+    def _slowest_by_loops(self, best: States, behind: States, rounding: float) -> tuple[Tensor, States]:
+        """The same by compiled code."""
+        slow, unit = torch.empty_like(self.waiting), torch.zeros_like(best)
+        states = (part.contiguous().numpy() for part in (best, self._residual, self._look, behind))
+        limits = (part.numpy() for part in (self._allowed, self._bend))
+        given = (rounding, _ENTRY, float(torch.finfo(best.dtype).tiny))
+        loops().slowest_unit(*states, *limits, *given, slow.numpy(), unit.numpy())
+        return slow, unit
 
     def _standing_out(self, best: States, rounding: float) -> States:
         """The residual without the entries that rounding can have made: of many, they hide the one that still moves."""
@@ -253,6 +281,11 @@ class Crossing:
 
     def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
         """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""
+        if runs_compiled(behind):
+            found = torch.empty_like(self.waiting)
+            given = (part.contiguous().numpy() for part in (behind, before, self._noise, length))
+            loops().differ(*given, (_OPPOSITE, _STEEP), found.numpy())
+            return found
         sizes = [torch.linalg.vector_norm(side, dim=-1) for side in (behind, before)]
         opposite = torch.linalg.vecdot(behind, before) <= -_OPPOSITE * sizes[0] * sizes[1]
         visible = torch.minimum(*sizes) >= 2 * self._noise
