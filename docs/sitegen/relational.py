@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from separatrix.core.wording import measured, number, within_interval
 from separatrix.experiments import catalogue
 from separatrix.experiments.kerg2022.relational.suite import ACCURACIES
 from separatrix.lab.results.publication import Publication, read_publications
@@ -72,17 +73,21 @@ def _games(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         family = row["asked on"]
         printed = printed_accuracy(row["task"].removeprefix("game_"), _PUBLIC_FAMILY.get(family, family), row["model"])
         mean, deviation = printed if printed is not None else (None, None)
-        apart = "" if mean is None or not deviation else f"{(row['mean'] - mean) / deviation:+.1f}"
-        document = "" if mean is None or deviation is None else f"{100 * mean:.1f} ± {100 * deviation:.1f}"
+        apart = (
+            ""
+            if mean is None or not deviation
+            else measured((row["mean"] - mean) / deviation, None, signed=True, digits=2)
+        )
+        document = "" if mean is None or deviation is None else measured(100 * mean, 100 * deviation)
         shown = (cell(row["task"].removeprefix("game_")), cell(family), cell(row["model"]), document)
-        made.append((*shown, str(row["n"]), _percent(row["mean"]), _interval(row), apart, _thumb(row["task"])))
+        made.append((*shown, str(row["n"]), *_mean(row), apart, _thumb(row["task"])))
     return table(_GAME_COLUMNS, made) if made else ["No run is published."]
 
 
 def _single(row: Mapping[str, Any]) -> tuple[str, ...]:
     numbers = (_percent(row[key]) for key in ("at chosen step", "best on curve", "training"))
     held = (cell(row["task"]), cell(str(row["held out"])), cell(row["model"]), str(row["n"]))
-    return (*held, _percent(row["mean"]), _interval(row), *numbers, _thumb(row["task"]))
+    return (*held, *_mean(row), *numbers, _thumb(row["task"]))
 
 
 @functools.cache
@@ -94,11 +99,18 @@ def _thumb(name: str) -> str:
     return f"{_percent(share)} ({cell(rule)})"
 
 
+def _signed(value: float) -> str:
+    return measured(value, None, signed=True, digits=2)
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return number(100 * share)
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _mean(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The mean over seeds and its interval, with the digits that the interval bears; one seed has none."""
     if row["n"] < 2:
-        return ""
-    return f"{100 * float(row['low']):.1f} to {100 * float(row['high']):.1f}"
+        return _percent(row["mean"]), ""
+    shares = (100 * float(row[key]) for key in ("mean", "low", "high"))
+    mean, _, ends = within_interval(*shares, bounds=(0.0, 100.0)).partition(" [")
+    return mean, ends.removesuffix("]").replace(", ", " to ")
