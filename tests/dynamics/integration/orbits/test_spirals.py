@@ -23,6 +23,7 @@ def state(*entries: float) -> Tensor:
     return torch.tensor([entries], dtype=torch.float64)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rate", [3e-2, 1e-3, 1e-6])
 def test_a_slow_spiral_ends_at_its_focus_after_a_few_turns(rate: float) -> None:
     run = integrate(Radial(lambda s: -rate + 0 * s), state(1.0, 0.3))
@@ -55,6 +56,7 @@ def test_a_spiral_that_does_not_contract_to_the_centre_is_not_said_to_rest(rate:
     assert int(run.returns) > 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("radius", "end"), [(0.4, 0.0), (0.6, 1.0), (1.3, 1.0)])
 def test_nested_cycles_part_the_starts_however_slow(radius: float, end: float) -> None:
     # a stable focus, an unstable cycle of radius 1/2, a stable one of radius 1

@@ -291,6 +291,7 @@ MAPS_WITHOUT_EQUILIBRIUM: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("name", MAPS_WITHOUT_EQUILIBRIUM)
 @pytest.mark.parametrize("stop", ["abs", "rel"])
 def test_a_map_without_equilibrium_is_never_solved(solver: Callable[..., Any], name: str, stop: str) -> None:
@@ -325,6 +326,7 @@ def test_one_solver_serves_many_solves(solver: Callable[..., Any], contraction: 
     assert torch.equal(first.evaluations, again.evaluations)
 
 
+@pytest.mark.sampled(4)
 def test_a_solve_can_be_mapped(solver: Callable[..., Any], contraction: Any) -> None:
     shifts = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
     method = solver(tol=1e-11, max_steps=200)
