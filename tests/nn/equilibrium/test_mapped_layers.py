@@ -65,6 +65,7 @@ def test_an_ensemble_of_parameters_shares_its_input(solver: Any, cell: TanhCell,
     torch.testing.assert_close(mapped, torch.stack(alone), atol=1e-9, rtol=0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("transform", [torch.func.jacrev, torch.func.jacfwd])
 def test_jacobians_of_either_mode_agree_with_autograd(transform: Any, cell: TanhCell, inputs: Tensor) -> None:
     layer = tight(cell)

@@ -117,6 +117,7 @@ def test_powers_of_two_reach_from_the_smallest_normal_number_to_large_ones(kind:
     assert numpy.isnan(w[1:]).all()
 
 
+@pytest.mark.sampled(1, each="kind")
 @pytest.mark.parametrize(("kind", "tolerance"), KINDS)
 @pytest.mark.parametrize("tableau", [TSIT5, BS32], ids=lambda tableau: tableau.name)
 def test_a_step_is_that_of_the_method(kind: Any, tolerance: float, tableau: Any) -> None:

@@ -47,6 +47,7 @@ def test_a_slender_spiral_ends_at_its_focus() -> None:
         assert int(run.steps) < 130  # 161 where the speed alone was believed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("rate", "start"), [(1e-3, 1.0), (-1e-3, 0.0)], ids=["grows", "falls ever slower"])
 def test_a_spiral_that_does_not_contract_to_the_centre_is_not_said_to_rest(rate: float, start: float) -> None:
     # away from the origin; to it as 1/sqrt(t), which no linear rate shows
@@ -66,6 +67,7 @@ def test_nested_cycles_part_the_starts_however_slow(radius: float, end: float) -
     assert all(floquet.stable for floquet in run.cycles.values())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_a_neutral_orbit_is_the_one_on_which_the_motion_settles(rate: float) -> None:
     # (a, b) turn at a speed that depends on their radius for ever; c falls to what they drive it to, and is seen in all

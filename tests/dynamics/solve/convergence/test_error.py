@@ -269,6 +269,7 @@ def test_a_rest_by_coarse_rounding_proves_nothing() -> None:
     assert not any(verdict.wrong or verdict.missed for verdict in found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_slow_direction_that_nothing_excites_is_found_in_few_dimensions(kind: str, dtype: torch.dtype) -> None:

@@ -141,6 +141,7 @@ def test_leading_batch_axes_are_kept(solver: Callable[..., Any]) -> None:
     assert torch.allclose(solution.value, torch.tensor(0.7390851332, dtype=torch.float64), atol=1e-9)
 
 
+@pytest.mark.sampled(5)
 def test_a_nan_in_one_sample_leaves_the_others_bit_identical(solver: Callable[..., Any], contraction: Any) -> None:
     def poisoned(z: Tensor) -> Tensor:
         image = contraction(z).clone()
@@ -203,6 +204,7 @@ def test_failure_raises_with_the_solution_or_warns(solver: Callable[..., Any], c
         find_equilibrium(contraction, method, start(), throw=False).unwrap()
 
 
+@pytest.mark.sampled(5)
 def test_tolerance_below_single_precision_is_reported_as_stalled(solver: Callable[..., Any], contraction: Any) -> None:
     solution = find_equilibrium(contraction, solver(tol=1e-12, max_steps=400), start(dtype=torch.float32), throw=False)
     assert solution.value.dtype == torch.float32
@@ -317,6 +319,7 @@ def test_the_answer_has_the_precision_of_the_start(solver: Callable[..., Any], d
     assert torch.allclose(solution.value, torch.tensor(0.7390851332, dtype=dtype), atol=2e-5)
 
 
+@pytest.mark.sampled(5)
 def test_one_solver_serves_many_solves(solver: Callable[..., Any], contraction: Any) -> None:
     method = solver(tol=1e-9)
     first = find_equilibrium(contraction, method, start())
