@@ -24,7 +24,8 @@ from separatrix.core.arithmetic.keeping import kept
 _OPTIONS: Any = {
     "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "fastmath": {"contract", "reassoc", "nsz"}
 }  # fmt: skip
-_part = numba.njit(forceinline=True, no_cpython_wrapper=True, **_OPTIONS)
+_INSIDE: Any = {**_OPTIONS, "no_cpython_wrapper": True}  # called by compiled code alone
+_part = numba.njit(forceinline=True, **_INSIDE)
 _loop = kept(**_OPTIONS)
 
 
