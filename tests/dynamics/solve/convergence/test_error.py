@@ -91,6 +91,7 @@ THE_OTHERS = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("kind", "dtypes"), [*EVERY_DAY, *THE_OTHERS])
 def test_no_solver_claims_what_is_not_there(kind: str, dtypes: tuple[torch.dtype, ...]) -> None:
     found = verdicts(batches([kind], dims=[3], rows=4, seed=SLICE_SEED, dtypes=dtypes))
@@ -122,6 +123,7 @@ def test_maps_of_strangers(kind: str) -> None:
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["anderson", "auto", "broyden"])
 def test_a_fold_that_just_fails_to_have_an_equilibrium_is_not_taken_for_one(name: str) -> None:
     """z + s (gap + (z - 1)^2): for gaps this small the estimated error, about the root of the gap, is below tol."""
@@ -147,6 +149,7 @@ WITHOUT: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", WITHOUT)
 def test_a_state_that_grows_for_ever_has_not_converged(
@@ -266,6 +269,7 @@ def test_a_rest_by_coarse_rounding_proves_nothing() -> None:
     assert not any(verdict.wrong or verdict.missed for verdict in found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_slow_direction_that_nothing_excites_is_found_in_few_dimensions(kind: str, dtype: torch.dtype) -> None:

@@ -30,6 +30,7 @@ def linear_steps(batch: int, dim: int, count: int, dtype: torch.dtype):
     return matrix, [(z, z @ matrix.mT) for z in states]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("count", [2, 4, 6])
 def test_stretch_agrees_with_its_twin(dtype: torch.dtype, count: int) -> None:
@@ -69,6 +70,7 @@ def test_stretch_of_rows_that_are_not_numbers_agrees() -> None:
     assert torch.isfinite(swift.direction).all()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_mixing_agrees_with_its_twin(dtype: torch.dtype) -> None:
     generator = seeded(3)
@@ -93,6 +95,7 @@ def test_mixing_agrees_with_its_twin(dtype: torch.dtype) -> None:
         assert torch.isfinite(swift[4]).all()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_a_step_is_taken_in_as_its_twin_does(dtype: torch.dtype) -> None:
     z, f = (torch.randn(5, 40, generator=seeded(8), dtype=dtype) for _ in range(2))
@@ -114,6 +117,7 @@ def test_a_step_is_taken_in_as_its_twin_does(dtype: torch.dtype) -> None:
             assert torch.equal(swift[4][:, 1].nan_to_num(), f.nan_to_num() if keeps else torch.zeros_like(f))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_steps_of_broyden_agree_with_their_twin(dtype: torch.dtype) -> None:
     start = torch.zeros(4, 15, dtype=dtype)
@@ -137,6 +141,7 @@ def test_steps_of_broyden_agree_with_their_twin(dtype: torch.dtype) -> None:
     assert (walks[0][-1] - walks[0][-1] @ matrix.mT - offset).norm() < 1e-2 * offset.norm()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("directed", [True, False])
 def test_errors_at_a_glance_are_those_of_the_long_way(dtype: torch.dtype, directed: bool) -> None:
@@ -183,6 +188,7 @@ def test_who_is_finished_rests() -> None:
         assert rested.tolist() == [[0.0] * 4, [2.0] * 4, [0.0] * 4]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_whole_solves_end_alike(dtype: torch.dtype) -> None:
     generator = seeded(5)
