@@ -26,11 +26,6 @@ def use_seed(number: int) -> None:
     _run = number
 
 
-def run_seed() -> int:
-    """The seed of this run of the tests, for what is chosen while they are collected."""
-    return _run
-
-
 def seeded(number: int) -> torch.Generator:
     """Generator ``number`` of this run. What a test asserts must hold whatever ``--seed`` is."""
     return torch.Generator().manual_seed(number + _STRIDE * _run)
