@@ -70,24 +70,31 @@ def kreiss_constant(matrix: Tensor, *, n_radii: int = 24, n_angles: int = 180) -
     require_square(matrix, "matrix")
     require_integer(n_radii, "n_radii", at_least=2)
     require_integer(n_angles, "n_angles", at_least=4)
-    form = complex_schur_form(matrix.to(torch.complex128))
-    batch, dtype = matrix.shape[:-2], matrix.real.dtype if matrix.is_complex() else matrix.dtype
-    grows = torch.diagonal(form, dim1=-2, dim2=-1).abs().amax(-1) > 1
-    if bool(grows.all()):
-        return torch.full(batch, math.inf, dtype=dtype, device=matrix.device)
-    spread = torch.linspace(math.log(1e-6), math.log(10.0), n_radii, dtype=torch.float64)
     n_scanned = n_angles if matrix.is_complex() else n_angles // 2 + 1  # a real matrix: conjugate points are alike
-    angles = torch.arange(n_scanned, dtype=torch.float64) * (2 * math.pi / n_angles)
-    log_excess, angle = (axis.reshape(-1).expand(*batch, -1) for axis in torch.meshgrid(spread, angles, indexing="ij"))
+    form = complex_schur_form(matrix.to(torch.complex128))
+    calm = torch.diagonal(form, dim1=-2, dim2=-1).abs().amax(-1) <= 1
+    found = torch.full(matrix.shape[:-2], math.inf, dtype=torch.float64, device=form.device)
+    if bool(calm.any()):
+        found[calm] = _largest_quotient(form[calm], n_radii, n_scanned, 2 * math.pi / n_angles).clamp_min(1.0)
+    return found.to(matrix.device, matrix.real.dtype if matrix.is_complex() else matrix.dtype)
+
+
+def _largest_quotient(form: Tensor, n_radii: int, n_angles: int, step_angle: float) -> Tensor:
+    """The largest (|z| - 1) / sigma_min of each form (b, n, n): a scan, then zooming in on its best point."""
+    spread = torch.linspace(math.log(1e-6), math.log(10.0), n_radii, dtype=torch.float64)
+    angles = torch.arange(n_angles, dtype=torch.float64) * step_angle
+    log_excess, angle = (
+        axis.reshape(-1).expand(len(form), -1) for axis in torch.meshgrid(spread, angles, indexing="ij")
+    )
     best, log_excess, angle = _best_point(form, log_excess, angle)
-    step_radius, step_angle = float(spread[1] - spread[0]), 2 * math.pi / n_angles
+    step_radius = float(spread[1] - spread[0])
     corners = torch.linspace(-1, 1, 7, dtype=torch.float64)
     for _ in range(20):
         radial, angular = (axis.reshape(-1) for axis in torch.meshgrid(corners, corners, indexing="ij"))
         value, log_excess, angle = _best_point(form, log_excess + radial * step_radius, angle + angular * step_angle)
         best = torch.maximum(best, value)
         step_radius, step_angle = step_radius / 2, step_angle / 2
-    return torch.where(grows, math.inf, best.squeeze(-1).clamp_min(1.0)).to(matrix.device, dtype)
+    return best.squeeze(-1)
 
 
 def _best_point(form: Tensor, log_excess: Tensor, angle: Tensor) -> tuple[Tensor, Tensor, Tensor]:
