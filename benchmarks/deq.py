@@ -104,7 +104,8 @@ def cases(quick: bool) -> Iterator[Case]:
         return
     generator = torch.Generator().manual_seed(1)
     block = TransformerCell(256, 4, generator=generator)
-    yield Case("transformer step, 128 tokens of width 256, batch 8", block, torch.randn(8, 128, 256), False)
+    tokens = torch.randn(8, 128, 256, generator=generator)
+    yield Case("transformer step, 128 tokens of width 256, batch 8", block, tokens, False)
     torch.manual_seed(1)
     convolution = TwoScales()
     x = torch.randn(8, sum(convolution.sizes), generator=generator)
