@@ -89,7 +89,7 @@ _NOTHING = frozenset({"", "nan", "none", "null", "n/a", "na", "nat", "<na>"})
 
 
 def _is_missing(side: object) -> bool:
-    """Whether a value is None, an empty word or a word for none, or a number of any kind, also another library's, NaN."""
+    """Whether a value is None, no word or a word for none, or NaN of any kind, also another library's."""
     if side is None:
         return True
     if isinstance(side, str):
