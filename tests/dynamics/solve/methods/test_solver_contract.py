@@ -122,7 +122,7 @@ def test_a_start_that_is_the_equilibrium_takes_one_step_and_looks_around(
     z = find_equilibrium(contraction, Anderson(tol=1e-13, max_steps=200), start()).value
     solution = find_equilibrium(contraction, solver(tol=1e-10), z)
     assert bool((solution.steps == 1).all())
-    # nothing moved, so the map is looked at beside the state, and as ever beyond it and along each unit
+    # nothing moved, so the map is looked at beside the state, as ever beyond it, and along each of few units
     assert bool((solution.evaluations == 5 + z.shape[-1]).all())
     assert torch.equal(solution.value, z)
 
