@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.lab import Payload
 
+from ...worst_case import highest, lowest
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -54,7 +56,7 @@ def chain_rule(n_instances: int, generator: Any) -> Payload:
         jacobian = torch.func.jacfwd(inner)(at)
         by_value = torch.func.grad(_loss)(inner(at))
         slopes = _slopes(lambda w, inner=inner: _loss(inner(w)), at)  # type: ignore[misc]
-        worst = max(worst, float((jacobian.mT @ by_value - slopes).abs().max()))
+        worst = highest(worst, float((jacobian.mT @ by_value - slopes).abs().max()))
     return {"error": worst}
 
 
@@ -68,9 +70,9 @@ def affine_gradients(n_instances: int, generator: Any) -> Payload:
         by_value = torch.func.grad(_loss)(matrix @ at + offset)
         slopes = _slopes(lambda a, b=offset, w=at: _loss(a @ w + b), matrix)  # type: ignore[misc]
         error = float((torch.outer(by_value, at) - slopes).abs().max())
-        worst["error, matrix"] = max(worst["error, matrix"], error)
+        worst["error, matrix"] = highest(worst["error, matrix"], error)
         slopes = _slopes(lambda b, a=matrix, w=at: _loss(a @ w + b), offset)  # type: ignore[misc]
-        worst["error, offset"] = max(worst["error, offset"], float((by_value - slopes).abs().max()))
+        worst["error, offset"] = highest(worst["error, offset"], float((by_value - slopes).abs().max()))
     return worst
 
 
@@ -102,7 +104,7 @@ def normal_schur_form(n_instances: int, generator: Any) -> Payload:
         form = matrices.complex_schur_form(matrix)
         own, of_form = float(_commutator(matrix)), float(_commutator(form))
         size = float(matrix.abs().square().sum())
-        worst = max(worst, abs(own - of_form) / size)
+        worst = highest(worst, abs(own - of_form) / size)
         disagreements += (own < 1e-10 * size) is not (of_form < 1e-10 * size)
     return {"difference of commutators": worst, "disagreements": disagreements}
 
@@ -116,8 +118,8 @@ def normal_triangular(n_instances: int, generator: Any) -> Payload:
     for _ in range(n_instances):
         drawn = randn(generator, SIZE, SIZE, is_complex=True).triu()
         off = torch.linalg.matrix_norm(drawn.triu(1)) ** 2
-        least = min(least, float(_commutator(drawn) / (bound * off)))
-        descended = min(descended, _least_commutator(drawn) / bound)
+        least = lowest(least, float(_commutator(drawn) / (bound * off)))
+        descended = lowest(descended, _least_commutator(drawn) / bound)
     diagonal = randn(generator, SIZE, is_complex=True)
     return {
         "least commutator over its bound": least,
@@ -169,7 +171,7 @@ def conjugate_pairs(n_instances: int, generator: Any) -> Payload:
         matrix = randn(generator, SIZE, SIZE)
         roots = torch.as_tensor(numpy.roots(numpy.poly(matrix.numpy()).astype(complex)))
         values = torch.linalg.eigvals(matrix)
-        worst = max(worst, float(matrices.spectral_distance(roots.conj(), values)))
+        worst = highest(worst, float(matrices.spectral_distance(roots.conj(), values)))
     return {"distance": worst}
 
 
@@ -184,9 +186,9 @@ def henrici_departure(n_instances: int, generator: Any) -> Payload:
         other = randn(generator, SIZE, SIZE)
         by_eigenvalues = (other.square().sum() - torch.linalg.eigvals(other).abs().square().sum()).sqrt()
         departure = float(matrices.henrici(other))
-        difference = max(difference, abs(float(by_eigenvalues) - departure))
-        least = min(least, departure)
-        normal = max(normal, float(matrices.henrici(draw_normal(generator, real=True))))
+        difference = highest(difference, abs(float(by_eigenvalues) - departure))
+        least = lowest(least, departure)
+        normal = highest(normal, float(matrices.henrici(draw_normal(generator, real=True))))
     return {
         "difference of the two forms": difference,
         "departure, normal": normal,
@@ -232,6 +234,6 @@ def fisher_information(n_instances: int, generator: Any) -> Payload:
         variance = torch.einsum("n,ni,nj->ij", weights, scores, scores)
         scale = float(variance.abs().max())
         gap = (variance + torch.einsum("n,nij->ij", weights, curvature)).abs().max()
-        worst["difference"] = max(worst["difference"], float(gap) / scale)
-        worst["mean score"] = max(worst["mean score"], float((weights @ scores).abs().max()) / scale)
+        worst["difference"] = highest(worst["difference"], float(gap) / scale)
+        worst["mean score"] = highest(worst["mean score"], float((weights @ scores).abs().max()) / scale)
     return worst
