@@ -1,11 +1,11 @@
-"""Self-attention trajectories against diffrax, SciPy and our own loop by torch: CPU time at equal accuracy.
+"""Self-attention trajectories against diffrax, SciPy and our own loop by torch: CPU time at equal error.
 
 Every method follows the same starts until the fastest token is slower than 1e-2 |V|. "One start" is five starts, each
-by a call of its own; "100 starts" is one call (vmapped in diffrax). Equal accuracy pairs the preset `fast` with a
-tolerance of 1e-4 and `default` with 1e-5; the errors that are printed are the medians, over the five starts, of the
-largest distance of a token from DOP853 at 1e-9 at the time at which the method stopped. Each precision is compared
-with its like (SciPy computes in float64 only). Compilation is done before and not counted; contestants take turns, each
-in one thread.
+by a call of its own; "100 starts" is one call (vmapped in diffrax). Errors are medians, over the five starts, of the
+largest distance of a token from DOP853 at 1e-12 at the time at which the method stopped. Each of our presets is
+compared with the tolerance of the peer that gives it the same error (pairing.py has the rule), each precision with its
+like (SciPy computes in float64 only). Compilation is done before and not counted; contestants take turns, each in one
+thread, and we are measured thrice in a round.
 
 diffrax may live in an environment of its own, which the variable SEPARATRIX_JAX names by its Python; without it the
 present one is tried. See attention_diffrax.py.
@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -29,6 +31,7 @@ from typing import Any
 
 import numpy
 import torch
+from pairing import Pair, ladder, paired
 from rows import Row, compared, main, missing, worst_row
 from scipy.integrate import solve_ivp
 
@@ -37,8 +40,11 @@ from separatrix.core import spawn, use_backend
 
 STOP, ALONE, HORIZON = 1e-2, 5, 400.0
 SIZES = ((3, 10), (20, 100), (64, 256))
-PAIRS = {"fast": 1e-4, "default": 1e-5}
-PRECISIONS = ("float32", "float64")
+PRESETS, PRECISIONS = ("fast", "default"), ("float32", "float64")
+LADDER = {"float32": ladder(1e-2, 1e-7), "float64": ladder(1e-2, 1e-9)}
+FEW_ROUNDS = 2
+"""Rounds in which SciPy and torch take part, which need long."""
+
 GOAL_DIFFRAX, GOAL_SCIPY = 0.3, {"float32": 0.1, "float64": 0.2}
 
 
@@ -115,18 +121,27 @@ def by_scipy(given: Problem, count: int, rtol: float) -> Any:
     return torch.stack(ends), torch.tensor(times)
 
 
-def truth(given: Problem, latest: float) -> list[Callable[[float], numpy.ndarray]]:
-    """States of the first starts at any time up to the latest, by DOP853 at 1e-9."""
-    velocity, shape = numpy_velocity(given), (given.n, given.d)
+class Truth:
+    """States of the first starts at any time up to the latest, by DOP853 at 1e-12."""
 
-    def field(_: float, y: numpy.ndarray) -> numpy.ndarray:
-        return velocity(y.reshape(shape)).ravel()
+    def __init__(self, given: Problem) -> None:
+        velocity, self.shape = numpy_velocity(given), (given.n, given.d)
+        self.latest = 1.5 * float(ours(given, ALONE, "default", "float64", "torch", alone=False)[1].max())
 
-    found = []
-    for start in given.starts[:ALONE]:
-        run = solve_ivp(field, (0, latest), start.numpy().ravel(), "DOP853", rtol=1e-9, atol=1e-12, dense_output=True)
-        found.append(lambda t, dense=run.sol: dense(t).reshape(shape))
-    return found
+        def field(_: float, y: numpy.ndarray) -> numpy.ndarray:
+            return velocity(y.reshape(self.shape)).ravel()
+
+        span, options = (0, self.latest), {"rtol": 1e-12, "atol": 1e-14, "dense_output": True}
+        self.runs = [solve_ivp(field, span, x.numpy().ravel(), "DOP853", **options) for x in given.starts[:ALONE]]
+
+    def error(self, ends: torch.Tensor, times: torch.Tensor) -> float:
+        """Median over the first starts of the largest distance of a token from where it should be."""
+        ends, gaps = dynamics.normalise(ends.double()), []
+        for end, time_, run in zip(ends, times.tolist(), self.runs, strict=False):
+            late = not time_ <= self.latest  # not stopped, which is no small error
+            away = end.numpy() - run.sol(min(time_, self.latest)).reshape(self.shape)
+            gaps.append(math.inf if late else float(numpy.linalg.norm(away, axis=-1).max()))
+        return statistics.median(gaps)
 
 
 class Diffrax:
@@ -134,7 +149,7 @@ class Diffrax:
 
     def __init__(self, python: str, folder: str) -> None:
         script = Path(__file__).with_name("attention_diffrax.py")
-        self.folder = Path(folder)
+        self.folder, self.known = Path(folder), set[str]()
         self.process = subprocess.Popen(
             [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
@@ -154,16 +169,17 @@ class Diffrax:
         answer: dict[str, Any] = json.loads(self._line())
         return answer
 
-    def prepare(self, given: Problem, count: int, precision: str, rtol: float, *, together: bool) -> str:
-        target = self.folder / "problem.npz"
-        given.save(target, count)
-        name = f"{given.d} {count} {precision} {rtol} {together}"
-        self.ask(do="prepare", name=name, problem=str(target), dtype=precision, rtol=rtol, together=together)
+    def prepare(self, given: Problem, count: int, precision: str, *, together: bool) -> str:
+        target, name = self.folder / "problem.npz", f"{given.d} {count} {precision} {together}"
+        if name not in self.known:
+            given.save(target, count)
+            self.ask(do="prepare", name=name, problem=str(target), dtype=precision, together=together)
+            self.known.add(name)
         return name
 
-    def run(self, name: str, repeats: int) -> dict[str, Any]:
+    def run(self, name: str, rtol: float, repeats: int = 1) -> dict[str, Any]:
         ends = self.folder / "ends.npz"
-        answer = self.ask(do="run", name=name, repeats=repeats, ends=str(ends))
+        answer = self.ask(do="run", name=name, rtol=rtol, repeats=repeats, ends=str(ends))
         with numpy.load(ends) as archive:
             return {**answer, "ends": torch.as_tensor(archive["ends"]), "times": torch.as_tensor(archive["times"])}
 
@@ -187,16 +203,6 @@ def diffrax_process() -> Iterator[Diffrax | None]:
 # Rows.
 
 
-def errors(known: list[Callable[[float], numpy.ndarray]], ends: torch.Tensor, times: torch.Tensor) -> float:
-    """Median over the first starts of the largest distance of a token from where it should be."""
-    ends = dynamics.normalise(ends.double())
-    gaps = [
-        float(numpy.linalg.norm(ends[i].numpy() - state(float(times[i])), axis=-1).max())
-        for i, state in enumerate(known)
-    ]
-    return statistics.median(gaps)
-
-
 def seconds_of(task: Callable[[], Any], repeats: int) -> float:
     begun = time.process_time()
     for _ in range(repeats):
@@ -209,43 +215,77 @@ def repeats_of(d: int, count: int) -> int:
     return {3: 20, 20: 2, 64: 1}[d] if count < 100 else {3: 2, 20: 1, 64: 1}[d]
 
 
-def case_rows(given: Problem, count: int, rounds: int, peer: Diffrax | None) -> list[Row]:
-    """All comparisons of one size and one number of starts."""
+class Pairs:
+    """For one size: our errors, and the tolerances at which the peers have the same. Errors are those of single runs,
+    whose steps are also those of many at once."""
+
+    def __init__(self, given: Problem, peer: Diffrax | None) -> None:
+        self.given, self.peer, self.truth = given, peer, Truth(given)
+        self.diffrax_error, self.scipy_error = functools.cache(self._diffrax), functools.cache(self._scipy)
+        self.own_error = functools.cache(self._own)
+
+    def _own(self, preset: str, precision: str) -> float:
+        return self.truth.error(*ours(self.given, ALONE, preset, precision, "numba", alone=False))
+
+    def _diffrax(self, precision: str, rtol: float) -> float:
+        assert self.peer is not None
+        name = self.peer.prepare(self.given, ALONE, precision, together=False)
+        found = self.peer.run(name, rtol)
+        return self.truth.error(found["ends"], found["times"])
+
+    def _scipy(self, rtol: float) -> float:
+        return self.truth.error(*by_scipy(self.given, ALONE, rtol))
+
+    def with_diffrax(self, preset: str, precision: str) -> Pair:
+        error_at = functools.partial(self.diffrax_error, precision)
+        return paired(error_at, self.own_error(preset, precision), LADDER[precision])
+
+    def with_scipy(self, preset: str, precision: str) -> Pair:
+        return paired(self.scipy_error, self.own_error(preset, precision), LADDER["float64"])
+
+
+def case_rows(pairs: Pairs, count: int, rounds: int, preset: str, precision: str) -> list[Row]:
+    """All comparisons of one size, number of starts, preset and precision."""
+    given, peer = pairs.given, pairs.peer
     alone, words = count <= ALONE, "one start" if count <= ALONE else f"{count} starts"
-    repeats, scipy_count, found = repeats_of(given.d, count), min(count, ALONE if given.d < 64 else 2), []
-    known = truth(given, 1.5 * float(ours(given, ALONE, "default", "float64", "torch", alone=False)[1].max()))
-    for preset, rtol in PAIRS.items():
-        rival = [by_scipy(given, scipy_count, rtol)]
-        for precision in PRECISIONS:
-            job = f"attention, d = {given.d}, n = {given.n}, {words}, {precision}, {preset}"
+    job = f"attention, d = {given.d}, n = {given.n}, {words}, {precision}, {preset}"
+    repeats, few = repeats_of(given.d, count), min(count, ALONE if given.d < 64 else 2)
+    error, scipy = pairs.own_error(preset, precision), pairs.with_scipy(preset, precision)
+    diffrax = None if peer is None else pairs.with_diffrax(preset, precision)
+    name = None if peer is None else peer.prepare(given, count, precision, together=not alone)
 
-            def own(backend: str = "numba", precision: str = precision, preset: str = preset) -> Any:
-                return ours(given, count, preset, precision, backend, alone=alone)
+    def own(backend: str = "numba") -> Any:
+        return ours(given, count, preset, precision, backend, alone=alone)
 
-            own()
-            name = None if peer is None else peer.prepare(given, count, precision, rtol, together=not alone)
-            mine, theirs, scipys, torchs, answer = [], [], [], [], {}
-            for turn in range(rounds):
-                mine.append(seconds_of(own, repeats) / count)
-                if peer is not None and name is not None:
-                    answer = peer.run(name, repeats)
-                    theirs.append(answer["seconds"] / count)
-                if turn < 2:
-                    scipys.append(seconds_of(lambda: by_scipy(given, scipy_count, rtol), 1) / scipy_count)  # noqa: B023
-                    torchs.append(seconds_of(lambda: own("torch"), 1) / count)
-            ends = own()
-            note = f"error {errors(known, *ends):.1e}"
-            few = f"{min(rounds, 2)}"
-            if theirs:
-                beside = f"{note}, theirs {errors(known, answer['ends'], answer['times']):.1e}"
-                found.append(compared(job, f"diffrax Dopri5 {rtol:.0e}", mine, theirs, goal=GOAL_DIFFRAX, note=beside))
-            else:
-                found.append(missing(job, "diffrax", GOAL_DIFFRAX))
-            beside = f"{note}, theirs {errors(known[:scipy_count], *rival[0]):.1e}"
-            goal = GOAL_SCIPY[precision]
-            found.append(compared(job, f"SciPy RK45 {rtol:.0e}", mine[: int(few)], scipys, goal=goal, note=beside))
-            found.append(compared(job, "our loop by torch", mine[: int(few)], torchs))
-    return found
+    own()
+    seconds: dict[str, list[float]] = {"ours": [], "diffrax": [], "scipy": [], "torch": []}
+    for turn in range(rounds):
+        mine = [seconds_of(own, repeats) / count]
+        if peer is not None and name is not None and diffrax is not None:
+            seconds["diffrax"].append(peer.run(name, diffrax.tolerance, repeats)["seconds"] / count)
+        mine.append(seconds_of(own, repeats) / count)
+        if turn < FEW_ROUNDS:
+            seconds["scipy"].append(seconds_of(lambda: by_scipy(given, few, scipy.tolerance), 1) / few)
+            seconds["torch"].append(seconds_of(lambda: own("torch"), 1) / count)
+        mine.append(seconds_of(own, repeats) / count)
+        seconds["ours"].append(statistics.median(mine))
+    return [
+        _against(job, "diffrax Dopri5", seconds, "diffrax", diffrax, error, GOAL_DIFFRAX),
+        _against(job, "SciPy RK45", seconds, "scipy", scipy, error, GOAL_SCIPY[precision]),
+        compared(job, "our loop by torch", seconds["ours"][:FEW_ROUNDS], seconds["torch"]),
+    ]
+
+
+def _against(
+    job: str, peer: str, seconds: dict[str, list[float]], key: str, pair: Pair | None, error: float, goal: float
+) -> Row:
+    """The row of one peer."""
+    if pair is None:
+        return missing(job, peer.split()[0], goal)
+    mine, theirs = seconds["ours"][: len(seconds[key])], seconds[key]
+    facts = {"error": error, "peer_error": pair.error, "pairing": pair.how}
+    name = f"{peer} {pair.tolerance:.1e}"
+    return compared(job, name, mine, theirs, goal=goal, note=pair.beside(error), facts=facts)
 
 
 def rows(quick: bool) -> list[Row]:
@@ -255,10 +295,12 @@ def rows(quick: bool) -> list[Row]:
     with diffrax_process() as peer:
         for d, n in SIZES[: 2 if quick else 3]:
             many = 20 if quick else 100
-            given = problem(d, n, many)
+            pairs = Pairs(problem(d, n, many), peer)
             for count in (ALONE, many):
                 rounds = 1 if quick else 5 if d < 64 else 3 if count == ALONE else 1
-                found += case_rows(given, count, rounds, peer)
+                for preset in PRESETS:
+                    for precision in PRECISIONS:
+                        found += case_rows(pairs, count, rounds, preset, precision)
     return found + summary(found)
 
 

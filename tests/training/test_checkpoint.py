@@ -166,6 +166,21 @@ def test_a_checkpoint_that_is_none_of_a_run_is_refused_by_name(tmp_path: Path) -
         run(tmp_path / "run.pt", n_steps=6)
 
 
+@pytest.mark.parametrize("optimiser", ["adam", "rmsprop", "sgd"])
+def test_an_optimiser_that_has_forgotten_its_averages_does_not_go_on(tmp_path: Path, optimiser: str) -> None:
+    path = tmp_path / "run.pt"
+    model, settings = small_model(), TrainingSettings(n_steps=3, lr=0.01, optimiser=optimiser, beta1=0.9, save_every=1)
+    train(model, int, lambda net, _: net(torch.ones(2, 5)).square().mean(), settings, checkpoint=path)
+    whole = load_checkpoint(path)
+    for state, sentence in (
+        ({}, "kept nothing of the steps that were done"),
+        ({place: {} for place in whole["optimiser"]["state"]}, "has lost [a-z_]+ of a parameter"),
+    ):
+        save_checkpoint(path, {**whole, "optimiser": {**whole["optimiser"], "state": state}})
+        with pytest.raises(CorruptData, match=sentence):
+            train(small_model(), int, never, settings, checkpoint=path)
+
+
 def load_keys(tmp_path: Path) -> list[str]:
     run(tmp_path / "other.pt", n_steps=6)
     return [name for name in load_checkpoint(tmp_path / "other.pt") if name != "format"]

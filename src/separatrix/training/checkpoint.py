@@ -152,6 +152,7 @@ def require_whole(content: Mapping[str, Any], optimiser: torch.optim.Optimizer, 
         for name, value in own.items():
             if name not in ("params", "lr") and not _is_equal(group[name], value):
                 raise _no_run(path, f"its optimiser has another {name}")
+    _require_memory(saved["state"], optimiser, done, path)
     for place, kept in saved["state"].items():
         for name, value in kept.items():
             shaped = isinstance(value, torch.Tensor) and value.shape == parameters[place].shape
@@ -161,6 +162,33 @@ def require_whole(content: Mapping[str, Any], optimiser: torch.optim.Optimizer, 
                 raise _no_run(path, f"{name} of its optimiser has not the shape of its parameter")
             if name == "step" and not (torch.as_tensor(value).numel() == 1 and 0 <= float(value) < math.inf):
                 raise _no_run(path, "the optimiser's count of steps is none")
+
+
+def _require_memory(
+    state: Mapping[int, Mapping[str, Any]], optimiser: torch.optim.Optimizer, done: int, path: str | Path
+) -> None:
+    """Refuse a run whose optimiser has forgotten its averages: it would restart them in silence.
+
+    A parameter that no loss has reached yet has none, so that they must be whole where there are some, and be there for
+    one parameter at least.
+    """
+    owner = [group for group in optimiser.param_groups for _ in group["params"]]
+    needed = [set(_kept_by(optimiser, group)) for group in owner]
+    if done and owner and all(needed) and not state:
+        raise _no_run(path, "its optimiser has kept nothing of the steps that were done")
+    for place, kept in state.items():
+        if lost := needed[place] - set(kept):
+            raise _no_run(path, f"its optimiser has lost {min(lost)} of a parameter")
+
+
+def _kept_by(optimiser: torch.optim.Optimizer, group: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the usual optimisers keep of a parameter; nothing is asked of others."""
+    if isinstance(optimiser, torch.optim.Adam):
+        return ("step", "exp_avg", "exp_avg_sq")
+    momentum = ("momentum_buffer",) if group.get("momentum") else ()
+    if isinstance(optimiser, torch.optim.RMSprop):
+        return ("step", "square_avg", *momentum)
+    return momentum if isinstance(optimiser, torch.optim.SGD) else ()
 
 
 def _is_equal(one: Any, other: Any) -> bool:

@@ -43,6 +43,10 @@ def test_a_flow_ends_where_it_must(kind: Callable[..., Any]) -> None:
     assert told(kind, (0, 0)) == ""
 
 
+def test_a_neutral_orbit_is_the_one_that_the_motion_settles_on() -> None:
+    assert told(neutral, (7741, 2)) == ""  # it comes around while a decaying coordinate is still on its way
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_many_flows_end_where_they_must(kind: Callable[..., Any], seed: int) -> None:

