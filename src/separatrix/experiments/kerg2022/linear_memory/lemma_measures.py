@@ -25,7 +25,7 @@ def randn(generator: Any, *shape: int, is_complex: bool = False) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=dtype)
 
 
-def _slopes(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
+def central_differences(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
     """Gradient of a number by central differences, entry by entry."""
     import torch
 
@@ -55,7 +55,7 @@ def chain_rule(n_instances: int, generator: Any) -> Payload:
 
         jacobian = torch.func.jacfwd(inner)(at)
         by_value = torch.func.grad(_loss)(inner(at))
-        slopes = _slopes(lambda w, inner=inner: _loss(inner(w)), at)  # type: ignore[misc]
+        slopes = central_differences(lambda w, inner=inner: _loss(inner(w)), at)  # type: ignore[misc]
         worst = highest(worst, float((jacobian.mT @ by_value - slopes).abs().max()))
     return {"error": worst}
 
@@ -68,10 +68,10 @@ def affine_gradients(n_instances: int, generator: Any) -> Payload:
     for _ in range(n_instances):
         matrix, offset, at = randn(generator, 4, SIZE), randn(generator, 4), randn(generator, SIZE)
         by_value = torch.func.grad(_loss)(matrix @ at + offset)
-        slopes = _slopes(lambda a, b=offset, w=at: _loss(a @ w + b), matrix)  # type: ignore[misc]
+        slopes = central_differences(lambda a, b=offset, w=at: _loss(a @ w + b), matrix)  # type: ignore[misc]
         error = float((torch.outer(by_value, at) - slopes).abs().max())
         worst["error, matrix"] = highest(worst["error, matrix"], error)
-        slopes = _slopes(lambda b, a=matrix, w=at: _loss(a @ w + b), offset)  # type: ignore[misc]
+        slopes = central_differences(lambda b, a=matrix, w=at: _loss(a @ w + b), offset)  # type: ignore[misc]
         worst["error, offset"] = highest(worst["error, offset"], float((by_value - slopes).abs().max()))
     return worst
 

@@ -137,7 +137,7 @@ def feedback_line(n_instances: int, generator: Any) -> Payload:
         for size in (20, 40)
     ]
     note(least_total_per_added_unit=(totals[1] - totals[0]) / 20)
-    return {name: (min if name.startswith("least") else max)(values) for name, values in found.items()}
+    return {name: (lowest if name.startswith("least") else highest)(*values) for name, values in found.items()}
 
 
 def _random_line(generator: Any) -> tuple[Tensor, Tensor]:

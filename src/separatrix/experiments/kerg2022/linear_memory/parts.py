@@ -10,6 +10,8 @@ from separatrix.core.names import resolve
 from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Judgement, Payload, Row, Summary, judge
 
+from ...worst_case import highest, lowest
+
 
 class Measured(Summary):
     """By part, the worst value of every quantity over all seeds."""
@@ -56,7 +58,7 @@ def worst_of_parts(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     for cell, payload in results:
         kept = parts.setdefault(cell.args["part"], {})
         for name, value in payload.items():
-            worst = min if name.startswith("least") else max
+            worst = lowest if name.startswith("least") else highest
             kept[name] = worst(kept.get(name, value), value)
     rows = [{"part": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()]
     return Measured(parts=parts, tables={"Worst over all instances": rows})
