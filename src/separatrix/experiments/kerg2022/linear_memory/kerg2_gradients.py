@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from separatrix.core.random import spawn
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, condition, judge, with_entry
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, condition, judge, with_entry
 
 from . import gradient_measures
-from .parts import Measured, at_most, part_cells, rows_within, within, worst_of_parts
+from .parts import Measured, at_most, experiment_of_parts, rows_within, run_part, within
 
 PARTS: dict[str, Callable[[int, Any], Payload]] = {
     "deep networks": gradient_measures.deep_gradients,
@@ -19,21 +18,9 @@ PARTS: dict[str, Callable[[int, Any], Payload]] = {
 }
 
 
-class Settings(Params):
-    """Random instances for each statement."""
-
-    n_instances: int = 20
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per statement and seed."""
-    return part_cells(PARTS, settings.seeds, n_instances=settings.n_instances)
-
-
 def run(cell: Cell) -> Payload:
     """Measure one statement at random instances."""
-    part = cell.args["part"]
-    return PARTS[part](cell.args["n_instances"], spawn(cell.seed, "kerg2-gradients", part))
+    return run_part(cell, PARTS)
 
 
 def judge_products(summary: Measured) -> Judgement:
@@ -54,21 +41,12 @@ def judge_products(summary: Measured) -> Judgement:
 
 _ERRORS = "central differences of the loss by every entry"
 
-EXPERIMENT = Experiment(
-    name="kerg2-gradients",
-    title="Gradients of deep and of recurrent networks, and when they explode or vanish",
-    document="kerg2022",
-    place="sections 2.1 and 2.2",
-    version=1,
-    scales={
-        "smoke": Settings(n_instances=3),
-        "laptop": Settings(seeds=(10, 11, 12)),
-        "paper": Settings(n_instances=100, seeds=(0, 1, 2)),
-    },
-    expand=expand,
-    run=run,
-    summarise=worst_of_parts,
-    claims=(
+EXPERIMENT = experiment_of_parts(
+    "kerg2-gradients",
+    "Gradients of deep and of recurrent networks, and when they explode or vanish",
+    "sections 2.1 and 2.2",
+    PARTS,
+    (
         Claim(
             id="kerg2022-ch2-backpropagation",
             place="Eqs. (2.1.1)-(2.1.10)",
@@ -112,4 +90,7 @@ EXPERIMENT = Experiment(
             erratum="kerg2022-explodes-or-vanishes",
         ),
     ),
+    run=run,
+    rehearsed=3,
+    seeds=(10, 11, 12),
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from separatrix.core.random import spawn
 from separatrix.core.wording import small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, condition, judge, with_entry
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, condition, judge, with_entry
 
 from . import algebra_measures
-from .parts import Measured, at_least, at_most, part_cells, within, worst_of_parts
+from .parts import Measured, at_least, at_most, experiment_of_parts, run_part, within
 
 PARTS: dict[str, Callable[[int, Any], Payload]] = {
     "unitary group": algebra_measures.unitary_group,
@@ -20,21 +19,9 @@ PARTS: dict[str, Callable[[int, Any], Payload]] = {
 }
 
 
-class Settings(Params):
-    """Random instances for each statement."""
-
-    n_instances: int = 20
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per statement and seed."""
-    return part_cells(PARTS, settings.seeds, n_instances=settings.n_instances)
-
-
 def run(cell: Cell) -> Payload:
     """Measure one statement at random instances."""
-    part = cell.args["part"]
-    return PARTS[part](cell.args["n_instances"], spawn(cell.seed, "kergE-algebras", part))
+    return run_part(cell, PARTS)
 
 
 def judge_spectra(summary: Measured) -> Judgement:
@@ -56,21 +43,12 @@ def _claim(id: str, statement: str, measures: str, test: str, **parts: Any) -> C
     return Claim(id=f"kerg2022-E-{id}", statement=statement, measures=measures, test=test, **parts)
 
 
-EXPERIMENT = Experiment(
-    name="kergE-algebras",
-    title="Unitary and triangular matrix groups and their Lie algebras",
-    document="kerg2022",
-    place="appendix E",
-    version=1,
-    scales={
-        "smoke": Settings(n_instances=3),
-        "laptop": Settings(seeds=(10, 11, 12)),
-        "paper": Settings(n_instances=100, seeds=(0, 1, 2)),
-    },
-    expand=expand,
-    run=run,
-    summarise=worst_of_parts,
-    claims=(
+EXPERIMENT = experiment_of_parts(
+    "kergE-algebras",
+    "Unitary and triangular matrix groups and their Lie algebras",
+    "appendix E",
+    PARTS,
+    (
         _claim(
             "unitary",
             "The unitary matrices, and the diagonal ones among them, are bounded and connected.",
@@ -124,4 +102,7 @@ EXPERIMENT = Experiment(
             erratum="kerg2022-skew-hermitian",
         ),
     ),
+    run=run,
+    rehearsed=3,
+    seeds=(10, 11, 12),
 )
