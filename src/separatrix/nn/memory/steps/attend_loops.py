@@ -59,7 +59,12 @@ Q0, Q1, Q2, Q3, Q4 = (
     for number in (1.0, 0.467129942426412, 0.02587089486495072, 0.0003283012454661448, 7.761535035451338e-07)
 )
 
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
+_OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+}
 _part = numba.njit(no_cpython_wrapper=True, **_OPTIONS)
 _loop = kept(elman_loops.__file__, **_OPTIONS)
 
