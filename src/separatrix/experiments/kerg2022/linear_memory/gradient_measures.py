@@ -47,12 +47,14 @@ def deep_gradients(n_instances: int, generator: Any) -> Payload:
                 back = jacobian.mT @ back
             inner = (1 - states[at].square()) * back  # diag(phi') of tanh
             weight, offset, before = weights[at - 1], offsets[at - 1], states[at - 1]
-            by_state = central_differences(lambda f, at=at: loss(f, at), states[at])
+            by_state = central_differences(lambda f, at=at: loss(f, at), states[at])  # type: ignore[misc]
             by_weight = central_differences(
-                lambda w, b=offset, f=before, at=at: loss(torch.tanh(w @ f + b), at), weight
+                lambda w, b=offset, f=before, at=at: loss(torch.tanh(w @ f + b), at),
+                weight,  # type: ignore[misc]
             )
             by_offset = central_differences(
-                lambda b, w=weight, f=before, at=at: loss(torch.tanh(w @ f + b), at), offset
+                lambda b, w=weight, f=before, at=at: loss(torch.tanh(w @ f + b), at),
+                offset,  # type: ignore[misc]
             )
             gaps = (back - by_state, torch.outer(inner, before) - by_weight, inner - by_offset)
             for name, gap in zip(found, gaps, strict=True):
@@ -69,7 +71,7 @@ def cross_entropy(n_instances: int, generator: Any) -> Payload:
         outputs, target = randn(generator, 6), randn(generator, 6).softmax(0)
         printed = -(target * outputs.softmax(0).log()).sum()
         found["error, loss"] = highest(found["error, loss"], float((printed - _entropy(outputs, target)).abs()))
-        by_output = central_differences(lambda o, y=target: -(y * o.softmax(0).log()).sum(), outputs)
+        by_output = central_differences(lambda o, y=target: -(y * o.softmax(0).log()).sum(), outputs)  # type: ignore[misc]
         gap = torch.softmax(outputs, 0) - target - by_output
         found["error, gradient"] = highest(found["error, gradient"], float(gap.abs().max()))
     return found
@@ -125,11 +127,11 @@ def recurrent_gradients(n_instances: int, generator: Any) -> Payload:
         }
         for index, name in enumerate(names):
             changed = central_differences(
-                lambda p, at=index, own=parameters, loss=loss, none=nothing: loss([*own[:at], p, *own[at + 1 :]], none),
+                lambda p, at=index, own=parameters, f=loss, z=nothing: f([*own[:at], p, *own[at + 1 :]], z),  # type: ignore[misc]
                 parameters[index],
             )
             found[f"error, {name}"] = highest(found[f"error, {name}"], float((sums[name] - changed).abs().max()))
-        pushes = central_differences(lambda push, own=parameters, loss=loss: loss(own, push), nothing)
+        pushes = central_differences(lambda push, own=parameters, loss=loss: loss(own, push), nothing)  # type: ignore[misc]
         gap = torch.stack(by_state) - pushes
         found["error, states"] = highest(found["error, states"], float(gap.abs().max()))
     return found

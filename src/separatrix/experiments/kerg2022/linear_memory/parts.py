@@ -60,7 +60,7 @@ def worst_of_parts(results: Sequence[tuple[Cell, Payload]]) -> Measured:
         kept = parts.setdefault(cell.args["part"], {})
         for name, value in payload.items():
             worst = lowest if name.startswith("least") else highest
-            kept[name] = worst(kept.get(name, value), value)
+            kept[name] = worst(kept[name], value) if name in kept else value
     rows = [{"part": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()]
     return Measured(parts=parts, tables={"Worst over all instances": rows})
 
