@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_square
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_square, resolve
 from separatrix.core.names import suggest_options
 
 from .base import select_leading
-from .masks import check_mask
+from .masks import MASKS, check_mask
 
 TRAILING = {"coupling": 3, "value": 3, "beta": 0, "mask": 2, "bias": 2, "key_pull": 2, "value_bias": 1, "sizes": 1}
 """How many axes of each field belong to one weight instance; the axes before them broadcast against the states."""
@@ -39,6 +39,10 @@ class AttentionMatrices:
     key_pull: Float[Tensor, "*key_pull_axes h d"] | None = None
     value_bias: Float[Tensor, "*value_bias_axes d"] | None = None
     sizes: Float[Tensor, "*sizes_axes n"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.named_mask is not None:
+            resolve("named_mask", self.named_mask, MASKS)
 
     @functools.cached_property
     def instances(self) -> tuple[int, ...]:
