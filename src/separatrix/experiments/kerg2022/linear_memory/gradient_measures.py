@@ -49,12 +49,12 @@ def deep_gradients(n_instances: int, generator: Any) -> Payload:
             weight, offset, before = weights[at - 1], offsets[at - 1], states[at - 1]
             by_state = central_differences(lambda f, at=at: loss(f, at), states[at])  # type: ignore[misc]
             by_weight = central_differences(
-                lambda w, b=offset, f=before, at=at: loss(torch.tanh(w @ f + b), at),
-                weight,  # type: ignore[misc]
+                lambda w, b=offset, f=before, at=at: loss(torch.tanh(w @ f + b), at),  # type: ignore[misc]
+                weight,
             )
             by_offset = central_differences(
-                lambda b, w=weight, f=before, at=at: loss(torch.tanh(w @ f + b), at),
-                offset,  # type: ignore[misc]
+                lambda b, w=weight, f=before, at=at: loss(torch.tanh(w @ f + b), at),  # type: ignore[misc]
+                offset,
             )
             gaps = (back - by_state, torch.outer(inner, before) - by_weight, inner - by_offset)
             for name, gap in zip(found, gaps, strict=True):
