@@ -104,7 +104,7 @@ DYNAMICS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: masked(mask=MASK, bias=torch.zeros(4, 4)),
         "mask, bias and sizes must be for one number of tokens; got [4, 5].",
     ),
-    "mask of no kind": (lambda: masked(mask=object()), "mask must be 'causal', a boolean matrix or None; got object."),
+    "mask of no kind": (lambda: masked(mask=object()), "a boolean matrix or None; got object."),
     "sizes for other tokens": (
         lambda: dynamics.OjaFlow(VALUE, [1.0, 2.0]).velocity(TOKENS),
         "sizes are for 2 tokens; got tokens of shape (2, 4, 3).",
