@@ -298,8 +298,7 @@ def answer(call: Callable[[Any], Any], bad: Any) -> str:
     return "not refused"
 
 
-def answers() -> dict[str, str]:
+def answers(left_out: set[str]) -> dict[str, str]:
     """The answer to every wrong option, by function, argument and kind."""
-    return {
-        "/".join((*option, kind)): answer(call, bad) for option, call in OPTIONS.items() for kind, bad in BAD.items()
-    }
+    tried = {"/".join((*option, kind)): (call, bad) for option, call in OPTIONS.items() for kind, bad in BAD.items()}
+    return {words: answer(call, bad) for words, (call, bad) in tried.items() if words not in left_out}

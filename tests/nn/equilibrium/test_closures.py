@@ -114,6 +114,7 @@ def reference(x: Tensor) -> dict[str, Tensor]:
     return {name: value.grad for name, value in made.named_parameters() if value.grad is not None}
 
 
+@pytest.mark.sampled(1, each="form")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("backward", BACKWARD, ids=lambda method: type(method).__name__)
 def test_parametrised_weights_learn_in_every_form(form: str, backward: Any, x: Tensor) -> None:
