@@ -22,6 +22,8 @@ _GAME_COLUMNS = (
     *("rule", "asked on", "network", "document, 10 seeds"),
     *("n", "ours", "95 % interval", "in deviations", "thumb"),
 )
+PROBLEMS = 4000
+"""From so many the accuracy of a rule of thumb is told."""
 _PUBLIC_FAMILY = {"public hexos": "hexominoes", "public stripes": "stripes"}
 """The family that a public file shows."""
 _HEAD = """# Relational networks in numbers
@@ -95,7 +97,7 @@ def _thumb(name: str) -> str:
     """The best rule of thumb on a task, and how far it goes: accuracy up to there shows nothing about relations."""
     word, _, direction = name.partition(":")
     options: dict[str, Any] = {"train": direction} if direction else {}
-    rule, share = shortcut_accuracy(make_task(word, **options), 4000).best
+    rule, share = shortcut_accuracy(make_task(word, **options), PROBLEMS).best
     return f"{_percent(share)} ({cell(rule)})"
 
 

@@ -46,11 +46,12 @@ MODERATE = 60.0
 # Fused multiply-add; NaN and infinity keep their meaning. The order of sums is free only where no vector is written
 # out: rounding to whole numbers in ``_power`` would be simplified away.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_part = numba.njit(fastmath={"contract", "nsz", "arcp"}, no_cpython_wrapper=True, **_OPTIONS)
-_plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, no_cpython_wrapper=True, **_OPTIONS)
+_INSIDE: Any = {**_OPTIONS, "no_cpython_wrapper": True}  # called by compiled code alone
+_part = numba.njit(fastmath={"contract", "nsz", "arcp"}, **_INSIDE)
+_plain = numba.njit(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_INSIDE)
 # numba makes machine code of every function together with all that it calls, so a chain of calls is optimised as often
 # as it has links. What lies between ``carry`` and a step is written into it: a third less time to compile it.
-_inlined = numba.njit(fastmath={"contract", "nsz", "arcp"}, inline="always", no_cpython_wrapper=True, **_OPTIONS)
+_inlined = numba.njit(fastmath={"contract", "nsz", "arcp"}, inline="always", **_INSIDE)
 # What is called from outside, by the tests if by nobody else, is kept on disk.
 _kept_part = kept(fastmath={"contract", "nsz", "arcp"}, **_OPTIONS)
 _kept_plain = kept(fastmath={"contract", "nsz", "arcp", "reassoc"}, **_OPTIONS)
