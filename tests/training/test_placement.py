@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.utils.backend_registration
 from torch import nn
 
 from command_line import environment
 from separatrix.training.placement import moved, placed
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"),
+    reason="this torch cannot make a device in Python",
+)
 def test_a_cell_that_trains_uses_the_device_of_its_worker_and_gives_the_same_numbers() -> None:
     """On a device made in Python, whose tensors refuse to meet those of the processor."""
     words = [sys.executable, str(Path(__file__).parents[1] / "second_device.py")]
