@@ -9,8 +9,11 @@ fifteen minutes, is named, and the others go on. Every part says how long it too
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,16 +36,29 @@ importlib.import_module("rows").written(importlib.import_module(name).rows, bool
 """What runs a part in a process of its own."""
 
 
+def call(command: list[str], longest: float) -> int | str:
+    """The exit code of a command, or that it had none in time; whatever it started ends with it, also at an interrupt.
+
+    It gets a session of its own: workers and interpreters that a part starts would outlive a signal to the part alone.
+    """
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        return process.wait(timeout=longest)
+    except subprocess.TimeoutExpired:
+        return f"none after {longest:.0f} s"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def run_part(name: str, quick: bool) -> dict[str, Any] | None:
     """What a script writes, with the seconds it took; None if it failed."""
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "rows.json"
         command = [sys.executable, "-c", PART, str(HERE), name, "quick" if quick else "", str(target)]
-        try:
-            code: int | str = subprocess.call(command, timeout=LONGEST)
-        except subprocess.TimeoutExpired:
-            code = f"none after {LONGEST:.0f} s"
+        code = call(command, LONGEST)
         if code or not target.is_file():
             print(f"bench: {name}.py failed (exit {code}); the other parts go on", file=sys.stderr, flush=True)
             return None

@@ -22,7 +22,7 @@ from separatrix.dynamics import solvers
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from judged_maps import BUDGET, judged
-from known_maps import FRESH, STRANGE, batches
+from known_maps import FRESH, HIDDEN, STRANGE, batches
 
 DIMS = (1, 2, 5, 11)
 
@@ -49,7 +49,7 @@ def main(seed: str, target: str, rows: str = "17", *others: str) -> None:
     dims = tuple(int(dim) for dim in given[0].split(",")) if given else DIMS
     kinds = [word for word in others if not word.startswith("dims=")]
     table, total = {}, collections.Counter[str]()
-    for number, kind in enumerate((*FRESH, *STRANGE)):
+    for number, kind in enumerate((*FRESH, *STRANGE, *HIDDEN)):
         if kinds and kind not in kinds:
             continue
         counts, lines = counted(kind, int(seed) + 100 * number, int(rows), dims)

@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 import torch
 
+import sampling
 import shape_checks
 from helpers import seeded, use_seed
 
@@ -54,6 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if number and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(number)
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
+    config.addinivalue_line(
+        "markers", "sampled(count, each): so many cases in an ordinary run, the rest with the slow ones"
+    )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -70,10 +74,12 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("needs_data") and data_folder() is None:
         pytest.skip(NO_DATA)
-    shape_checks.begin_test(item.nodeid.partition("[")[0])
+    shape_checks.begin_file(item.nodeid.partition("::")[0])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    sampling.mark_the_rest(items, config.getoption("seed"))
     for item in items:
         for mark in item.iter_markers("checks"):
             CHECKED.update(mark.args[0])

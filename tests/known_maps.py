@@ -345,10 +345,49 @@ STRANGE: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = 
 }  # fmt: skip
 
 
+# ---- a slow direction that nothing excites
+
+
+def line_of_rest(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """All but a line of equilibria: one eigenvalue is one but for anything from rounding up, z* is of ordinary size."""
+    weight, point = _with_one_slow_direction(draw, math.log10(0.5)), draw.inputs()
+    return _affine, (weight, point - _times(weight, point)), "zero"
+
+
+def line_through_zero(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """The same without input: from a start on the line hardly anything moves, and the equilibrium is zero."""
+    return _affine, (_with_one_slow_direction(draw, math.log10(0.5)), torch.zeros(draw.rows, draw.dim)), "zero"
+
+
+def line_driven(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """The same with any input, which drives the state as far along the line as rounding can tell."""
+    return _affine, (_with_one_slow_direction(draw, -2.0), draw.inputs()), "zero"
+
+
+HIDDEN: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = {
+    kind.__name__: kind for kind in (line_of_rest, line_through_zero, line_driven)
+}
+
+
+def _with_one_slow_direction(draw: Draw, most: float) -> Tensor:
+    """Eigenvalues within 0.8 but for one, behind a feedforward part, as the dtype holds them."""
+    least = math.log10(torch.finfo(draw.dtype).eps)
+    eigenvalues = 0.8 * draw.normal(draw.dim).clamp(-1, 1)
+    eigenvalues[:, :1] = 1 - draw.power(least + 0.5, max(most, least + 1.5))
+    triangle = torch.triu(draw.normal(draw.dim, draw.dim), 1) * draw.between(0, 2).unsqueeze(-1) / draw.dim**0.5
+    basis = draw.rotation()
+    weight = (basis @ (torch.diag_embed(eigenvalues) + triangle) @ basis.mT).to(draw.dtype).double()
+    eye = torch.eye(draw.dim, dtype=torch.float64)
+    for _ in range(60):  # as the dtype holds them, some have no equilibrium, or a line of them: these are no truth
+        least_size = torch.linalg.svdvals(eye - weight)[:, -1]
+        weight = torch.where((least_size < 1e-14)[:, None, None], (0.99 * weight).to(draw.dtype).double(), weight)
+    return weight
+
+
 def known_maps(kind: str, dtype: torch.dtype, dim: int, rows: int, seed: int) -> KnownMap:
     """So many maps of one kind, one in each row of a batch; half of the starts are zero."""
     draw = Draw(torch.Generator().manual_seed(seed), dim, rows, dtype)
-    formula, parameters, hint = {**DEVELOPMENT, **FRESH, **STRANGE}[kind](draw)
+    formula, parameters, hint = {**DEVELOPMENT, **FRESH, **STRANGE, **HIDDEN}[kind](draw)
     start = _start(draw, kind, hint)
     known = KnownMap(kind, formula, tuple(value.double() for value in parameters), start, None)
     return dataclasses.replace(known, hints=_hints(known, hint))

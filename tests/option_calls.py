@@ -138,6 +138,9 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("Accuracy", "method"): lambda bad: dynamics.Accuracy(bad, 1e-3),
     ("find_equilibrium", "method"): lambda bad: dynamics.find_equilibrium(torch.cos, bad, EYE),
     ("count_equilibria", "method"): lambda bad: dynamics.count_equilibria(torch.cos, bad, EYE),
+    ("AttentionMatrices", "named_mask"): lambda bad: dynamics.flows.AttentionMatrices(
+        EYE[None], EYE[None], EYE[0, 0], named_mask=bad
+    ),
     ("AttentionFlow", "normalisation"): lambda bad: dynamics.AttentionFlow(
         query=EYE, key=EYE, value=EYE, normalisation=bad
     ),

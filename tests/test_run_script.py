@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,30 @@ def test_a_broken_import_contract_ends_it_before_the_tests(checkout: Path) -> No
     process = start(checkout, "test")
     assert process.communicate(timeout=60)[0] == ""
     assert process.returncode != 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="asks Linux which processes there are")
+def test_a_part_of_the_bench_that_takes_too_long_leaves_no_process_behind(tmp_path: Path) -> None:
+    told = tmp_path / "child"
+    part = ["/bin/sh", "-c", f"sleep 600 & echo $! >'{told}'; wait"]  # as the interpreters that a benchmark starts
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import bench\n"
+        f"print(bench.call({part!r}, 1.0))\n"
+        "print(bench.call(['/bin/sh', '-c', 'exit 3'], 60.0))"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.split("\n")[:2] == ["none after 1 s", "3"]
+    child = int(told.read_text())
+    deadline = time.monotonic() + 10
+    while _runs(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _runs(child)
+
+
+def _runs(process: int) -> bool:
+    """Whether a process exists and is more than an entry that nobody has taken away."""
+    status = Path(f"/proc/{process}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -24,23 +24,23 @@ def trace() -> object:
     return trace_of
 
 
-def test_the_first_calls_of_every_test_are_checked(trace) -> None:  # type: ignore[no-untyped-def]
+def test_the_first_calls_of_every_file_are_checked(trace) -> None:  # type: ignore[no-untyped-def]
     wrong = torch.ones(2, 3)
-    for _ in range(shape_checks.CALLS_PER_TEST):
+    for _ in range(shape_checks.CALLS_PER_FILE):
         with pytest.raises(jaxtyping.TypeCheckError):
             trace(wrong)
     assert trace(wrong) == 2.0  # later calls are not
-    shape_checks.begin_test("another test")
+    shape_checks.begin_file("another file")
     with pytest.raises(jaxtyping.TypeCheckError):
         trace(wrong)
 
 
 @pytest.mark.parametrize("case", ["first", "second"])
-def test_the_cases_of_one_test_share_their_checks(case: str) -> None:
+def test_the_tests_of_one_file_share_their_checks(case: str) -> None:
     """Whichever case runs first is checked, here and with the cases on two processes."""
     global _calls_left
     caught = 0
-    for _ in range(shape_checks.CALLS_PER_TEST):
+    for _ in range(shape_checks.CALLS_PER_FILE):
         try:
             shared(torch.ones(2, 3))
         except jaxtyping.TypeCheckError:
@@ -54,7 +54,7 @@ def shared(matrix: Float[Tensor, "n n"]) -> float:
     return float(matrix.diagonal().sum())
 
 
-_calls_left = shape_checks.CALLS_PER_TEST
+_calls_left = shape_checks.CALLS_PER_FILE
 
 
 def test_functions_of_the_package_are_checked() -> None:
@@ -70,7 +70,7 @@ def test_first_objects_of_a_data_class_are_checked() -> None:
         right: Float[Tensor, " n"]
 
     assert len(Pair(torch.ones(2), torch.ones(2)).left) == 2
-    for _ in range(shape_checks.CALLS_PER_TEST - 1):
+    for _ in range(shape_checks.CALLS_PER_FILE - 1):
         with pytest.raises(jaxtyping.TypeCheckError, match="right"):
             Pair(torch.ones(2), torch.ones(3))
     assert len(Pair(torch.ones(2), torch.ones(3)).right) == 3
@@ -94,7 +94,7 @@ def test_functions_made_by_the_same_lines_share_what_is_checked() -> None:
 
         return inner
 
-    for _ in range(shape_checks.CALLS_PER_TEST):
+    for _ in range(shape_checks.CALLS_PER_FILE):
         with pytest.raises(jaxtyping.TypeCheckError):
             make()("no number")
     assert make()("no number") == "no number"  # type: ignore[comparison-overlap]

@@ -88,13 +88,11 @@ def test_no_line_is_wider_than_the_terminal(
         assert [line for line in wide if str(tmp_path) not in line and not DIGEST.fullmatch(line.strip())] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "columns"),
-    [(name, 80) for name in ("count", "spectrum", "classify", "census", "sweep", "phase")]
-    + [(name, 60) for name in ("count", "spectrum", "census", "phase")],  # two pairs of long flags need more
-)
-def test_help_cuts_no_word(
-    name: str, columns: int, cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("columns", [24, 60])
+def test_a_title_is_as_wide_as_the_terminal_not_as_the_table(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert re.findall(r"\S*…", cli("attention", name, "--help").out) == []
+    print_table(("beta", "points"), [("0.1", "7")], title="Consensus and bipartite consensus of six tokens")
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == ("Consensus and bipartite" if columns == 24 else "Consensus and bipartite consensus of six tokens")

@@ -1,9 +1,8 @@
-"""The pages that follow from the code, and the folder from which the site is built."""
+"""The pages that follow from the code. The folder from which the site is built is looked at beside the reference."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import generate
 from separatrix.core import FORMULAS, formula
 from separatrix.lab import Claim, Experiment, Judgement, Params, Summary, Verdict
 from separatrix.sources import Document, Erratum
-from sitegen import navigation, pages, records, reference, rooms
+from sitegen import navigation, pages, records, rooms
 
 DOCS = Path(generate.__file__).parent
 ERRATUM = Erratum("kerg2022-eq1", "Eq. (1)", "a|b <i>", "a*b", "0.1 against 0.2")
@@ -146,12 +145,6 @@ def test_the_qualified_names_of_formulas_tell_them_apart() -> None:
     assert sorted(names) == sorted(set(names))
 
 
-def test_every_link_of_the_equation_index_leads_to_an_anchor() -> None:
-    made = reference.pages()
-    for page, anchor in re.findall(r"\]\((reference/[^)#]*)#([^)]*)\)", records.equations_page()):
-        assert f"{{ #{anchor} }}" in made[page], anchor
-
-
 @pytest.mark.usefixtures("one_document")
 def test_errata_show_printed_and_correct() -> None:
     page = records.errata_page()
@@ -194,18 +187,6 @@ def test_navigation_finds_new_pages_and_leaves_out_what_is_not_generated(tmp_pat
         },
     ]
     assert json.loads(navigation.to_yaml(entries).removeprefix("nav: ")) == entries
-
-
-def test_the_whole_folder_is_written_and_replaces_an_older_one(whole: Path) -> None:
-    root = whole / "pages"
-    assert not (root / "gone.md").exists()
-    made = {page.path for page in pages.present()} | set(reference.pages())
-    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert {path.relative_to(root).as_posix() for path in root.rglob("*.md")} == made | written
-    assert not list(root.rglob("*.py"))
-    settings = (whole / "mkdocs.yml").read_text()
-    assert settings.startswith((DOCS / "site.yml").read_text())
-    assert all((root / asset).is_file() for asset in re.findall(r"- (assets/\S+)", settings))
 
 
 def test_the_index_of_decisions_lists_every_page(tmp_path: Path) -> None:

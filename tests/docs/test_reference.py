@@ -1,4 +1,7 @@
-"""The reference: a page per sub-room, an anchor for every public name, formulas that can be set."""
+"""The reference (a page per sub-room, an anchor for every public name, formulas that can be set) and the whole folder.
+
+What needs every page stands in this file: tests of one file share a process, in which the pages are made once.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import generate
 from separatrix.core.rooms import offered
-from sitegen import commands, definitions, docstrings, reference, rooms
+from sitegen import commands, definitions, docstrings, pages, records, reference, rooms
 
+DOCS = Path(generate.__file__).parent
 ALL = [room for outer in rooms.rooms() for room in outer.walk()]
 FENCED = re.compile(r"^ *(`{3,4}).*?^ *\1$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(`{1,2})[^`]+\1")
@@ -56,6 +61,23 @@ def test_every_link_leads_to_an_anchor_that_exists(made: dict[str, str]) -> None
                 (Path("/") / Path(page).parent / address).resolve().relative_to("/").as_posix() if address else page
             )
             assert anchor in where[target], f"{page} leads to {address}#{anchor}"
+
+
+def test_every_link_of_the_equation_index_leads_to_an_anchor(made: dict[str, str]) -> None:
+    for page, anchor in re.findall(r"\]\((reference/[^)#]*)#([^)]*)\)", records.equations_page()):
+        assert f"{{ #{anchor} }}" in made[page], anchor
+
+
+def test_the_whole_folder_is_written_and_replaces_an_older_one(whole: Path, made: dict[str, str]) -> None:
+    root = whole / "pages"
+    assert not (root / "gone.md").exists()
+    expected = {page.path for page in pages.present()} | set(made)
+    written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert {path.relative_to(root).as_posix() for path in root.rglob("*.md")} == expected | written
+    assert not list(root.rglob("*.py"))
+    settings = (whole / "mkdocs.yml").read_text()
+    assert settings.startswith((DOCS / "site.yml").read_text())
+    assert all((root / asset).is_file() for asset in re.findall(r"- (assets/\S+)", settings))
 
 
 def all_pages(whole: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 import separatrix
 from separatrix.core.errors import SeparatrixError
 
+from .help import speak_plainly
 from .printing import say
 from .words import ABOUT, COMMANDS, OPTIONS
 
@@ -45,27 +46,8 @@ def _load(name: str) -> Any:
         alone.command()(found)
         command = typer.main.get_command(alone)
     command.name = name
-    _leave_out_types_of_flags(command)
+    speak_plainly(command)
     return command
-
-
-def _leave_out_types_of_flags(command: Any) -> None:
-    """A flag is given or not: its help names no type (``<bool>``) that somebody might try to write."""
-    for parameter in command.params:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-    made = command.get_help_option
-
-    def bare(ctx: Any) -> Any:
-        option = made(ctx)
-        if option is not None:
-            option.metavar = ""
-        return option
-
-    command.get_help_option = bare
-    for below in getattr(command, "commands", {}).values():
-        if below is not None:
-            _leave_out_types_of_flags(below)
 
 
 app = typer.Typer(

@@ -89,11 +89,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
         max([_longest(name, index), *(_longest(row[index], index) for row in cells)], default=0)
         for index, name in enumerate(columns)
     ]
-    if sum(least) + 3 * len(least) <= console.width:
-        console.print(_table(columns, cells, least, title))
-        return
-    if title is not None:
+    if title is not None:  # a title of the table's own would be wrapped to the width of the table
         tell(title)
+    if sum(least) + 3 * len(least) <= console.width:
+        console.print(_table(columns, cells, least))
+        return
     for row in cells:
         _print_paragraph(console, columns, row)
 
@@ -115,12 +115,12 @@ def _longest(text: str, index: int) -> int:
     return max((cell_len(part) for part in parts), default=0)
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], title: str | None) -> Table:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int]) -> Table:
     """A table in the house style; a verdict gets its colour."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         table.add_column(column, overflow="fold", no_wrap=index == 0, min_width=least[index])
     for row in rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +20,7 @@ from separatrix.dynamics import (
     random_tokens,
     tangent_basis,
 )
+from separatrix.dynamics.flows.masks import MASKS
 from stranger_flows import CubicMean, Tempered
 
 DIM, N_TOKENS = 4, 5
@@ -46,7 +48,6 @@ FLOWS: dict[str, Callable[[], AbstractSphereFlow]] = {
     "softmax": lambda: AttentionFlow.from_coupling(M, V, 1.3),
     "query and key": lambda: AttentionFlow(query=M[:2], key=V[:2], value=V + 2 * V @ V),
     "heads": lambda: AttentionFlow.from_coupling(matrices(3, seed=3), VALUES, 0.7, heads=True),
-    "causal": lambda: AttentionFlow.from_coupling(M, V, mask="causal"),
     "mask": lambda: AttentionFlow.from_coupling(M, V, mask=mask()),
     "position bias": lambda: AttentionFlow.from_coupling(M, V, bias=bias()),
     "affine": lambda: AttentionFlow(query=M, key=M.mT, value=V, query_bias=V[0], value_bias=M[0]),
@@ -63,6 +64,7 @@ FLOWS: dict[str, Callable[[], AbstractSphereFlow]] = {
     "stranger's sizes": lambda: CubicMean(V, SIZES),
     "oja": lambda: OjaFlow(V),
     "oja sizes": lambda: OjaFlow(V, SIZES),
+    **{f"{name} mask": functools.partial(AttentionFlow.from_coupling, M, V, mask=name) for name in MASKS},
 }
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from backwards_engine import BackwardsEngine
 from coin_experiment import COINS
 from dask_clusters import shared_cluster
 from separatrix.lab import (
@@ -18,43 +20,15 @@ from separatrix.lab import (
     Cell,
     DaskEngine,
     Finished,
-    JobTable,
     LocalEngine,
     Record,
     RunInterrupted,
     RunProgress,
     Store,
     compute_record,
-    counted_interrupts,
-    explain_failure,
     run_experiments,
 )
 from short_experiments import SHORT
-
-
-class BackwardsEngine(AbstractEngine):
-    """A stranger's engine: this process alone, last cell first."""
-
-    def run(self, cells: Sequence[Cell], store: Store, data: Mapping[str, str]) -> Iterator[Finished]:
-        jobs, session = JobTable(store), f"backwards|{os.getpid()}|0"
-        jobs.enqueue(session, cells[::-1])
-        n_done = 0
-        with counted_interrupts() as interrupts:
-            try:
-                while (lease := jobs.take(session, session)) is not None:
-                    if interrupts:
-                        jobs.give_back(lease)
-                        raise RunInterrupted(n_done, len(cells))
-                    try:
-                        jobs.finish(lease, compute_record(lease.cell, data))
-                    except ValueError as error:
-                        jobs.fail(lease, explain_failure(error))
-                    for key, error_text in jobs.collect(session):
-                        n_done += 1
-                        yield Finished(key, error_text)
-            finally:
-                jobs.leave(session)
-
 
 ENGINES: dict[str, Callable[[], AbstractEngine]] = {
     "local": lambda: LocalEngine(2),
@@ -63,7 +37,7 @@ ENGINES: dict[str, Callable[[], AbstractEngine]] = {
 }
 
 
-@pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys())
+@pytest.fixture(params=ENGINES.values(), ids=ENGINES.keys(), scope="module")
 def engine(request: pytest.FixtureRequest) -> AbstractEngine:
     return request.param()
 
@@ -72,6 +46,24 @@ def engine(request: pytest.FixtureRequest) -> AbstractEngine:
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(tmp_path) as opened:
         yield opened
+
+
+@dataclasses.dataclass(frozen=True)
+class CalmRun:
+    """A run to which nothing happens, of cells that need no data and of one that does."""
+
+    cells: list[Cell]
+    with_data: Cell
+    ended: list[Finished]
+    store: Store
+
+
+@pytest.fixture(scope="module")
+def calm(engine: AbstractEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CalmRun]:
+    cells, (with_data,) = coins(), SHORT.cells(SHORT.params("smoke", n_cells=1))
+    with Store(tmp_path_factory.mktemp("calm")) as opened:
+        ended = list(engine.run([*cells, with_data], opened, {"mnist": "abc"}))
+        yield CalmRun(cells, with_data, ended, opened)
 
 
 def coins(**changes: object) -> list[Cell]:
@@ -84,25 +76,21 @@ def read(store: Store, cell: Cell) -> Record:
     return record
 
 
-def test_every_cell_ends_once_and_has_a_record(engine: AbstractEngine, store: Store) -> None:
-    cells = coins()
-    ended = list(engine.run(cells, store, {}))
-    assert sorted(finished.key for finished in ended) == sorted(cell.key for cell in cells)
-    assert {finished.error for finished in ended} == {None}
-    assert [read(store, cell).cell for cell in cells] == cells
-    assert store.keys() == {cell.key for cell in cells}
+def test_every_cell_ends_once_and_has_a_record(calm: CalmRun) -> None:
+    cells = [*calm.cells, calm.with_data]
+    assert sorted(finished.key for finished in calm.ended) == sorted(cell.key for cell in cells)
+    assert {finished.error for finished in calm.ended} == {None}
+    assert [read(calm.store, cell).cell for cell in cells] == cells
+    assert calm.store.keys() == {cell.key for cell in cells}
 
 
-def test_records_are_those_of_the_cells_bit_for_bit(engine: AbstractEngine, store: Store) -> None:
-    cells = coins()
-    list(engine.run(cells, store, {}))
-    assert [read(store, cell).digest for cell in cells] == [compute_record(cell, {}).digest for cell in cells]
+def test_records_are_those_of_the_cells_bit_for_bit(calm: CalmRun) -> None:
+    cells = [*calm.cells, calm.with_data]
+    assert [read(calm.store, cell).digest for cell in cells] == [compute_record(cell, {}).digest for cell in cells]
 
 
-def test_a_digest_of_a_data_set_reaches_the_records(engine: AbstractEngine, store: Store) -> None:
-    cells = SHORT.cells(SHORT.params("smoke", n_cells=1))
-    list(engine.run(cells, store, {"mnist": "abc"}))
-    assert read(store, cells[0]).provenance["data"] == {"mnist": "abc", "ptb": "not recorded"}
+def test_a_digest_of_a_data_set_reaches_the_records(calm: CalmRun) -> None:
+    assert read(calm.store, calm.with_data).provenance["data"] == {"mnist": "abc", "ptb": "not recorded"}
 
 
 def test_a_failure_is_told_of_its_cell_alone(engine: AbstractEngine, store: Store) -> None:

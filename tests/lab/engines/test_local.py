@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from backwards_engine import BackwardsEngine
 from separatrix.core.errors import InvalidInput
 from separatrix.lab import (
     Cell,
@@ -20,12 +21,14 @@ from separatrix.lab import (
     Finished,
     JobTable,
     LocalEngine,
+    Record,
     RunInterrupted,
     Store,
     physical_cores,
 )
+from separatrix.lab.engines.worker_pool import WorkerPool
 from short_experiments import SHORT, UNWRITABLE
-from training_experiment import STEPS
+from training_experiment import STEPS, TRAINING
 
 
 def cells_of(experiment: Experiment = SHORT, **changes: Any) -> list[Cell]:
@@ -48,9 +51,9 @@ def computations(marks: Path) -> list[str]:
 
 def test_records_are_the_same_whatever_the_number_of_workers(tmp_path: Path) -> None:
     cells = cells_of(n_cells=6)
-    one, three = Store(tmp_path / "one"), Store(tmp_path / "three")
-    assert len(run_all(cells, one, 1)) == len(run_all(cells, three, 3)) == 6
-    assert digests(cells, one) == digests(cells, three)
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    assert len(run_all(cells, one, 1)) == len(run_all(cells, two, 2)) == 6
+    assert digests(cells, one) == digests(cells, two)
 
 
 def test_an_exception_is_recorded_once_and_the_other_cells_are_kept(tmp_path: Path) -> None:
@@ -91,7 +94,7 @@ def test_two_runs_at_once_compute_no_cell_twice(tmp_path: Path) -> None:
 
     def one_run() -> None:
         with Store(tmp_path / "store") as store:
-            ended.append(run_all(cells, store, 2))
+            ended.append(run_all(cells, store))
 
     runs = [threading.Thread(target=one_run) for _ in range(2)]
     for run in runs:
@@ -104,7 +107,7 @@ def test_two_runs_at_once_compute_no_cell_twice(tmp_path: Path) -> None:
 
 def test_a_worker_killed_again_and_again_costs_one_start_each_and_loses_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    cells = cells_of(n_cells=40, pause=0.03)
+    cells = cells_of(n_cells=24, pause=0.03)
     engine, chooser, kills, over = LocalEngine(2), random.Random(0), [0], threading.Event()
 
     def kill() -> None:
@@ -123,9 +126,9 @@ def test_a_worker_killed_again_and_again_costs_one_start_each_and_loses_nothing(
         killer.join()
     assert sorted(finished.key for finished in ended) == sorted(cell.key for cell in cells)
     assert {finished.error for finished in ended} == {None}
-    assert len(digests(cells, store)) == len(store.keys()) == 40
+    assert len(digests(cells, store)) == len(store.keys()) == 24
     assert kills[0] >= 2
-    assert sum(JobTable(store).starts().values()) <= 40 + kills[0]
+    assert sum(JobTable(store).starts().values()) <= 24 + kills[0]
 
 
 def test_a_silent_worker_loses_its_cell_to_another(tmp_path: Path) -> None:
@@ -182,11 +185,14 @@ def test_one_interrupt_of_any_kind_is_enough_however_long_a_cell_takes(tmp_path:
     assert JobTable(store).states() == {"cancelled": 2}
 
 
-def test_a_training_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    """It saves after its step although no checkpoint was due; a worker hears of the stop by a signal too."""
+@pytest.mark.parametrize("experiment", [STEPS, pytest.param(TRAINING, marks=pytest.mark.slow)], ids=lambda e: e.name)
+def test_work_that_is_stopped_goes_on_where_it_was(experiment: Experiment, tmp_path: Path) -> None:
+    """It saves after its step although no checkpoint was due; a worker hears of the stop by a signal too. A training
+    does, with torch in each of three workers; every day it is a loop of our own that saves and stops as ``train`` does,
+    whose part is tested in ``tests/training/test_interrupt.py``."""
     whole, store = Store(tmp_path / "whole"), Store(tmp_path / "store")
-    (cell,) = cells_of(STEPS)
-    run_all([cell], whole)
+    (cell,) = cells_of(experiment)
+    list(BackwardsEngine().run([cell], whole, {}))
 
     def reached(step: int) -> Path:
         while not (found := list(store.scratch.glob(f"*/step-{step}"))):
@@ -212,6 +218,32 @@ def test_a_training_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None
     assert found.payload["history"] == wanted.payload["history"]
     assert found.payload["resumed_at"] in (4, 7)  # the second time a slow machine may have had to end it
     assert wanted.payload["resumed_at"] == 0
+
+
+def test_a_record_published_at_the_last_moment_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the last look at the table and the end of the workers a cell may end; the count must know of it."""
+    store, cells = Store(tmp_path), cells_of(n_cells=2, pause=600.0)
+    plain = WorkerPool.end
+
+    def publish_and_end(pool: WorkerPool) -> None:
+        table = JobTable(store)
+        for process in pool._running:
+            for lease in table.held(process.name):
+                table.finish(lease, Record(lease.cell, {"mean": 0.0, "number": lease.cell.args["number"]}, {}))
+        plain(pool)
+
+    def interrupt_twice() -> None:
+        _wait_for_lease(store)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(WorkerPool, "end", publish_and_end)
+    threading.Thread(target=interrupt_twice).start()
+    ended: list[Finished] = []
+    with pytest.raises(RunInterrupted, match="stopped after 1 of 2 cells"):
+        ended.extend(LocalEngine(1).run(cells, store, {}))
+    assert {finished.key for finished in ended} == store.keys()
+    assert len(ended) == 1
 
 
 def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from separatrix.core.names import suggest_options
 
 from .attention_matrices import AttentionMatrices, check_beta, check_sizes, check_weights
 from .base import AbstractSphereFlow, described
+from .masks import MASKS
 from .normalisation import AbstractNormalisation, Softmax, find_normalisation
 
 CANCELLED = 0.1
@@ -38,7 +39,7 @@ class AttentionFlow(AbstractSphereFlow):
         value: value matrix (..., [h,] d, d); with heads, the product of output and value projections.
         beta: inverse temperature, a number or one per weight instance.
         heads: whether the axis before the matrices counts heads, whose pulls are added.
-        mask: True where token i may attend to token j, (..., n, n), or ``"causal"``.
+        mask: True where token i may attend to token j, (..., n, n), or a name (``"causal"``; ``MASKS``).
         normalisation: ``"softmax"``, ``"uniform"`` (the small-beta limit), ``"sinkhorn"`` (doubly stochastic), or any
             ``AbstractNormalisation`` object.
         bias: position bias (..., n, n) added to the logits.
@@ -139,7 +140,7 @@ class AttentionFlow(AbstractSphereFlow):
         self._n_tokens = weights.n_tokens
         self._rate: Tensor | None = None
         self._plain = isinstance(normalisation, Softmax) and not (
-            weights.causal or weights.mask is not None or weights.bias is not None or pull is not None
+            weights.is_masked or weights.bias is not None or pull is not None
         )
 
     def __repr__(self) -> str:
@@ -150,7 +151,7 @@ class AttentionFlow(AbstractSphereFlow):
             f"{self.n_heads} heads" if self.n_heads > 1 else "1 head",
             f"beta = {float(beta):.4g}" if one else f"beta from {float(beta.min()):.4g} to {float(beta.max()):.4g}",
             type(self.normalisation).__name__.lower(),
-            *(["causal"] if weights.causal else ["masked"] if weights.mask is not None else []),
+            *([weights.named_mask or "masked"] if weights.is_masked else []),
             *(["position bias"] if weights.bias is not None else []),
             *(["query bias"] if weights.key_pull is not None else []),
             *(["value bias"] if weights.value_bias is not None else []),
@@ -220,7 +221,7 @@ class AttentionFlow(AbstractSphereFlow):
     @property
     def reducible(self) -> bool:
         """False under a mask or a position bias, which tell tokens at one place apart."""
-        return not (self.weights.causal or self.weights.mask is not None or self.weights.bias is not None)
+        return not (self.weights.is_masked or self.weights.bias is not None)
 
     def with_sizes(self, sizes: Float[Tensor, "*batch m"] | None) -> AttentionFlow:
         """The exact restriction of the flow to states of m clusters: logits gain the logarithm of the sizes."""
@@ -331,9 +332,8 @@ class AttentionFlow(AbstractSphereFlow):
         weights, n = self.weights, logits.shape[-1]
         if weights.bias is not None:
             logits = logits + (weights.bias if self._single else weights.bias.unsqueeze(-3))
-        if weights.causal:
-            hidden = torch.ones(n, n, dtype=torch.bool, device=logits.device).triu(1)
-            logits = logits.masked_fill(hidden, -torch.inf)
+        if weights.named_mask is not None:
+            logits = logits.masked_fill(~MASKS[weights.named_mask](n).to(logits.device), -torch.inf)
         if weights.mask is not None:
             mask = weights.mask if self._single else weights.mask.unsqueeze(-3)
             logits = logits.masked_fill(~mask, -torch.inf)

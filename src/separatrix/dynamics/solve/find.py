@@ -73,6 +73,7 @@ def solve_quietly(
     *,
     rounding: float = 0.0,
     on_step: Callable[[int, Tensor], None] | None = None,
+    before_step: Callable[[bool], None] | None = None,
 ) -> EquilibriumSolution:
     """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns.
 
@@ -82,6 +83,8 @@ def solve_quietly(
         z0: as there.
         rounding: relative rounding error of the map where it is coarser than what its dtypes show.
         on_step: is shown the number of every step, from one, and its states (batch, d).
+        before_step: is told, before the map is evaluated for a step, whether it may well be the last one, and no after
+            that: other evaluations follow which are none.
     """
     solver = find_solver(method)
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
@@ -91,7 +94,7 @@ def solve_quietly(
     with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
         start = z0.detach().clone().reshape(-1, z0.shape[-1])
         # least squares in half precision would not converge
-        solution = _solve(counted, solver, start.to(torch.promote_types(z0.dtype, torch.float32)), on_step)
+        solution = _solve(counted, solver, start.to(torch.promote_types(z0.dtype, torch.float32)), on_step, before_step)
     return _with_batch_shape(solution, z0)
 
 
@@ -106,6 +109,7 @@ def _solve(
     method: AbstractEquilibriumSolver[Any],
     z: Tensor,
     on_step: Callable[[int, Tensor], None] | None,
+    before_step: Callable[[bool], None] | None,
 ) -> EquilibriumSolution:
     progress = Progress(method, z, fixed_point_map)
     if z.shape[0] == 0:
@@ -115,7 +119,11 @@ def _solve(
         z = _mapped_like(z, fixed_point_map(z))
     history = method.begin(fixed_point_map, z)
     for step in itertools.count(1):
+        if before_step is not None and progress.any_near:
+            before_step(True)
         f = fixed_point_map(z).detach()  # forward-mode tangents too stop here
+        if before_step is not None and progress.any_near:
+            before_step(False)
         slots = method.slots(history) or method.residual_buffer(history)
         residual, size, scale = absorbed(z, f, slots, progress.host)
         progress.note(z, f, residual, size, scale, fixed_point_map)

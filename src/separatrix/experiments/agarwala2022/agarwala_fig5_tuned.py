@@ -154,7 +154,12 @@ EXPERIMENT = Experiment(
             images="digits", n_train=1000, n_test=200, n_held_out=200, n_steps=10, batch_size=32, solver_steps=15,
             rates=(1e-3, 1e-2), tuning_seeds=(900,), seeds=(0, 1),
         ),
-        "laptop": Settings(pool=2, n_steps=470, seeds=tuple(range(100, 130))),
+        # scales at which most samples converge, by a trial with seeds 800 and 801 on held-out images, errors not read:
+        # 92 to 99 % at 1, 77 to 86 % at 1.25, 21 to 56 % at 1.5
+        "laptop": Settings(
+            pool=2, weight_scales=(1.0, 1.25), n_steps=200, batch_size=64, n_test=4000, n_held_out=4000,
+            tuning_seeds=(900, 901), seeds=tuple(range(100, 130)),
+        ),
         "paper": Settings(rates=(3e-4, 1e-3, 3e-3, 1e-2), seeds=tuple(range(100, 130))),
     },
     expand=expand,

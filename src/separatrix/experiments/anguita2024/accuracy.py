@@ -151,7 +151,7 @@ def draw_against(summary: Summary, axis: str, label: str) -> Figure:
         series[f"{size} units"] = {
             "x": [row[axis] for row in rows],
             "y": [row["deviation"] for row in rows],
-            "low": [max(row["deviation"] - row["sd"], 1e-6) for row in rows],
+            "low": [max(row["deviation"] - row["sd"], 0.0) for row in rows],
             "high": [row["deviation"] + row["sd"] for row in rows],
         }
     return linear.curves(
@@ -161,6 +161,6 @@ def draw_against(summary: Summary, axis: str, label: str) -> Figure:
         x_log=True,
         y_log=True,
         caption=f"""Mean deviation of the exact loss from gradient descent against the {label}, a curve per number
-        of units; band: one standard deviation over starts, cut at 1e-6. What the flow leaves out is of first order
-        in the learning rate.""",
+        of units; band: one standard deviation over starts, open below where it reaches zero. What the flow leaves
+        out is of first order in the learning rate.""",
     )

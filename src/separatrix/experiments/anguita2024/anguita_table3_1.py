@@ -231,13 +231,16 @@ def judge_probability(summary: Measured) -> Judgement:
     return judge(text, whole, instead("each entry concentrates, the eigenvalues keep their spread", rows))
 
 
+_NAMES = {"lecun": "LeCun", "he": "He", "glorot": "Glorot", "scaled": "scaled"}
+
+
 def draw(summary: Measured) -> Mapping[str, Figure]:
     """Figure 3.1: the balance of random layers as heat maps (40 hidden units shown)."""
     from separatrix.report.figures.learning import linear
 
     return {
         "fig3-1": linear.heat_maps(
-            summary.blocks,
+            {_NAMES[scheme]: block for scheme, block in summary.blocks.items()},
             label="entry of w2'w2 - w1w1'",
             caption="""Balance of random layers by initialiser, 40 hidden units shown. A balanced pair would be a
         multiple of the identity: compare the diagonal with what lies beside it.""",

@@ -89,21 +89,30 @@ def _collect(
 ) -> Iterator[Finished]:
     """Report cells as they end, keep the workers at their number, and stop when interrupted."""
     n_done, asked = 0, math.inf
-    while n_done < n_cells:
-        workers.refill()
-        finished = table.collect(session)
-        n_done += len(finished)
-        for key, error in finished:
+
+    def ended() -> Iterator[Finished]:
+        """Cells that have ended since the last look."""
+        nonlocal n_done
+        for key, error in table.collect(session):
+            n_done += 1
             if error is None:
                 tidy_after(store, key)  # its worker does so too, unless it ends, or is ended, before it comes to that
             yield Finished(key, error)
+
+    while n_done < n_cells:
+        workers.refill()
+        before = n_done
+        yield from ended()
         if interrupts and asked == math.inf:
             workers.ask_to_stop()
             asked = time.monotonic()
         is_over = len(interrupts) > 1 or not workers.pids or time.monotonic() - asked > STOP_SECONDS
-        if interrupts and not finished and is_over:
-            raise RunInterrupted(n_done, n_cells, interrupts[0])
-        if n_done < n_cells:  # also when there were some: workers wait for the index while we look into it
+        if interrupts and n_done == before and is_over:
+            workers.end()
+            yield from ended()  # published while we looked elsewhere: from now on nobody is left to do so
+            if n_done < n_cells:
+                raise RunInterrupted(n_done, n_cells, interrupts[0])
+        elif n_done < n_cells:  # also when there were some: workers wait for the index while we look into it
             time.sleep(POLL_SECONDS)
 
 

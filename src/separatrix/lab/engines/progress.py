@@ -47,13 +47,15 @@ class RunProgress:
         self._n_failed = 0
 
     def __enter__(self) -> RunProgress:
-        self._progress.start()
+        if not self._progress.disable:
+            self._progress.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if not self._progress.disable:  # rich before 14.3 ends a display that was never shown with an empty line
+            self._progress.stop()
 
     def begin(self, n_cells: int, n_done: int, expected_seconds: float | None = None) -> None:
         """The run has ``n_cells`` cells, of which ``n_done`` had records already (they do not count for the rate).

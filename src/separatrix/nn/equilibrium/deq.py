@@ -23,7 +23,7 @@ from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.methods.named import find_solver
 
 from ..dropout import renew_masks
-from .backward import AbstractBackward, find_backward
+from .backward import AbstractBackward, AbstractLinearBackward, find_backward
 from .closures import contains, modules_used, under_construction
 from .guards import (
     not_recordable,
@@ -182,7 +182,12 @@ class DEQ(nn.Module):
                 seen[step] = z.clone()
 
         solution = solve_quietly(
-            packed_map, solver, start, rounding=packed_map.rounding, on_step=remember if wanted else None
+            packed_map,
+            solver,
+            start,
+            rounding=packed_map.rounding,
+            on_step=remember if wanted else None,
+            before_step=packed_map.record if isinstance(self.backward, AbstractLinearBackward) else None,
         )
         # tensors of a transform do not outlive it
         self.last = None if transforms_active() else solution

@@ -31,9 +31,9 @@ def attach_equilibrium(
 ) -> Tensor:
     """The equilibrium ``z_star`` with derivatives with respect to all that the map closes over.
 
-    One evaluation of the map is kept for the backward pass. If nothing that the map closes over has a gradient, the
-    equilibrium has none either. With ``second_order`` two evaluations are kept, and second derivatives exist for
-    ``torch.autograd``; without it, and inside ``torch.func``, they raise.
+    One evaluation of the map is kept for the backward pass, the last of the solver where that kept it. If nothing that
+    the map closes over has a gradient, the equilibrium has none either. With ``second_order`` two evaluations are kept,
+    and second derivatives exist for ``torch.autograd``; without it, and inside ``torch.func``, they raise.
     """
     z_star = z_star.detach()
     coarse = rounding_of(packed_map)
@@ -41,9 +41,13 @@ def attach_equilibrium(
         image, products = torch.func.vjp(packed_map, z_star)[:2]
         rule = _Rule(Product(lambda v: products(v)[0], coarse), packed_map, solve, transformed=True)
         return _carried(image, z_star, rule)
-    with torch.enable_grad():
-        z_in = z_star.requires_grad_()
-        image = packed_map(z_in)
+    kept = packed_map.recorded(z_star) if isinstance(packed_map, CellMap) else None
+    if kept is not None:
+        z_in, image = kept
+    else:
+        with torch.enable_grad():
+            z_in = z_star.requires_grad_()
+            image = packed_map(z_in)
 
     if not _has_other_leaves(image, z_in):
         return z_star.detach()

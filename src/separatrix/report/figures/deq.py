@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from .house.families import look
-from .house.layout import captioned, legend_outside, line_over, smooth
+from .house.layout import captioned, legend_outside, smooth
 from .house.style import PALETTE, ink, new_figure, single_axes, styled
 
 Rows = Sequence[Mapping[str, Any]]
@@ -46,6 +46,7 @@ def length_variance_curves(rows: Rows, width: int) -> Figure:
         order = numpy.argsort(delta)
         axes.loglog(*smooth(delta[order], _column(chosen, "theory")[order], log=True), color=colour, lw=1)
         axes.loglog(delta, _column(chosen, "measured"), marker, color=colour, label=f"{label}, one matrix per seed")
+    axes.plot([], [], color=ink(), lw=1, label="infinite width, theory")
     axes.invert_xaxis()
     axes.set_xlabel(r"distance to criticality $\delta = 1 - V/V_c$ (falls to the right)")
     axes.set_ylabel(r"tr $[(1-W)^{\rm T}(1-W)]^{-2}$")
@@ -69,7 +70,7 @@ def scale_curves(rows: Rows, quantity: str) -> Figure:
         error = _column(chosen, f"{quantity}_se")
         theory, document = _column(chosen, f"theory_{quantity}"), _column(chosen, f"document_{quantity}")
         across, up = smooth(scale, theory)
-        axes.plot(across, up, color=colour, lw=1.2, ls=line_over(axes, across, up), label=f"{label}, theory")
+        axes.plot(across, up, color=colour, lw=1.2, label=f"{label}, theory")
         axes.errorbar(
             scale, measured, 2 * error, fmt=marker, ms=6, mfc="none", color=colour, label=f"{label}, simulated"
         )
@@ -103,11 +104,12 @@ def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) 
         )
         axes.axvline(critical[family], color=colour, ls=(4 * shared, (4, 4)), lw=1.2)
     goe = look("goe")
+    axes.plot([], [], color=ink(), ls=(0, (4, 4)), lw=1.2, label="convergence lost, theory")
     axes.axvline(document_goe, color=goe.colour, ls=":", lw=1.4, label=f"{goe.label}, free independence")
     axes.set_yscale("log")
     axes.set_xlabel("scale of the weights √V")
     axes.set_ylabel(r"$|h_{t+1} - h_t|$ at the last step")
-    axes.legend()
+    legend_outside(figure)
     return captioned(
         figure,
         """Change of the state at the last step of plain iteration against the scale of the weights, with two
@@ -121,7 +123,9 @@ def convergence(rows: Rows, critical: Mapping[str, float], document_goe: float) 
 def theory_against_simulation(rows: Rows) -> Figure:
     """Measured over predicted, minus 1, with error bars over matrices, one line per case."""
     quantities = [name for name in ("h_var", "radius") if any(row.get(name) is not None for row in rows)]
-    figure, grid = new_figure(1, len(quantities), width=8.4, height=0.35 * len(rows) + 1.3, sharey=True)
+    tall = 0.35 * len(rows) + 1.3
+    stacked = [0.7 * tall] * len(quantities)
+    figure, grid = new_figure(1, len(quantities), width=8.4, height=tall, sharey=True, stacked=stacked)
     position = numpy.arange(len(rows))
     for axes, quantity in zip(grid[0], quantities, strict=True):
         theory = _column(rows, f"theory_{quantity}")

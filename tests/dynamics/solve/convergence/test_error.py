@@ -45,7 +45,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from judged_maps import BUDGET, Verdict, judged
-from known_maps import DEVELOPMENT, DTYPES, FRESH, STRANGE, KnownMap, batches, known_maps
+from known_maps import DEVELOPMENT, DTYPES, FRESH, HIDDEN, STRANGE, KnownMap, batches, known_maps
 from separatrix.core import Outcome
 from separatrix.dynamics import (
     AbstractEquilibriumSolver,
@@ -57,7 +57,8 @@ from separatrix.dynamics import (
     find_equilibrium,
     solvers,
 )
-from separatrix.dynamics.solve.convergence.stretch import inverse_of, unseen_stretch
+from separatrix.dynamics.solve.convergence.crossing import Crossing
+from separatrix.dynamics.solve.convergence.stretch import Stretch, inverse_of, unseen_stretch
 from separatrix.dynamics.solve.find import solve_quietly
 
 SOLVERS = solvers()
@@ -256,6 +257,43 @@ def test_one_unit_of_many_that_never_rests_is_not_hidden_by_what_the_others_do()
     """Its slope is a thirteenth of the least that the steps show, and the others change their sign as predicted."""
     known = known_maps("ghost_pair", torch.float32, 256, 4, 816_492_141)
     assert not any(verdict.wrong for verdict in judged(known, Anderson(max_steps=BUDGET)))
+
+
+def test_a_rest_by_coarse_rounding_proves_nothing() -> None:
+    """In bfloat16 a state five times as far off as it is large does not move; |(I - J)^-1| is 450, probes saw six."""
+    known = known_maps("non_normal", torch.bfloat16, 2, 17, 307_349_509 + 409)
+    found = judged(known, Anderson(max_steps=BUDGET))
+    assert not any(verdict.wrong or verdict.missed for verdict in found)
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_slow_direction_that_nothing_excites_is_found_in_few_dimensions(kind: str, dtype: torch.dtype) -> None:
+    """The residual along it is below the tolerance wherever the state is: only a look from the side shows it."""
+    for dim in (2, 7):
+        known = known_maps(kind, dtype, dim, 8, 3_100 + dim)
+        for solver in (Anderson, Broyden, Picard):
+            found = judged(known, solver(max_steps=60))
+            assert not any(verdict.wrong for verdict in found), summary(found)
+
+
+def test_a_state_that_grew_along_a_slow_direction_of_many_is_looked_at_along_itself() -> None:
+    known = known_maps("line_driven", torch.float32, 40, 8, 3_143)
+    found = [verdict for solver in (Anderson, Broyden) for verdict in judged(known, solver(max_steps=BUDGET))]
+    assert not any(verdict.wrong for verdict in found), summary(found)
+
+
+def test_a_unit_that_was_not_looked_at_is_suspected() -> None:
+    """A ghost in a unit in which the first look has no part."""
+    z = torch.ones(1, 3, dtype=torch.float64)
+    crossing, flat = Crossing(z), torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
+    residual = torch.tensor([[1e-7, 0.0, 1e-7]], dtype=torch.float64)
+    one = torch.ones(1, dtype=torch.float64)
+    seen = Stretch(one, flat, -flat)
+    crossing.claim(torch.tensor([True]), residual, 1e-7 * one, 1e-6 * one, 1e-16 * one, one, one < 0, seen)
+    ghost = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
+    refused = crossing.refused(z, 1e-16, lambda x: x + residual - (1 - ghost) * (x - z) + ghost * (x - z).square())
+    assert refused.tolist() == [True]
 
 
 def test_what_was_not_seen_must_stretch_as_much_as_the_rest_shrinks(generator: torch.Generator) -> None:

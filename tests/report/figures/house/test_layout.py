@@ -10,7 +10,6 @@ from separatrix.report.figures.house.layout import (
     caption_of,
     captioned,
     legend_outside,
-    line_over,
     mark,
     narrow,
     plain_log_ticks,
@@ -45,16 +44,6 @@ def test_a_legend_has_as_many_columns_as_fit_and_each_name_once() -> None:
     assert len(legend.get_texts()) == 3
     assert legend._ncols == 1
     assert legend_outside(new_figure()[0]) is None
-
-
-def test_a_line_over_another_is_dashed_so_that_both_are_seen() -> None:
-    _, axes = single_axes()
-    x = numpy.linspace(0, 1, 20)
-    axes.plot(x, x**2)
-    assert line_over(axes, x, x**2 * (1 + 1e-4)) != "-"
-    assert line_over(axes, x, x**2 + 0.1) == "-"
-    axes.plot(x, -1.3 + 0.01 * x)
-    assert line_over(axes, x, -1.3 - 0.01 * x) == "-"  # near in value, far in the picture
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -5,11 +5,17 @@ import pytest
 from separatrix.report.figures.house.models import MODELS, SHADES, hatch_of, line_of, model_look, model_name
 
 
-def test_a_variant_shares_the_colour_of_its_network_and_is_told_apart() -> None:
+def test_a_variant_has_the_marker_of_its_network_and_is_told_apart() -> None:
     plain, frozen = model_look("CoRelNet-T"), model_look("random encoder CoRelNet-T")
-    assert plain.colour == frozen.colour != model_look("CoRelNet").colour
+    assert plain.marker == frozen.marker
+    assert len({plain.colour, frozen.colour, model_look("CoRelNet").colour}) == 3
     assert hatch_of("CoRelNet-T") == "" != hatch_of("random encoder CoRelNet-T")
     assert line_of("CoRelNet-T") == "-" != line_of("random encoder CoRelNet-T")
+
+
+def test_a_network_under_another_condition_keeps_its_colour() -> None:
+    assert model_look("MemRNN, stored").colour == model_look("MemRNN").colour
+    assert line_of("MemRNN, stored") != line_of("MemRNN")
 
 
 @pytest.mark.parametrize(

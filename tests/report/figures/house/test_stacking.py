@@ -23,3 +23,19 @@ def test_a_stacked_figure_gets_its_labels_titles_and_room_back() -> None:
     assert figure.axes[2].get_title() == "left"
     assert figure.axes[1].get_title().count("\n") == 1
     assert figure.get_figheight() == pytest.approx(0.75 * height)
+
+
+def test_rows_keep_a_shared_scale_and_legends_stand_below_their_panels() -> None:
+    with narrow():
+        figure, grid = new_figure(1, 2, sharey="row", stacked=(4.0, 2.0))
+        for axes, top in zip(grid[0], (1.0, 5.0), strict=True):
+            axes.plot([0, 1], [0, top], label="curve")
+            axes.set_xlabel("step")
+            axes.legend()
+    assert figure.get_figheight() == pytest.approx(6.0)
+    assert grid[0, 0].get_ylim() == grid[0, 1].get_ylim()
+    finish_stacked(figure)
+    figure.canvas.draw()
+    for axes in grid[0]:
+        legend = axes.get_legend()
+        assert legend.get_window_extent().y1 < axes.get_window_extent().y0

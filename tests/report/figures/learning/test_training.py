@@ -13,8 +13,9 @@ def test_errors_show_means_medians_and_every_seed() -> None:
     row = {"family": "haar", "mean_error": 0.2, "median_error": 0.1, "half_width": 0.05}
     rows = [{**row, "weight_scale": scale} for scale in (2.0, 0.5)]
     seeds = [{"family": "haar", "weight_scale": 0.5, "values": [0.1, 0.1, 0.4]}]
-    axes = draw_error_by_scale(rows, seeds).axes[0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["median", "orthogonal"]
+    figure = draw_error_by_scale(rows, seeds)
+    axes = figure.axes[0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["median", "orthogonal"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "2"]
     assert any(list(line.get_ydata()) == [0.1, 0.1, 0.4] for line in axes.lines)
 

@@ -109,7 +109,9 @@ def classify(
     query: Query = None,
     key: Key = None,
     beta: Beta = 1.0,
-    settle: Annotated[bool, typer.Option(help="Follow the flow to rest first.")] = True,
+    settle: Annotated[
+        bool, typer.Option(help="Follow the flow to rest first; the default.", show_default=False)
+    ] = True,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide tokens by their lengths.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -67,7 +67,10 @@ def report_recurrent(
     file: Annotated[Path, typer.Argument(help="Weights: .safetensors, .npz, or a checkpoint of plain tensors.")],
     inputs: Annotated[
         str | None,
-        typer.Option(help="zeros, gaussian, uniform (300 made-up steps), or sequences (batch, time, in) in FILE.npy."),
+        typer.Option(
+            metavar="NAME|FILE",
+            help="zeros, gaussian, uniform (300 made-up steps), or sequences (batch, time, in) in FILE.npy.",
+        ),
     ] = None,
     n_exponents: Annotated[int | None, typer.Option(help="Lyapunov exponents; default: all up to 256 numbers.")] = None,
     nonlinearity: Annotated[str, typer.Option(help="Of plain networks: tanh or relu.")] = "tanh",
@@ -93,9 +96,12 @@ def report_recurrent(
 def search_fixed_points(
     file: Annotated[Path, typer.Argument(help="Weights: .safetensors, .npz, or a checkpoint of plain tensors.")],
     inputs: Annotated[
-        str | None, typer.Option(help="Constant inputs, FILE.npy of (features,) or (k, features); default: zero.")
+        str | None,
+        typer.Option(metavar="FILE", help="Constant inputs, FILE.npy of (features,) or (k, features); default: zero."),
     ] = None,
-    states: Annotated[str | None, typer.Option(help="Visited states, FILE.npy of (..., n); default: its own.")] = None,
+    states: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Visited states, FILE.npy of (..., n); default: its own.")
+    ] = None,
     n_starts: Annotated[int, typer.Option(help="Most states to start from.")] = 256,
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Draw them: FILE.png, .svg or .pdf.")] = None,

@@ -21,7 +21,10 @@ def publish(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")] = Path("results"),
     scale: ScaleName = "laptop",
     because: Annotated[
-        str, typer.Option(help="Why a published verdict or rule changes; kept in its history.", show_default=False)
+        str,
+        typer.Option(
+            metavar="REASON", help="Why a published verdict or rule changes; kept in its history.", show_default=False
+        ),
     ] = "",
     judge_again: Annotated[
         bool, typer.Option("--judge-again", help="Judge the published summaries by the present rules; run nothing.")

@@ -24,7 +24,8 @@ def verify(
     seed: Annotated[int, typer.Option(help="Seed of that draw.")] = 0,
     rtol: Annotated[float, typer.Option(help="Largest relative difference that counts as the same.")] = 1e-6,
     experiment: Annotated[
-        str | None, typer.Option(help="MODULE:NAME, if the experiment is one of your own.", show_default=False)
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="The experiment, if it is one of your own.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -20,6 +20,8 @@ A unit by itself. The first look is one of the whole state, and what many units 
 it also tells how slow every unit is by itself: of those that still move and are slow enough for a fold on the scale of
 a unit, |z| / sqrt(d), the one with the farthest to go is looked at on both sides. Mostly this takes two evaluations.
 
+Slow directions that nothing moved along. Neither look shows what no step has excited; ``neighbourhood`` does.
+
 Slow enough for a fold: a map that bends on the scale of its state has, within the tolerance of a fold, a slope 1 - J of
 the order of that tolerance. So a ghost can only be claimed where (I - J)^-1 stretches by about 1 / tol, and most
 equilibria are never suspected.
@@ -35,10 +37,12 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
-from ..maps.stacks import rows_from
+from ..maps.compiled import loops, runs_compiled
+from ..maps.stacks import Selection
 from ..methods.base import States
 from .error import COARSE
-from .stretch import Stretch, probe, telling_directions, unit_vector
+from .neighbourhood import FEW, slow_along_some_unit, slow_along_the_state
+from .stretch import Stretch, inverse_of, probe, telling_directions, unit_vector
 
 _BEYOND = 4.0
 """Length of the look in estimated errors: to first order the residual behind is then three times that at the state."""
@@ -78,6 +82,8 @@ class Crossing:
         """How slow, times the tolerance, a single unit must be for a fold."""
         self._folds = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         """Whether a direction was seen that is slow enough for a fold."""
+        self._grown = self._folds
+        """Whether the state grew far beyond its first image."""
         self.waiting = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         self.looks = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
         """Evaluations that the last examination of each sample took, for itself."""
@@ -92,6 +98,7 @@ class Crossing:
         allowed: Tensor,
         noise: Tensor,
         unit: Tensor,
+        grown: Tensor,
         slowest: Stretch,
     ) -> None:
         """Remember where to look for the samples of a mask.
@@ -103,20 +110,32 @@ class Crossing:
             allowed: the largest distance that counts as none.
             noise: size of the rounding error of the map.
             unit: size of the state for which the tolerance was made.
+            grown: mask of the samples whose state grew much.
             slowest: what the errors were estimated with.
         """
-        length = (_BEYOND * error).unsqueeze(-1)
-        change = length * slowest.response
-        length = torch.where(torch.linalg.vecdot(change, residual).unsqueeze(-1) > 0, -length, length)
-        self._look = rows_from(length * slowest.direction, rows, self._look)
-        self._predicted = rows_from(length * slowest.response, rows, self._predicted)
-        self._residual = rows_from(residual, rows, self._residual)
+        self._face(Selection(rows), residual, error, slowest)
         self._noise = torch.where(rows, noise, self._noise)
         self._allowed = torch.where(rows, allowed, self._allowed)
         folds = slowest.size * allowed >= _FOLD * unit
         self._folds = torch.where(rows, folds, self._folds)
+        self._grown = torch.where(rows, grown, self._grown)
         self._bend = torch.where(rows, _FOLD * unit / max(1, residual.shape[-1]) ** 0.5, self._bend)
         self.waiting = self.waiting | rows
+
+    def _face(self, rows: Selection, residual: States, error: Tensor, slowest: Stretch) -> None:
+        """Where to look, and what is to be expected there, of these samples: few, they arrive one after the other."""
+        own = rows.take(residual)
+        if runs_compiled(own):
+            given = (part.contiguous().numpy() for part in (own, error, slowest.direction, slowest.response))
+            written = (part.numpy() for part in (self._look, self._predicted, self._residual))
+            loops().face(rows.index.numpy(), *given, _BEYOND, *written)
+            return
+        seen, moved, length = (rows.take(part) for part in (slowest.response, slowest.direction, _BEYOND * error))
+        length = length.unsqueeze(-1)
+        length = torch.where(torch.linalg.vecdot(length * seen, own).unsqueeze(-1) > 0, -length, length)
+        self._look = rows.write(length * moved, self._look)
+        self._predicted = rows.write(length * seen, self._predicted)
+        self._residual = rows.write(own, self._residual)
 
     def refused(self, best: States, rounding: float, image: Callable[[Tensor], Tensor]) -> Tensor:
         """Mask of those who waited and have no equilibrium where they claimed one; nobody waits afterwards.
@@ -127,32 +146,55 @@ class Crossing:
             image: the map. It is evaluated once; several times more as long as a sample is in doubt.
         """
         self.looks = torch.where(self.waiting, 1, self.looks)
-        behind = self._seen(best, self._look, self.waiting, image)
+        behind = self._seen(best, self._look, Selection(self.waiting), image)
         doubtful = self.waiting & ~self._as_predicted(behind)
         before = torch.isfinite(self.ceiling) | self._folds  # who was refused once is looked at twice
-        if rounding >= COARSE:
-            before = torch.ones_like(before)
-        doubtful = doubtful | (self.waiting & before & ~self._at_rest())
+        # of coarse maps every claim is looked at twice: a rest by rounding proves nothing
+        before = before & ~self._at_rest() if rounding < COARSE else torch.ones_like(before)
+        doubtful = doubtful | (self.waiting & before)
         if any_true(doubtful):
-            directions = self._directions(doubtful, best, rounding, image)
-            doubtful = self._same_on_both_sides(doubtful, best, directions, image)
-        if rounding < COARSE and best.shape[-1] > 1:
-            slow, unit = self._slowest_unit(best, behind, rounding)
-            doubtful = doubtful | self._same_on_both_sides(self.waiting & ~doubtful & slow, best, [unit], image)
+            directions, blurred = self._directions(doubtful, best, rounding, image)
+            doubtful = blurred | self._same_on_both_sides(doubtful & ~blurred, best, directions, image)
+        if rounding < COARSE:
+            doubtful = self._hidden(doubtful, best, behind, rounding, image)
         size = torch.linalg.vector_norm(self._residual, dim=-1)
-        self.ceiling = torch.where(doubtful, _PROGRESS * size, self.ceiling)
+        ceiling = torch.where(size > 0, _PROGRESS * size, -1.0)  # less than none is not to be had
+        self.ceiling = torch.where(doubtful, ceiling, self.ceiling)
         self.waiting = torch.zeros_like(self.waiting)
         return doubtful
 
-    def _seen(self, best: States, look: States, rows: Tensor, image: Callable[[Tensor], Tensor]) -> States:
-        """The residual of the samples of a mask at their look."""
-        point = rows_from(best + look, rows, best)
+    def _hidden(
+        self, refused: Tensor, best: States, behind: States, rounding: float, image: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Mask of those who were refused and of those who are by what the looks at the whole state do not show."""
+        if best.shape[-1] > 1:
+            slow, unit = self._slowest_unit(best, behind, rounding)
+            refused = refused | self._same_on_both_sides(self.waiting & ~refused & slow, best, [unit], image)
+        rest = self.waiting & ~refused
+        given = (best, self._residual, self._allowed, self._noise)
+        if best.shape[-1] <= FEW:
+            slow, looks = slow_along_some_unit(rest, *given, rounding, image)
+        elif any_true(rest & self._grown):
+            slow, looks = slow_along_the_state(rest & self._grown, *given, image)
+        else:
+            return refused
+        self.looks = self.looks + looks
+        return refused | slow
+
+    def _seen(self, best: States, look: States, rows: Selection, image: Callable[[Tensor], Tensor]) -> States:
+        """The residual of these samples at their look."""
+        point = rows.put(rows.take(best) + rows.take(look), best)
         return image(point).detach() - point
 
     def _at_rest(self) -> Tensor:
-        return (self._residual == 0).all(-1)
+        return self._residual.abs().amax(-1) == 0
 
     def _as_predicted(self, behind: States) -> Tensor:
+        if runs_compiled(behind):
+            found = torch.empty_like(self.waiting)
+            states = (part.contiguous().numpy() for part in (self._residual, self._predicted, behind))
+            loops().as_predicted(*states, self._noise.numpy(), (_BEYOND, _SHARE, _OFF_BY), found.numpy())
+            return found
         change = torch.linalg.vector_norm(self._predicted, dim=-1)
         alone = _BEYOND * (torch.linalg.vector_norm(self._residual, dim=-1) + self._noise)
         deviation = torch.linalg.vector_norm(behind - self._residual - self._predicted, dim=-1)
@@ -171,7 +213,8 @@ class Crossing:
                 if not any_true(undecided):
                     break
                 look = (distance * self._allowed).unsqueeze(-1) * direction
-                behind, before = (self._seen(best, side * look, undecided, image) for side in (1.0, -1.0))
+                these = Selection(undecided)
+                behind, before = (self._seen(best, side * look, these, image) for side in (1.0, -1.0))
                 self.looks = self.looks + 2 * undecided
                 undecided = undecided & ~self._differ(behind, before, distance * self._allowed)
             refused = refused | undecided
@@ -179,15 +222,23 @@ class Crossing:
 
     def _directions(
         self, rows: Tensor, best: States, rounding: float, image: Callable[[Tensor], Tensor]
-    ) -> list[States]:
-        count = min(_PROBES if rounding < COARSE else _MANY_PROBES, 2 * best.shape[-1])
+    ) -> tuple[list[States], Tensor]:
+        """Along which directions to look, and who need not: whose rounding alone, stretched, exceeds the tolerance."""
+        dim, coarse = best.shape[-1], rounding >= COARSE
+        count = min(_MANY_PROBES if coarse else _PROBES, 2 * dim)
+        if coarse and dim <= FEW:
+            count = dim
         length = torch.maximum(self._allowed, _PROBE * self._noise)
         along = unit_vector(self._standing_out(best, rounding))
         counts = torch.where(rows, count, 0)
         moves, changes = probe(best, best + self._residual, counts, count, length, along, image, noise=self._noise)
         self.looks = self.looks + 2 * counts
         directions = telling_directions(moves, changes, self._residual, self._noise, slowest=2)
-        return directions if rounding < COARSE else [*directions, self._liveliest(best)]
+        if not coarse:
+            return directions, torch.zeros_like(rows)
+        _, norm = inverse_of(moves, changes, self._noise)
+        blurred = rows & (norm * self._noise > self._allowed) & torch.isfinite(changes).flatten(1).all(-1)
+        return [*directions, self._liveliest(best)], blurred
 
     def _slowest_unit(self, best: States, behind: States, rounding: float) -> tuple[Tensor, States]:
         """Who has a unit slow enough for a fold of its own, by what the first look did to it; and which that is.
@@ -195,14 +246,28 @@ class Crossing:
         Of the units that still move, that with the farthest to go. A network bends on the scale of a unit, not on that
         of its whole state, and what many units do in the first look hides what one of them does not.
         """
+        if runs_compiled(best):
+            return self._slowest_by_loops(best, behind, rounding)
         own = rounding * (best + self._residual).abs()
         slowness = self._look.abs() / torch.maximum((behind - self._residual).abs(), own).clamp_min(
             torch.finfo(best.dtype).tiny
         )
+        slowness = torch.where(
+            self._look == 0, torch.inf, slowness
+        )  # of a unit that was not looked at nothing is known
         moves = self._residual.abs() > _ENTRY * own
         folds = moves & (slowness * self._allowed.unsqueeze(-1) >= self._bend.unsqueeze(-1))
         ahead = torch.where(folds, self._residual.abs() * slowness, 0.0).nan_to_num(0.0)
         return folds.any(-1), _single_unit(ahead)
+
+    def _slowest_by_loops(self, best: States, behind: States, rounding: float) -> tuple[Tensor, States]:
+        """The same by compiled code."""
+        slow, unit = torch.empty_like(self.waiting), torch.zeros_like(best)
+        states = (part.contiguous().numpy() for part in (best, self._residual, self._look, behind))
+        limits = (part.numpy() for part in (self._allowed, self._bend))
+        given = (rounding, _ENTRY, float(torch.finfo(best.dtype).tiny))
+        loops().slowest_unit(*states, *limits, *given, slow.numpy(), unit.numpy())
+        return slow, unit
 
     def _standing_out(self, best: States, rounding: float) -> States:
         """The residual without the entries that rounding can have made: of many, they hide the one that still moves."""
@@ -216,6 +281,11 @@ class Crossing:
 
     def _differ(self, behind: States, before: States, length: Tensor) -> Tensor:
         """Whether the residuals of both sides are visible, point against each other, and belong to one slope."""
+        if runs_compiled(behind):
+            found = torch.empty_like(self.waiting)
+            given = (part.contiguous().numpy() for part in (behind, before, self._noise, length))
+            loops().differ(*given, (_OPPOSITE, _STEEP), found.numpy())
+            return found
         sizes = [torch.linalg.vector_norm(side, dim=-1) for side in (behind, before)]
         opposite = torch.linalg.vecdot(behind, before) <= -_OPPOSITE * sizes[0] * sizes[1]
         visible = torch.minimum(*sizes) >= 2 * self._noise

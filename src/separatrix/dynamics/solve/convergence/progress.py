@@ -78,6 +78,8 @@ class Progress:
         self._evaluations: list[int] = []
         self.all_running = True
         self.any_running = batch > 0
+        self.any_near = False
+        """Whether a residual was small enough, at the last step, for its sample to be done soon."""
         self.trace: list[Column] = []
         self._scales: list[Column] = []
         self._points: collections.deque[Tensor] = collections.deque(maxlen=3)
@@ -138,6 +140,9 @@ class Progress:
         self._scales.append(scale)
         self._points.append(z)
         allowed = self._allowed(scale, rounding)
+        if self.host and self._uneventful(size, allowed):
+            self._improve(z, f, size, scale, fixed_point_map.evaluations)
+            return
         done, error = self._judged(z, f, size, scale, allowed, fixed_point_map)
         self._evaluations.append(fixed_point_map.evaluations)
         self._keep_best(z, size, scale, error, done)
@@ -157,12 +162,28 @@ class Progress:
             exhausted = self.running & (self.steps >= self.method.max_steps)
             self._finish(exhausted, self._why_exhausted())
 
+    def _uneventful(self, size: Column, allowed: Column) -> bool:
+        """Whether everybody runs and got better, none is near its end or too far off: most steps of a solve."""
+        if not self.all_running or len(self.trace) >= self.method.max_steps:
+            return False
+        return all_of((size > allowed) & (size < self.residual) & (size <= self._limit))
+
+    def _improve(self, z: States, f: States, size: Column, scale: Column, evaluations: int) -> None:
+        """Take in such a step."""
+        if self.method.stop != "residual":
+            self._estimate.learn(z, f)
+        self.any_near = False
+        self._evaluations.append(evaluations)
+        self._all_better(z, size, scale, self._unknown)
+        self.steps = self.steps + 1
+
     def _claim(
         self, done: Column, residual: States, error: Column, allowed: Column, scale: Column, rounding: float
     ) -> None:
         unit = self._unit(scale, allowed, rounding)
-        rows, off, within, noise, unit = map(tensor_of, (done, error, allowed, rounding * scale, unit))
-        self._crossing.claim(rows, residual, off, within, noise, unit, self._estimate.slowest)
+        grown = scale > _GROWTH * self._scales[0]
+        rows, off, within, noise, unit, grown = map(tensor_of, (done, error, allowed, rounding * scale, unit, grown))
+        self._crossing.claim(rows, residual, off, within, noise, unit, grown, self._estimate.slowest)
 
     def examine(self, fixed_point_map: CountedMap) -> bool:
         """Look beyond the equilibria that are claimed; whether a sample has to run again."""
@@ -189,10 +210,11 @@ class Progress:
         """Who has converged, and the estimated errors."""
         rounding = fixed_point_map.rounding
         near = size <= allowed
+        self.any_near = any_of(near)
         if self.method.stop == "residual":
             return near, self._unknown
         self._estimate.learn(z, f)
-        if not any_of(near):
+        if not self.any_near:
             return self._nobody, self._unknown
         grown = scale > _GROWTH * self._scales[0]
         near = near & self.running & ~self._nothing_gained(grown, size, scale, rounding)
@@ -238,13 +260,10 @@ class Progress:
         better = size < self.residual
         if done is not self._nobody:
             better = better | done
-        before, self._latest = self._latest, z
         if self.all_running and all_of(better):
-            self.residual, self._scale, self.error = size, scale, error
-            self._away = self._nobody
-            if self._stalest > 0:
-                self._stale, self._stalest = self._xp.zeros_like(self._stale), 0
+            self._all_better(z, size, scale, error)
             return
+        before, self._latest = self._latest, z
         worse = self.running & ~better
         self._put_aside(worse & ~self._away, before)
         self._away = self._xp.where(self.running, worse, self._away)
@@ -254,6 +273,12 @@ class Progress:
         self.error = self._xp.where(better, error, self.error)
         self._stale = self._xp.where(better, 0, self._stale + 1)
         self._stalest += 1
+
+    def _all_better(self, z: Tensor, size: Column, scale: Column, error: Column) -> None:
+        self._latest, self._away = z, self._nobody
+        self.residual, self._scale, self.error = size, scale, error
+        if self._stalest > 0:
+            self._stale, self._stalest = self._xp.zeros_like(self._stale), 0
 
     def _put_aside(self, rows: Column, before: States) -> None:
         """Keep the last states of those that got worse."""

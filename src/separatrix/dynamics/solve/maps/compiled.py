@@ -64,6 +64,12 @@ def is_cached(dtype: Hashable) -> bool:
             (numbers[2],) * 6, (numbers[2],) * 6, 1, counts, numbers[1], numbers[1], (1.0,) * 4, 1.0, numbers[1],
             counts, numbers[1], numbers[2], numbers[2],
         ),
+        kernels.face: (
+            counts, numbers[2], numbers[1], numbers[2], numbers[2], 1.0, numbers[2], numbers[2], numbers[2],
+        ),
+        kernels.as_predicted: (*(numbers[2],) * 3, numbers[1], (1.0,) * 3, counts > 0),
+        kernels.differ: (numbers[2], numbers[2], numbers[1], numbers[1], (1.0,) * 2, counts > 0),
+        kernels.slowest_unit: (*(numbers[2],) * 4, numbers[1], numbers[1], *(1.0,) * 3, counts > 0, numbers[2]),
     }  # fmt: skip
     typeof = importlib.import_module("numba").typeof
     return all(

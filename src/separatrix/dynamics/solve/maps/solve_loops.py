@@ -80,34 +80,42 @@ def _back(factor, b):
 def _diagonalise(a, vectors):
     """Eigenvalues of a symmetric matrix on its diagonal, eigenvectors as columns, by Jacobi's rotations.
 
-    For five rows and columns a call of LAPACK takes longer than all the rest that is done for a sample.
+    For five rows and columns a call of LAPACK takes longer than all the rest that is done for a sample. Only the upper
+    triangle is read, and what lies above the diagonal is destroyed.
     """
     n = len(a)
     for i in range(n):
         for j in range(n):
             vectors[i, j] = 1.0 if i == j else 0.0
-    for _ in range(30):  # four to six are enough: they converge quadratically
+    for _ in range(30):  # four or five are enough: they converge quadratically
         off, on = 0.0, 0.0
         for i in range(n):
             on += a[i, i] * a[i, i]
-            for j in range(i):
+            for j in range(i + 1, n):
                 off += a[i, j] * a[i, j]
-        if off <= 1e-28 * on:
+        if off <= 1e-26 * on:
             break
         for p in range(n - 1):
             for q in range(p + 1, n):
-                if a[p, q] == 0:
+                entry = a[p, q]
+                if entry == 0:
                     continue
-                half = (a[q, q] - a[p, p]) / (2 * a[p, q])
+                half = (a[q, q] - a[p, p]) / (2 * entry)
                 tangent = 1 / (abs(half) + numpy.sqrt(half * half + 1))
                 if half < 0:
                     tangent = -tangent
                 cosine = 1 / numpy.sqrt(tangent * tangent + 1)
                 sine = tangent * cosine
-                for k in range(n):
+                a[p, p] -= tangent * entry
+                a[q, q] += tangent * entry
+                a[p, q] = 0.0
+                for k in range(p):
                     a[k, p], a[k, q] = cosine * a[k, p] - sine * a[k, q], sine * a[k, p] + cosine * a[k, q]
-                for k in range(n):
+                for k in range(p + 1, q):
+                    a[p, k], a[k, q] = cosine * a[p, k] - sine * a[k, q], sine * a[p, k] + cosine * a[k, q]
+                for k in range(q + 1, n):
                     a[p, k], a[q, k] = cosine * a[p, k] - sine * a[q, k], sine * a[p, k] + cosine * a[q, k]
+                for k in range(n):
                     vectors[k, p], vectors[k, q] = (
                         cosine * vectors[k, p] - sine * vectors[k, q],
                         sine * vectors[k, p] + cosine * vectors[k, q],
@@ -305,6 +313,35 @@ def _slowest(moves, changes, moved, changed, scale, noise, unit, curvature, lowe
     return numpy.sqrt(max(square, 0.0))
 
 
+@_part
+@no_type_check
+def _room(n_pairs, states):
+    """Memory for the pairs of one sample: moves, changes, columns of numbers of each, and matrices."""
+    moves = numpy.empty((n_pairs, states.shape[1]), states.dtype)
+    changes = numpy.empty_like(moves)
+    columns, matrices = numpy.empty((5, n_pairs)), numpy.empty((3, n_pairs, n_pairs))
+    return moves, changes, columns, matrices
+
+
+@_part
+@no_type_check
+def _stretch_of(z, f, row, noise, unit, constants, tiny, room):
+    """The largest stretch that the last states of a sample show, how many pairs tell something, the largest response.
+
+    The weights of the pairs are left in the last of the columns.
+    """
+    moves, changes, columns, matrices = room
+    moved, changed, scale, root, weights = columns[0], columns[1], columns[2], columns[3], columns[4]
+    lower, upper, vectors = matrices[0], matrices[1], matrices[2]
+    evidence, largest, longest = _read_pairs(
+        z, f, row, noise, unit, constants, tiny, moves, changes, moved, changed, scale
+    )
+    size = _slowest(
+        moves, changes, moved, changed, scale, noise, unit, constants[3], lower, upper, vectors, root, weights
+    )
+    return size / max(1 - size * (noise / max(longest, tiny)), 0.25), evidence, largest
+
+
 @_loop
 @no_type_check
 def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, largest, directions, responses):
@@ -314,22 +351,11 @@ def stretch(z, f, n_pairs, rows, noise, unit, constants, tiny, sizes, evidence, 
     local, and the share of curvature. Written: the largest stretch, how many pairs tell something, the largest
     response, and the directions with what they did.
     """
-    moves = numpy.empty((n_pairs, z[0].shape[1]), z[0].dtype)
-    changes = numpy.empty_like(moves)
-    moved, changed, scale = numpy.empty(n_pairs), numpy.empty(n_pairs), numpy.empty(n_pairs)
-    lower = numpy.empty((n_pairs, n_pairs))
-    upper, vectors = numpy.empty_like(lower), numpy.empty_like(lower)
-    root, weights = numpy.empty(n_pairs), numpy.empty(n_pairs)
+    room = _room(n_pairs, z[0])
     for s in range(len(rows)):
-        evidence[s], largest[s], longest = _read_pairs(
-            z, f, rows[s], noise[s], unit[s], constants, tiny, moves, changes, moved, changed, scale
-        )
-        size = _slowest(
-            moves, changes, moved, changed, scale, noise[s], unit[s], constants[3], lower, upper, vectors, root, weights
-        )
-        sizes[s] = size / max(1 - size * (noise[s] / max(longest, tiny)), 0.25)
-        _combine(weights, moves, directions[s])
-        _combine(weights, changes, responses[s])
+        sizes[s], evidence[s], largest[s] = _stretch_of(z, f, rows[s], noise[s], unit[s], constants, tiny, room)
+        _combine(room[2][4], room[0], directions[s])
+        _combine(room[2][4], room[1], responses[s])
 
 
 @_loop
@@ -345,33 +371,19 @@ def glance(
     directions with what they did, (2, batch, d); ``spare`` is like ``kept``. Written to ``estimate``.
     """
     few, one_sided, strained, memory = limits
-    moves = numpy.empty((n_pairs, z[0].shape[1]), z[0].dtype)
-    changes = numpy.empty_like(moves)
-    moved, changed, length = numpy.empty(n_pairs), numpy.empty(n_pairs), numpy.empty(n_pairs)
-    lower = numpy.empty((n_pairs, n_pairs))
-    upper, vectors = numpy.empty_like(lower), numpy.empty_like(lower)
-    root, weights = numpy.empty(n_pairs), numpy.empty(n_pairs)
+    room = _room(n_pairs, z[0])
     for row in range(len(wanted)):
         estimate[row] = numpy.inf
         if not wanted[row]:
             continue
         if strange[row]:
             return False
-        noise = rounding * unit[row]
-        evidence, largest, longest = _read_pairs(
-            z, f, row, noise, unit[row], constants, tiny, moves, changes, moved, changed, length
-        )
-        if evidence < few or not largest <= strained:
-            return False
-        found = _slowest(
-            moves, changes, moved, changed, length, noise, unit[row], constants[3], lower, upper, vectors, root, weights
-        )
-        found = found / max(1 - found * (noise / max(longest, tiny)), 0.25)
-        if not found >= one_sided:
+        found, evidence, largest = _stretch_of(z, f, row, rounding * unit[row], unit[row], constants, tiny, room)
+        if evidence < few or not (largest <= strained and found >= one_sided):
             return False
         estimate[row] = found  # until everybody was looked at
-        _combine(weights, moves, spare[0, row])
-        _combine(weights, changes, spare[1, row])
+        _combine(room[2][4], room[0], spare[0, row])
+        _combine(room[2][4], room[1], spare[1, row])
     for row in range(len(wanted)):
         if not wanted[row]:
             continue
@@ -383,3 +395,79 @@ def glance(
         known[row] = max(found, faded)
         estimate[row] = (size[row] + rounding * scale[row]) * known[row]
     return True
+
+
+@_loop
+@no_type_check
+def face(rows, own, error, directions, responses, beyond, looks, predicted, residuals):
+    """``Crossing._face``: where these samples look, so far that it is beyond the equilibrium, and what they expect."""
+    for s in range(len(rows)):
+        row = rows[s]
+        direction, response, residual = directions[row], responses[row], own[s]
+        length = looks.dtype.type(beyond * error[row])
+        if length * _inner(response, residual) > 0:
+            length = -length
+        for j in range(len(residual)):
+            looks[row, j] = length * direction[j]
+            predicted[row, j] = length * response[j]
+            residuals[row, j] = residual[j]
+
+
+@_loop
+@no_type_check
+def as_predicted(residuals, predicted, behind, noise, limits, out):
+    """``Crossing._as_predicted``: whether the residual beyond is what was expected, and points back."""
+    beyond, share, off_by = limits
+    for row in range(len(residuals)):
+        residual, expected, seen = residuals[row], predicted[row], behind[row]
+        at_rest = True
+        deviation = residuals.dtype.type(0)
+        for j in range(len(residual)):
+            at_rest &= residual[j] == 0
+            off = seen[j] - residual[j] - expected[j]
+            deviation += off * off
+        square = _inner(expected, expected)
+        change = numpy.sqrt(square)
+        alone = beyond * (numpy.sqrt(_inner(residual, residual)) + noise[row])
+        back = _inner(seen, expected) >= share * square
+        near = numpy.sqrt(deviation) <= off_by * min(change, alone) + 2 * noise[row]
+        out[row] = at_rest or (back and near)
+
+
+@_loop
+@no_type_check
+def differ(behind, before, noise, length, limits, out):
+    """``Crossing._differ``: whether two residuals are visible, point against each other, and belong to one slope."""
+    opposite, steep = limits
+    for row in range(len(behind)):
+        here, there = behind[row], before[row]
+        apart = behind.dtype.type(0)
+        for j in range(len(here)):
+            apart += (here[j] - there[j]) * (here[j] - there[j])
+        sizes = numpy.sqrt(_inner(here, here)), numpy.sqrt(_inner(there, there))
+        against = _inner(here, there) <= -opposite * sizes[0] * sizes[1]
+        visible = min(sizes[0], sizes[1]) >= 2 * noise[row]
+        out[row] = against and visible and numpy.sqrt(apart) <= steep * length[row]
+
+
+@_loop
+@no_type_check
+def slowest_unit(best, residual, look, behind, allowed, bend, rounding, entry, tiny, slow, unit):
+    """``Crossing._slowest_unit``: who has a unit slow enough for a fold of its own, and along that one a vector."""
+    for row in range(len(best)):
+        farthest, place, found = 0.0, 0, False
+        for j in range(best.shape[1]):
+            size = abs(residual[row, j])
+            own = rounding * abs(best[row, j] + residual[row, j])
+            if not size > entry * own:
+                continue
+            slowness = abs(look[row, j]) / max(abs(behind[row, j] - residual[row, j]), own, tiny)
+            if look[row, j] == 0:  # of a unit that was not looked at nothing is known
+                slowness = numpy.inf
+            if not slowness * allowed[row] >= bend[row]:
+                continue
+            found = True
+            if size * slowness > farthest:
+                farthest, place = size * slowness, j
+        slow[row] = found
+        unit[row, place] = 1

@@ -82,3 +82,9 @@ class Selection:
         if self._index is None:
             return torch.where(self.mask.reshape(-1, *(1,) * (whole.ndim - 1)), part, whole)
         return whole.index_copy(0, self._index, part)
+
+    def write(self, part: Tensor, whole: Tensor) -> Tensor:
+        """``put`` into memory that nobody else holds: in place, where that may be, of these rows alone."""
+        if self._index is None:
+            return self.put(part, whole)
+        return whole.copy_(part) if self._all else whole.index_copy_(0, self._index, part)

@@ -6,7 +6,8 @@ those in ``kept``. States are read where they stand in the table of all steps; n
 On the way back the tanh of the alignment is computed again; gradients by the weights are products over all steps,
 made by the caller. The plain twin is the loop of ``plain.py``; the tests compare them.
 
-The products are the register tiles of the Elman scan; the cache on disk watches that file too (``kept``).
+Rows are copied number by number: numba compiles an assignment of slices with the words of its error, for seconds. The
+products are the register tiles of the Elman scan; the cache on disk watches that file too (``kept``).
 """
 
 from __future__ import annotations
@@ -58,8 +59,13 @@ Q0, Q1, Q2, Q3, Q4 = (
     for number in (1.0, 0.467129942426412, 0.02587089486495072, 0.0003283012454661448, 7.761535035451338e-07)
 )
 
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz", "arcp"}}
-_part = numba.njit(**_OPTIONS)
+_OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+}
+_part = numba.njit(no_cpython_wrapper=True, **_OPTIONS)
 _loop = kept(elman_loops.__file__, **_OPTIONS)
 
 
@@ -208,11 +214,13 @@ def forward(drives, tables, weights_of, settings, lengths, kept, kept_end, score
     )
     for t in range(n_steps):
         for s in range(batch):
-            sums[s, :n_entering] = drives[t, s]
+            for j in range(n_entering):
+                sums[s, j] = drives[t, s, j]
             sums[s, n_entering:] = 0
         add_products(sums, states, t, panels)
         for s in range(batch):
-            queries[t, s] = sums[s, n_entering : n_entering + n]
+            for j in range(n):
+                queries[t, s, j] = sums[s, n_entering + j]
             if phi == GATED:
                 _gates_forward(sums[s], gates[t, s], cells[t, s], cells[t + 1, s], hidden[t, s])
             else:
@@ -221,13 +229,16 @@ def forward(drives, tables, weights_of, settings, lengths, kept, kept_end, score
                         sums[s, j] = tanh(sums[s, j])
                 else:
                     apply_phi(phi, sums[s : s + 1], bias)
-                hidden[t, s] = sums[s, :n]
+                for j in range(n):
+                    hidden[t, s, j] = sums[s, j]
         key_sums[:] = 0
         add_products(key_sums, hidden, t, key_panels)
         for s in range(batch):
-            keys[t, s] = key_sums[s, :n]
-            if n_kept > 0 and t > 0:
-                kept[t, s] = kept[t - 1, s]
+            for j in range(n):
+                keys[t, s, j] = key_sums[s, j]
+            if t > 0:
+                for place in range(n_kept):
+                    kept[t, s, place] = kept[t - 1, s, place]
             if t >= n_buffer:
                 if t < lengths[s]:
                     final[t - n_buffer, s] = scores[t - n_buffer, s]
@@ -248,9 +259,10 @@ def forward(drives, tables, weights_of, settings, lengths, kept, kept_end, score
             first = max(0, t - n_buffer + 1)
             _score(t, s, weights, t + 1 - first, first, count, scores, normalise)
             if t + 1 == lengths[s]:
-                final[first : t + 1, s] = scores[first : t + 1, s]
-                if n_kept > 0:
-                    kept_end[s] = kept[t, s]
+                for row in range(first, t + 1):
+                    final[row, s] = scores[row, s]
+                for place in range(n_kept):
+                    kept_end[s, place] = kept[t, s, place]
 
 
 @_part
@@ -375,4 +387,5 @@ def backward(incoming, tables, weights_of, settings, kept, logged, gates, found,
         sums[:] = 0
         add_products(sums, product, t, panels)
         for s in range(batch):
-            now[s] = sums[s, :n]
+            for j in range(n):
+                now[s, j] = sums[s, j]

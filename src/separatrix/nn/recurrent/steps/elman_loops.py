@@ -38,8 +38,13 @@ _features = binding.get_host_cpu_features()
 VECTOR_BYTES = 64 if _features.get("avx512f") else 32 if _features.get("avx") else 16
 
 # Fused multiply-add and free order of sums; NaN and infinity keep their meaning.
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
-_part = numba.njit(**_OPTIONS)
+_OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "fastmath": {"contract", "reassoc", "nsz"},
+}
+_part = numba.njit(no_cpython_wrapper=True, **_OPTIONS)
 _loop = kept(**_OPTIONS)
 
 

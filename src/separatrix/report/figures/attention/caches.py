@@ -109,6 +109,7 @@ def draw_needle_rows(rows: Sequence[Mapping[str, Any]]) -> Figure:
                 means = [numpy.mean([row["accuracy"] for row in own if row["place"] == place]) for place in places]
                 label = _called(name) if wording == "exact" else None
                 ax.plot(places, means, line, marker=".", color=_colour(name), label=label)
+        ax.plot([], [], "--", color=ink(), label="asked by another name")
         ax.set(xlabel="place of the needle", title=f"{budget} keys a head", ylim=(-0.03, 1.03))
     axes[0][0].set_ylabel("part that is found")
     legend_outside(figure, at="lower")

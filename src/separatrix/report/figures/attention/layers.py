@@ -78,6 +78,7 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
     """
     figure, axes = single_axes(width=7.2, height=3.6)
     seen: dict[tuple[int, bool], int] = {}
+    noted: dict[tuple[int, bool], list[tuple[float, str]]] = {}
     for row in rows:
         key = (row["layer"], bool(row["control"]))
         number = seen[key] = seen.get(key, -1) + 1
@@ -85,8 +86,8 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         marker = "s" if row["control"] else "o"
         axes.plot(place, row["alignment"], marker, color=END_COLOURS[row["kind"]], ms=6)
         if "/" in row["groups"]:
-            where: dict[str, Any] = {"xytext": (4, 6 + 11 * (number % 3)), "textcoords": "offset points", "fontsize": 7}
-            axes.annotate(_sizes(row["groups"]), (place, row["alignment"]), **where)  # one above another
+            noted.setdefault((row["layer"], bool(row["control"])), []).append((row["alignment"], _sizes(row["groups"])))
+    _note_groups(axes, noted)
     axes.set(xlabel="layer", ylabel="alignment with the principal\neigenvector or plane", ylim=(-0.05, 1.08))
     axes.set_xticks(sorted({row["layer"] for row in rows}))
     axes.grid(axis="x", visible=False)
@@ -102,6 +103,15 @@ def frozen_ends(rows: Sequence[Mapping[str, Any]], *, title: str) -> Figure:
         the largest group with the principal eigenvector (or plane), coloured by the kind of end. Squares: weights
         drawn anew.""",
     )
+
+
+def _note_groups(axes: Axes, noted: Mapping[tuple[int, bool], Sequence[tuple[float, str]]]) -> None:
+    """Beside the marks of a layer what groups its tokens formed, one line a start, in the order of the marks."""
+    for (layer, control), notes in noted.items():
+        middle = sum(alignment for alignment, _ in notes) / len(notes)
+        words = "\n".join(text for _, text in notes)
+        where: dict[str, Any] = {"xytext": (26 if control else 8, 0), "textcoords": "offset points", "fontsize": 8}
+        axes.annotate(words, (layer, middle), va="bottom" if middle < 0.15 else "center", **where)
 
 
 def _sizes(groups: str) -> str:

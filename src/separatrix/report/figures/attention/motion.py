@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from separatrix.core.errors import ShapeError
 
-from ..house.layout import captioned, legend_outside, within
+from ..house.layout import captioned, is_narrow, legend_outside, within
 from ..house.style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, styled
 
 
@@ -96,7 +96,11 @@ def census_bars(
     errors = numpy.array([row["standard error"] for row in rows])
     reach = within(shares, numpy.asarray(shares) - errors, numpy.asarray(shares) + errors)
     axes.bar(place + 0.2, shares, 0.38, yerr=reach, capsize=3, color=PALETTE[1], ecolor=ink(), label=labels[1])
-    axes.set_xticks(place, names, rotation=25, ha="right")
+    axes.set_xticks(place, names)
+    if sum(map(len, names)) > (30 if is_narrow() else 60):  # names that would run into each other
+        axes.tick_params(axis="x", rotation=25)
+        for label in axes.get_xticklabels():
+            label.set_horizontalalignment("right")
     axes.set(xlabel=x_label, ylabel="fraction", ylim=(0, 1.05), title=title)
     legend_outside(figure)
     return captioned(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned, is_narrow
+from ..house.layout import captioned, is_narrow, legend_outside
 from ..house.style import PALETTE, ink, new_figure, single_axes, styled
 
 
@@ -67,25 +67,18 @@ def window_plot(
         title: which instance.
     """
     figure, axes = single_axes(width=6.4, height=3.8)
-    for index, (colour, (name, (lower, upper))) in enumerate(zip(PALETTE, windows.items(), strict=False)):
+    for colour, (name, (lower, upper)) in zip(PALETTE, windows.items(), strict=False):
         place, low, high = _with_tip(numpy.asarray(betas), numpy.asarray(lower), numpy.asarray(upper), critical[name])
-        axes.fill_between(place, low, high, color=colour, alpha=0.3, linewidth=0, label=f"stable on {name}")
+        opens = rf", from $\beta_c = {critical[name]:.3f}$ on" if numpy.isfinite(critical[name]) else ""
+        axes.fill_between(place, low, high, color=colour, alpha=0.3, linewidth=0, label=f"stable on {name}{opens}")
         axes.plot(place, low, color=colour)
         axes.plot(place, high, color=colour)
         if numpy.isfinite(critical[name]) and critical[name] <= max(betas):
             axes.axvline(critical[name], color=colour, linestyle=":", linewidth=1)
-            axes.annotate(
-                rf"$\beta_c = {critical[name]:.3f}$",
-                (critical[name], 0.02 + 0.06 * index),  # thresholds may lie close together
-                xytext=(3, 0),
-                textcoords="offset points",
-                color=colour,
-                fontsize=8,
-            )
     axes.set(xlabel=r"inverse temperature $\beta$", ylabel=r"share $n_1/n$ at $+v_k$", ylim=(0, 1))
     axes.set_title(title)
     axes.set_xlim(min(betas), max(betas))
-    axes.legend(loc="upper left")
+    legend_outside(figure, at="lower")
     return captioned(
         figure,
         """Which splits of the tokens into two opposite groups are stable at which inverse temperature: bands of the

@@ -123,11 +123,16 @@ def legend_outside(
         return None
     if at == "right" and not is_narrow():
         return figure.legend(handles, labels, loc="outside right upper", **options)
-    widest = _INCHES_A_HANDLE + _INCHES_A_LETTER * max(len(label) for label in labels)
-    columns = max(1, min(len(labels), math.floor(figure.get_figwidth() / widest)))
+    columns = legend_columns(figure.get_figwidth(), labels)
     if at == "upper":
         return figure.legend(handles, labels, loc="outside upper center", ncols=columns, **options)
     return figure.legend(handles, labels, loc="outside lower center", ncols=columns, **options)
+
+
+def legend_columns(width: float, labels: Sequence[str]) -> int:
+    """How many columns of a legend with these labels stand side by side in so many inches."""
+    widest = _INCHES_A_HANDLE + _INCHES_A_LETTER * max(len(label) for label in labels)
+    return max(1, min(len(labels), math.floor(width / widest)))
 
 
 def within(means: _Values, low: _Values, high: _Values, bounds: tuple[float, float] = (0.0, 1.0)) -> numpy.ndarray:
@@ -153,22 +158,6 @@ def one_place(axes: Axes, places: Iterable[Any]) -> bool:
     axes.set_xlim(place - 1, place + 1)
     axes.set_xticks([place], [f"{place:g}"], minor=False)
     return True
-
-
-def line_over(axes: Axes, x: _Values, y: _Values) -> Any:
-    """The style of a line: dashed if one that is drawn already lies below it, so that both are seen."""
-    across, up = numpy.asarray(x, dtype=float), numpy.asarray(y, dtype=float)
-    covered = sum(_same_curve(line, across, up) for line in axes.get_lines())
-    return "-" if not covered else (0, (4, 4 + 3 * covered))
-
-
-def _same_curve(line: Any, x: numpy.ndarray, y: numpy.ndarray) -> bool:
-    across, up = numpy.asarray(line.get_xdata(), dtype=float), numpy.asarray(line.get_ydata(), dtype=float)
-    if across.shape != x.shape or not numpy.allclose(across, x, equal_nan=True) or len(x) < 3:
-        return False
-    if not numpy.allclose(up, y, rtol=0.01, atol=1e-12, equal_nan=True):
-        return False
-    return float(numpy.nanmax(numpy.abs(up - y), initial=0.0)) <= 0.02 * float(numpy.nanmax(y) - numpy.nanmin(y))
 
 
 def smooth(x: _Values, y: _Values, *, log: bool = False, n: int = 200) -> tuple[numpy.ndarray, numpy.ndarray]:

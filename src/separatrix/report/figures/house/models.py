@@ -54,28 +54,29 @@ MODELS: dict[str, tuple[str, str]] = {
 }
 """Colour and marker of each network. Two may share a colour only if no figure shows both."""
 
-_VARIANTS: dict[str, tuple[str, Line]] = {
-    "random encoder CoRelNet cat": ("//..", (0, (5, 1, 1, 1))),
-    "random encoder": ("//", "--"),
-    "no TCN": ("-", (0, (4, 1))),
-    "l2": ("o", (0, (1, 1))),
-    "asymmetric": ("xx", "-."),
-    "cat": ("..", ":"),
-    "L1": ("++", (0, (6, 1, 1, 1, 1, 1))),
-    "nhid": ("oo", (0, (8, 2))),
-    "symmetric": ("\\\\", (0, (1, 3))),
-    "diff": ("--", (0, (3, 3))),
-    "mix": ("**", (0, (6, 3, 1, 3))),
-    "sqrt d": ("||", (0, (2, 1))),
-    "step by step": ("//", "--"),
-    "stored": ("..", ":"),
-    "parameters": ("xx", "--"),
+_VARIANTS: dict[str, tuple[str, Line, str | None]] = {
+    "random encoder CoRelNet cat": ("//..", (0, (5, 1, 1, 1)), "brown"),
+    "random encoder": ("//", "--", "sky"),
+    "no TCN": ("-", (0, (4, 1)), "olive"),
+    "l2": ("o", (0, (1, 1)), "indigo"),
+    "asymmetric": ("xx", "-.", "olive"),
+    "cat": ("..", ":", "brown"),
+    "L1": ("++", (0, (6, 1, 1, 1, 1, 1)), "brown"),
+    "nhid": ("oo", (0, (5, 4)), "brown"),
+    "symmetric": ("\\\\", (0, (2, 2)), "brown"),
+    "diff": ("--", (0, (3, 3)), "green"),
+    "mix": ("\\\\", (0, (6, 3, 1, 3)), "purple"),
+    "sqrt d": ("||", (0, (2, 1)), "brown"),
+    "step by step": ("//", "--", None),
+    "stored": ("..", ":", None),
+    "parameters": ("xx", "--", None),
 }
-"""Hatching and line of a variant of a network, by a word of its name."""
+"""Hatching, line and colour of a variant of a network, by a word of its name; the network's own colour where it is the
+same network under another condition. Two variants share a colour only if no figure shows both."""
 
 
 def model_look(name: str) -> Look:
-    """Colour, marker and label of a network or of a variant of it, which looks like the network it varies.
+    """Colour, marker and label of a network or of a variant of it, which has the marker of the network it varies.
 
     A network that is not known here is grey; the marker then depends on its name.
     """
@@ -84,7 +85,7 @@ def model_look(name: str) -> Look:
     if base is None:
         return Look(COLOURS["grey"], "osD^vPX<>"[sum(map(ord, name)) % 9], label)
     colour, marker = MODELS[base]
-    return Look(SHADES[colour], marker, label)
+    return Look(SHADES[_variant(name)[2] or colour], marker, label)
 
 
 def is_model(name: str) -> bool:
@@ -94,12 +95,16 @@ def is_model(name: str) -> bool:
 
 def hatch_of(name: str) -> str:
     """The hatching of a variant, none for the network itself."""
-    return next((hatch for word, (hatch, _) in _VARIANTS.items() if word in name), "")
+    return _variant(name)[0]
 
 
 def line_of(name: str) -> Line:
     """The line of a variant, solid for the network itself."""
-    return next((line for word, (_, line) in _VARIANTS.items() if word in name), "-")
+    return _variant(name)[1]
+
+
+def _variant(name: str) -> tuple[str, Line, str | None]:
+    return next((look for word, look in _VARIANTS.items() if word in name), ("", "-", None))
 
 
 def _base(label: str) -> str | None:

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 
 from separatrix.core.errors import InvalidInput
 
+from .coincidence import reveal
 from .style import current_theme, single_axes, theme, to_notebook_svg, to_svg
 
 Drawing: TypeAlias = Callable[[Any, Axes], None]
@@ -60,9 +61,12 @@ def plot(result: Any, ax: Axes | None = None) -> Axes:
     """
     drawing = _drawing_for(type(result))
     with theme(current_theme()):
-        if ax is None:
-            _, ax = single_axes()
+        if ax is not None:
+            drawing(result, ax)  # somebody's own axes: lines that stand there already are not ours to dash
+            return ax
+        figure, ax = single_axes()
         drawing(result, ax)
+        reveal(figure)
     return ax
 
 
@@ -77,6 +81,7 @@ def small_svg(result: Any) -> str:
         with theme(current_theme()):
             figure, ax = single_axes(width=4.2, height=2.8)
             _drawing_for(type(result))(result, ax)
+            reveal(figure)
         drawn = to_svg if current_theme() == "dark" else to_notebook_svg
         return drawn(figure, f"small{next(_numbers)}")
     except Exception as error:

@@ -14,7 +14,7 @@ import functools
 import io
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
@@ -29,6 +29,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import resolve
 from separatrix.core.scalars import require_integer, require_positive
 
+from .coincidence import reveal
 from .layout import HouseAxes, HouseFigure, arrange
 
 Theme: TypeAlias = Literal["light", "dark"]
@@ -76,12 +77,18 @@ def _house_settings() -> Iterator[None]:
 
 
 def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
-    """Make a drawing function draw with the house settings in force, so that legends and titles take them too."""
+    """Make a drawing function draw with the house settings in force, so that legends and titles take them too.
+
+    Lines that hide others in the figure it returns are dashed (``coincidence.reveal``).
+    """
 
     @functools.wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawn:
         with _house_settings():
-            return draw(*args, **kwargs)
+            drawn = draw(*args, **kwargs)
+            if isinstance(drawn, Figure):
+                reveal(drawn)
+            return drawn
 
     return wrapped
 
@@ -127,6 +134,8 @@ def rc_params() -> dict[Any, Any]:
         "ytick.labelsize": 8,
         "legend.fontsize": 8,
         "legend.frameon": False,
+        "legend.handlelength": 2.4,  # two dashes of a dashed line
+        "hatch.linewidth": 0.5,
         "lines.linewidth": 1.5,
         "lines.markersize": 4,
         "errorbar.capsize": 2,
@@ -140,18 +149,29 @@ def rc_params() -> dict[Any, Any]:
 
 
 def new_figure(
-    n_rows: int = 1, n_cols: int = 1, *, width: float | int = 6.4, height: float | int = 4.0, **subplots: Any
+    n_rows: int = 1,
+    n_cols: int = 1,
+    *,
+    width: float | int = 6.4,
+    height: float | int = 4.0,
+    stacked: Sequence[float] | None = None,
+    **subplots: Any,
 ) -> tuple[Figure, numpy.ndarray]:
     """A figure in the house style and its axes as an array (n_rows, n_cols); sizes in inches.
 
-    Inside ``with narrow():`` panels stand one below the other; the array keeps its shape. Further options go to
+    Inside ``with narrow():`` panels stand one below the other, ``stacked`` inches high if that is given; the array
+    keeps its shape, and rows and columns that share an axis keep sharing it. Further options go to
     ``matplotlib.figure.Figure.subplots``, which refuses those it does not know.
     """
     n_rows, n_cols = require_integer(n_rows, "n_rows", at_least=1), require_integer(n_cols, "n_cols", at_least=1)
     width, height = require_positive(width, "width"), require_positive(height, "height")
     rows, columns, width, height = arrange(n_rows, n_cols, width, height)
-    if columns < n_cols:  # stacked: what belongs to columns has no meaning
-        subplots = {name: value for name, value in subplots.items() if name != "width_ratios"}
+    shared: dict[str, Any] = {}
+    if columns < n_cols:  # one below the other: what belongs to rows and columns has another meaning
+        shared = {name: subplots.pop(name) for name in ("sharex", "sharey") if subplots.get(name) in ("row", "col")}
+        subplots.pop("width_ratios", None)
+        if stacked is not None:
+            subplots["height_ratios"], height = list(stacked), sum(stacked)
     with _house_settings():
         figure = HouseFigure(figsize=(width, height), layout="constrained")
         figure.n_columns = n_cols
@@ -159,7 +179,12 @@ def new_figure(
         if subplots["subplot_kw"].get("projection"):  # a projection brings its own class of axes
             del subplots["subplot_kw"]["axes_class"]
         axes = figure.subplots(rows, columns, squeeze=False, **subplots)
-    return figure, axes.reshape(n_rows, n_cols)
+    grid = axes.reshape(n_rows, n_cols)
+    for name, along in shared.items():
+        for group in grid if along == "row" else grid.T:
+            for other in group[1:]:
+                getattr(other, name)(group[0])
+    return figure, grid
 
 
 def single_axes(**options: Any) -> tuple[Figure, Axes]:

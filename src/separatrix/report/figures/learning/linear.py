@@ -9,7 +9,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned, legend_outside, line_over, plain_log_ticks
+from ..house.layout import captioned, legend_outside, plain_log_ticks
 from ..house.style import DIVERGING, PALETTE, ink, new_figure, single_axes, styled
 
 Curve = Mapping[str, Sequence[float]]
@@ -28,7 +28,7 @@ def curves(
     dots_label: str = "simulation",
     caption: str = "",
 ) -> Figure:
-    """Named curves in one frame: lines for the theory, dots for the simulation; a line over another one is dashed."""
+    """Named curves in one frame: lines for the theory, dots for the simulation."""
     figure, axes = single_axes(width=6.0, height=3.8)
     _draw_curves(axes, series, dots_label)
     _frame(axes, x_label, y_label, title, x_log, y_log)
@@ -94,8 +94,7 @@ def _draw_curves(axes: Axes, series: Mapping[str, Curve], dots_label: str) -> No
     for index, (name, curve) in enumerate(series.items()):
         color = PALETTE[index % len(PALETTE)]
         if len(curve["x"]):
-            style = line_over(axes, curve["x"], curve["y"])
-            axes.plot(curve["x"], curve["y"], linestyle=style, color=color, label=name)
+            axes.plot(curve["x"], curve["y"], color=color, label=name)
         if "low" in curve:
             axes.fill_between(curve["x"], curve["low"], curve["high"], color=color, alpha=0.2, linewidth=0)
         if "dots_x" in curve:
@@ -105,12 +104,21 @@ def _draw_curves(axes: Axes, series: Mapping[str, Curve], dots_label: str) -> No
         axes.plot([], [], "o", color=ink(), markersize=3, markerfacecolor="none", label=dots_label)
 
 
+def _end_above_zero(axes: Axes) -> None:
+    """A band that reaches zero, which a logarithmic axis has not, leaves the frame a little below the lowest curve."""
+    values = [numpy.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
+    positive = [float(found.min()) for value in values if len(found := value[value > 0])]
+    if positive and axes.collections and axes.get_ylim()[0] < min(positive) / 30:
+        axes.set_ylim(bottom=min(positive) / 3)
+
+
 def _frame(axes: Axes, x_label: str, y_label: str, title: str, x_log: bool, y_log: bool) -> None:
     axes.set(xlabel=x_label, ylabel=y_label, title=title)
     if x_log:
         axes.set_xscale("symlog" if x_log == "symlog" else "log")
     if y_log:
         axes.set_yscale("log")
+        _end_above_zero(axes)
     for axis, log in ((axes.xaxis, x_log is True), (axes.yaxis, y_log)):
         if log:
             plain_log_ticks(axis)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from separatrix.diagnose.regime.verdict import LINEARISED_ERROR
 
-from ..house.layout import captioned, legend_outside, line_over, plain_log_ticks, within
+from ..house.layout import captioned, legend_outside, plain_log_ticks, within
 from ..house.plots import plots
 from ..house.style import PALETTE, ink, new_figure, single_axes, styled
 
@@ -28,6 +28,7 @@ _LAW_COLOURS = dict(
     )
 ) | {"not checked": PALETTE[5]}
 _ROW = 0.28
+_OPTIMISERS = {"gd": "gradient descent", "momentum": "momentum", "adam": "Adam"}
 
 
 @plots("BalanceProfile")
@@ -171,7 +172,8 @@ def draw_balance_under_training(rows: Sequence[Mapping[str, Any]]) -> Figure:
 def draw_conservation(laws: Sequence[Mapping[str, Any]], drift: Sequence[Mapping[str, Any]]) -> Figure:
     """Rate of each law by one backward pass (left); drift of the balance against learning rate (right)."""
     blocks = list(dict.fromkeys(row["block"] for row in laws))
-    figure, axes = new_figure(1, 2, width=10.0, height=1.2 + _ROW * len(blocks))
+    rows = 1.2 + _ROW * len(blocks)
+    figure, axes = new_figure(1, 2, width=10.0, height=rows, stacked=(0.75 * rows, 3.0))
     left, right = axes[0]
     for label, field, marker, colour in (
         ("law of the block", "residual", "o", PALETTE[0]),
@@ -184,11 +186,11 @@ def draw_conservation(laws: Sequence[Mapping[str, Any]], drift: Sequence[Mapping
     left.set_yticks(range(len(blocks)), blocks)
     left.invert_yaxis()
     left.set_xlabel("relative rate along the gradient")
-    left.legend(loc="lower center")
-    for colour, optimiser in zip(PALETTE, ("gd", "momentum", "adam"), strict=False):
+    left.legend(loc="center")
+    for colour, (optimiser, name) in zip(PALETTE, _OPTIMISERS.items(), strict=False):
         mine = sorted((row["rate"], row["drift"]) for row in drift if row["optimiser"] == optimiser)
         rates, drifts = zip(*mine, strict=True)
-        right.plot(rates, drifts, marker="o", ls=line_over(right, rates, drifts), color=colour, label=optimiser)
+        right.plot(rates, drifts, marker="o", color=colour, label=name)
     right.set_xscale("log")
     right.set_yscale("log")
     plain_log_ticks(right.xaxis)

@@ -46,7 +46,7 @@ def draw_error_by_scale(rows: Sequence[Mapping[str, Any]], errors: Sequence[Mapp
     axes.set_ylim(bottom=0)
     axes.set_xlabel("initial scale √V")
     axes.set_ylabel("test error")
-    axes.legend()
+    legend_outside(figure)
     return captioned(
         figure,
         """Test error against the scale of the initial matrix. Marks with bars: mean over seeds and its 95 %

@@ -9,7 +9,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned, legend_outside, line_over, mark, one_place, plain_log_ticks, within
+from ..house.layout import captioned, legend_outside, mark, one_place, plain_log_ticks, within
 from ..house.models import is_model, line_of, model_look
 from ..house.style import PALETTE, SEQUENTIAL, ink, new_figure, single_axes, styled
 
@@ -138,9 +138,7 @@ def draw_gradient_norms(panels: Mapping[str, Sequence[Mapping[str, Any]]]) -> Fi
 
 def _lines(axes: Axes, curves: Sequence[Mapping[str, Any]]) -> None:
     for place, curve in enumerate(curves):
-        style = line_over(axes, range(len(curve["curve"])), curve["curve"])
-        label = model_look(curve["model"]).label
-        axes.plot(curve["curve"], color=_colour(curve["model"], place), linestyle=style, label=label)
+        axes.plot(curve["curve"], color=_colour(curve["model"], place), label=model_look(curve["model"]).label)
 
 
 @styled

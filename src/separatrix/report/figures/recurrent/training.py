@@ -96,10 +96,11 @@ def draw_schur_forms(forms: Sequence[Mapping[str, Any]]) -> Figure:
         grid[0, column].imshow(values, cmap="magma", vmin=0, vmax=float(numpy.quantile(values, 0.99)) or 1.0)
         grid[0, column].set_title(form["task"])
         grid[0, column].grid(visible=False)
+        grid[0, column].set_xlabel("column")
         angles = numpy.mod(numpy.asarray(form["angles"], dtype=float), 2 * numpy.pi)
         grid[1, column].hist(angles, bins=18, range=(0, 2 * numpy.pi), color=PALETTE[0])
         grid[1, column].set_xlabel("angle of a block (radians)")
-    grid[0, 0].set_ylabel("|Schur form|")
+    grid[0, 0].set_ylabel("row of |Schur form|")
     grid[1, 0].set_ylabel("number of blocks")
     return captioned(
         figure,

@@ -9,12 +9,13 @@ from typing import Any
 import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import Normal, Stroke
 
 from separatrix.tasks.relational.titles import task_title
 
 from ..house.layout import captioned, is_narrow, legend_outside, mark, one_place, within
 from ..house.models import hatch_of, is_model, line_of, model_look
-from ..house.style import PALETTE, ink, new_figure, single_axes, styled
+from ..house.style import PALETTE, ink, new_figure, paper, single_axes, styled
 
 _LETTERS_SIDE_BY_SIDE = 75
 """As many letters of names stand below an axis of the usual width."""
@@ -68,26 +69,35 @@ def _bars_below_each_other(
 def _draw_bars(
     axes: Axes, last: Mapping[Any, Mapping[str, Any]], groups: Sequence[Any], models: Sequence[str], *, upright: bool
 ) -> None:
-    width = 0.8 / len(models)
+    beside = [[model for model in models if (*group, model) in last] for group in groups]
+    width = min(0.8 / max(map(len, beside)), 0.4)  # one network needs no wall of colour
     for place, model in enumerate(models):
         colour, _, label = model_look(model)
         if not is_model(model):  # what was left out of training, for instance: told apart by the palette
             colour = PALETTE[place % len(PALETTE)]
         chosen = [(k, last[(*group, model)]) for k, group in enumerate(groups) if (*group, model) in last]
-        x = numpy.array([k for k, _ in chosen]) - 0.4 + (place + 0.5) * width
+        x = numpy.array([k + (beside[k].index(model) + 0.5 - len(beside[k]) / 2) * width for k, _ in chosen])
         means = numpy.array([row["mean"] for _, row in chosen])
         reach = 100 * within(means, [row["low"] for _, row in chosen], [row["high"] for _, row in chosen])
-        looks: dict[str, Any] = {"color": colour, "hatch": hatch_of(model), "edgecolor": ink(), "linewidth": 0.4}
-        ends: dict[str, Any] = {"fmt": "none", "color": ink(), "linewidth": 0.8}
+        looks: dict[str, Any] = {
+            "color": colour,
+            "hatch": hatch_of(model) if len(models) > 1 else "",
+            "edgecolor": ink(),
+            "linewidth": 0.4,
+        }
+        ends: dict[str, Any] = {"fmt": "none", "color": ink(), "linewidth": 0.9}
+        halo = [Stroke(linewidth=3.0, foreground=paper()), Normal()]  # seen on any colour and hatching
         bounds = [[100 * row[bound] for _, row in chosen] for bound in ("least", "greatest")]
         if upright:
             axes.bar(x, 100 * means, width * 0.92, label=label, **looks)
-            axes.errorbar(x, 100 * means, yerr=reach, **ends)
+            drawn = axes.errorbar(x, 100 * means, yerr=reach, **ends)
         else:
             axes.barh(x, 100 * means, width * 0.92, label=label, **looks)
-            axes.errorbar(100 * means, x, xerr=reach, **ends)
+            drawn = axes.errorbar(100 * means, x, xerr=reach, **ends)
+        for part in (*drawn.lines[1], *drawn.lines[2]):
+            part.set_path_effects(halo)
         for bound in bounds:
-            axes.plot(*((x, bound) if upright else (bound, x)), ".", color=ink(), markersize=2.5)
+            axes.plot(*((x, bound) if upright else (bound, x)), ".", color=ink(), markersize=3, path_effects=halo)
 
 
 def _group_name(group: tuple[str, str], letters: int) -> str:
@@ -152,7 +162,7 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
             first = curve is next(c for c in own if c["model"] == curve["model"])
             drawn: dict[str, Any] = {
                 "color": colour,
-                "lw": 0.8,
+                "lw": 1.1,
                 "label": name if first else None,
                 "ls": line_of(curve["model"]),
             }
@@ -162,7 +172,11 @@ def draw_unseen_curves(curves: Sequence[Mapping[str, Any]]) -> Figure:
         axes.set_title(textwrap.fill(task_title(task), 26))
         axes.set_xlabel("training step")
     axes = grid.flat[0]
-    axes.set_ylim(top=min(axes.get_ylim()[1], 101.0))  # where all are right, the margin of the axis would reach farther
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, 95.0), min(high, 101.0))  # where all are right, the margin of the axis would be the picture
+    axes.set_yticks(
+        [tick for tick in axes.get_yticks() if min(low, 95.0) <= tick <= 100.0]
+    )  # there is no more than 100
     _label_first_column(grid, "right answers about\nunseen pictures, %")
     legend_outside(figure)
     if once:

@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ..house.layout import captioned, is_narrow
-from ..house.style import COLOURS, faint, single_axes, styled
+from ..house.layout import captioned, is_narrow, legend_outside
+from ..house.style import COLOURS, faint, ink, single_axes, styled
 
 _COLOUR = {"helps": COLOURS["blue"], "harms": COLOURS["vermilion"], "no gain shown": COLOURS["grey"]}
 
@@ -35,6 +35,12 @@ def draw_gains(rows: Sequence[Mapping[str, Any]]) -> Figure:
         ax.set_yticks(range(len(ordered)), names)
         ax.tick_params(axis="y", labelsize=7)
     ax.set(xlabel="test accuracy with the advised change minus without it", ylim=(-0.7, len(ordered) - 0.1))
+    for result in dict.fromkeys(row["result"] for row in reversed(ordered)):
+        ax.plot([], [], color=_COLOUR[result], linewidth=1.4, label=result)
+    for promised, marker, name in ((True, "o", "accuracy promised"), (False, "s", "not promised")):
+        if any(bool(row["promised"]) == promised for row in rows):
+            ax.plot([], [], marker, color=ink(), markersize=4, label=name)
+    legend_outside(figure)
     shown = "Circles: the advice promises accuracy; squares: it does not."
     words = "Blue: the 95 % interval lies above zero; red: below; grey: no gain shown."
     return captioned(figure, f"Paired differences over seeds. {shown} {words}")

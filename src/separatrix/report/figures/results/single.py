@@ -8,7 +8,6 @@ import numpy
 from matplotlib.axes import Axes
 
 from ..house.families import look
-from ..house.layout import line_over
 from ..house.plots import plots
 from ..house.style import PALETTE, ink
 
@@ -111,8 +110,7 @@ def draw_advice(result: Any, ax: Axes) -> None:
     """Spectral radius against the scale, family by family; the star is what is advised."""
     for curve in result.curves:
         colour, _, label = look(curve.family)
-        across, up = numpy.asarray(curve.weight_scale), numpy.asarray(curve.radius)
-        ax.plot(across, up, color=colour, linestyle=line_over(ax, across, up), label=label)
+        ax.plot(numpy.asarray(curve.weight_scale), numpy.asarray(curve.radius), color=colour, label=label)
     ax.axhspan(*result.target_radius, color=PALETTE[2], alpha=0.12, linewidth=0)
     ax.axhline(1, color=ink(), linewidth=0.8, linestyle="--")
     ax.plot(result.weight_scale, result.radius, "*", markersize=12, color=ink())

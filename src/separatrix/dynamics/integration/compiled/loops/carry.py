@@ -27,7 +27,7 @@ from .layout import (
     WATCH,
     row_length,
 )
-from .making import kept_part, part
+from .making import inlined, kept_part, part
 from .merging import merge
 from .steps import anchor_here, largest_speed, one_step
 from .velocity import velocity
@@ -76,7 +76,7 @@ def needs_a_look(w, rules, d, n, numbers, counts, b):
     return 0
 
 
-@part
+@inlined
 @no_type_check
 def _begin(w, at, rules, d, n, ld, numbers, counts, b):
     """Velocity and speed of the rows that were put; the first size of a step if there is none."""
@@ -86,7 +86,7 @@ def _begin(w, at, rules, d, n, ld, numbers, counts, b):
         numbers[b, SIZE] = rules.first / max(numbers[b, SPEED], 0.1 * numbers[b, UNIT])
 
 
-@part
+@inlined
 @no_type_check
 def _follow(
     w, at, rules, table, d, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints

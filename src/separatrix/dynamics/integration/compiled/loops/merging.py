@@ -9,7 +9,7 @@ import numpy
 from .contraction import contracts
 from .lanes import larger, load, spread, store
 from .layout import ANCHORED, THRESHOLD, VECTOR_BYTES
-from .making import kept_part, kept_plain, part
+from .making import inlined, kept_part, kept_plain, part
 
 
 @part
@@ -71,7 +71,7 @@ def means(w, at, d, n, ld, sizes, b, roots, f, totals):
                 f[i * d + k] /= numpy.sqrt(square)
 
 
-@part
+@inlined
 @no_type_check
 def _keep_contracting(exact, bounds, which, d, n, f, totals, roots, vectors, squares):
     """Dissolve the clusters that do not contract; returns how many rows there are then."""
@@ -129,7 +129,7 @@ def may_halve(w, at, n, ld, distance, sizes, b):
     return True
 
 
-@part
+@inlined
 @no_type_check
 def merge(
     w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints

@@ -28,7 +28,7 @@ from .layout import (
     UNTIL,
     VECTOR_BYTES,
 )
-from .making import kept_part, part, plain
+from .making import inlined, kept_part, part, plain
 from .velocity import velocity
 
 
@@ -168,7 +168,7 @@ def _accept(w, at, n_stages, d, n, ld, numbers, b):
     numbers[b, SPEED] = largest_speed(w, at, d, n, ld, at.slopes)
 
 
-@part
+@inlined
 @no_type_check
 def one_step(w, at, rules, table, d, n, ld, numbers, counts, b):
     """One attempted step (``stepping.advance``); returns a code if the trajectory needs attention, else zero."""

@@ -128,7 +128,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
         {
             "task": row["word"],
             "asked on": "unseen shapes",
-            "model": f"without {row['left out']}",
+            "model": "nothing left out" if row["left out"] == "none" else f"without {row['left out']}",
             "least": row["mean"],
             "greatest": row["mean"],
             **{key: row[key] for key in ("mean", "low", "high")},
