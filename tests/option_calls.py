@@ -138,20 +138,13 @@ OPTIONS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("Accuracy", "method"): lambda bad: dynamics.Accuracy(bad, 1e-3),
     ("find_equilibrium", "method"): lambda bad: dynamics.find_equilibrium(torch.cos, bad, EYE),
     ("count_equilibria", "method"): lambda bad: dynamics.count_equilibria(torch.cos, bad, EYE),
-    ("AttentionMatrices", "named_mask"): lambda bad: dynamics.flows.AttentionMatrices(
-        EYE[None], EYE[None], EYE[0, 0], named_mask=bad
-    ),
     ("AttentionFlow", "normalisation"): lambda bad: dynamics.AttentionFlow(
         query=EYE, key=EYE, value=EYE, normalisation=bad
     ),
     ("AttentionMap", "update"): lambda bad: dynamics.AttentionMap(FLOW, 0.1, update=bad),
     ("Descent", "kind"): lambda bad: dynamics.Descent(0.1, kind=bad),
     ("LinearNetworkFlow", "activation"): lambda bad: dynamics.LinearNetworkFlow(EYE, activation=bad),
-    ("Anderson", "stop"): lambda bad: dynamics.Anderson(stop=bad),
-    ("Auto", "stop"): lambda bad: dynamics.Auto(stop=bad),
-    ("Broyden", "stop"): lambda bad: dynamics.Broyden(stop=bad),
-    ("NewtonKrylov", "stop"): lambda bad: dynamics.NewtonKrylov(stop=bad),
-    ("Picard", "stop"): lambda bad: dynamics.Picard(stop=bad),
+    **{(kind.__name__, "stop"): lambda bad, kind=kind: kind(stop=bad) for kind in dynamics.solvers().values()},
     ("best_report", "scale"): lambda bad: lab.best_report(EXPERIMENT, None, bad),
     ("report_from_store", "scale"): lambda bad: lab.report_from_store(EXPERIMENT, lab.Params(), bad, None),
     ("judgements_of", "scale"): lambda bad: lab.judgements_of(EXPERIMENT, bad, lab.Summary()),
@@ -305,8 +298,7 @@ def answer(call: Callable[[Any], Any], bad: Any) -> str:
     return "not refused"
 
 
-def answers() -> dict[str, str]:
+def answers(left_out: set[str]) -> dict[str, str]:
     """The answer to every wrong option, by function, argument and kind."""
-    return {
-        "/".join((*option, kind)): answer(call, bad) for option, call in OPTIONS.items() for kind, bad in BAD.items()
-    }
+    tried = {"/".join((*option, kind)): (call, bad) for option, call in OPTIONS.items() for kind, bad in BAD.items()}
+    return {words: answer(call, bad) for words, (call, bad) in tried.items() if words not in left_out}

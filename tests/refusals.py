@@ -1,8 +1,7 @@
-"""Calls that must be refused, with words of the sentence. Run by itself, without the shape checks of the tests."""
+"""Calls that must be refused, with words of the sentence. To be run without the shape checks of the tests."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -105,7 +104,7 @@ DYNAMICS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: masked(mask=MASK, bias=torch.zeros(4, 4)),
         "mask, bias and sizes must be for one number of tokens; got [4, 5].",
     ),
-    "mask of no kind": (lambda: masked(mask=object()), "mask must be 'causal', a boolean matrix or None; got object."),
+    "mask of no kind": (lambda: masked(mask=object()), "a boolean matrix or None; got object."),
     "sizes for other tokens": (
         lambda: dynamics.OjaFlow(VALUE, [1.0, 2.0]).velocity(TOKENS),
         "sizes are for 2 tokens; got tokens of shape (2, 4, 3).",
@@ -232,6 +231,8 @@ NUMBERS: dict[str, tuple[Callable[[], Any], str]] = {
 ROOMS = {"numbers": NUMBERS, "dynamics": DYNAMICS | ENTRIES, "theory": THEORY | LAWS, "matrices": MATRICES}
 REFUSALS = {f"{room}: {what}": entry for room, entries in ROOMS.items() for what, entry in entries.items()}
 
-if __name__ == "__main__":
+
+def main(left_out: set[str]) -> dict[str, dict[str, str]]:
+    """What is answered to wrong options, but for those that are left out, and to calls that must be refused."""
     refused = {what: answer(lambda _, call=call: call(), None) for what, (call, _) in REFUSALS.items()}
-    print(json.dumps({"options": answers(), "refusals": refused}))
+    return {"options": answers(left_out), "refusals": refused}

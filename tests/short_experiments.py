@@ -31,6 +31,8 @@ class Settings(Params):
     die_at: int = -1
     marks: str = ""
     """A file that gets one line per computation, to count them."""
+    gate: str = ""
+    """A file for which all cells but the first two wait, so that a test may look at a run that cannot end yet."""
     expected: float = 0.5
 
 
@@ -41,6 +43,8 @@ class Measured(Summary):
 
 def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
     common = settings.model_dump(include={"pause", "fail_at", "die_at", "marks"})
+    if settings.gate:
+        common["gate"] = settings.gate
     for seed in settings.seeds:
         for number in range(settings.n_cells):
             yield {"seed": seed, "number": number, **common}
@@ -55,6 +59,8 @@ def run(cell: Cell) -> dict[str, Any]:
         raise ValueError("the cell was told to fail")
     if number == cell.args["die_at"]:
         os._exit(9)
+    while number >= 2 and "gate" in cell.args and not Path(cell.args["gate"]).exists():
+        time.sleep(0.02)
     time.sleep(cell.args["pause"])
     # A product wide enough for a threaded BLAS to split it: the bits would tell another number of threads.
     draws = spawn_numpy(cell.seed, "short", number).standard_normal((200, 200))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,18 +87,51 @@ def fault(message: str, kind: str) -> str:
     return "" if repr(BAD[kind]) in message or "; got " in message else f"does not say what it got: {message}"
 
 
+WRONG_CALLS = """import json, sys
+sys.path.insert(0, {here!r})
+import refusals, wrong_kinds, wrong_values
+print(json.dumps(refusals.main(set(json.loads(sys.stdin.read())))))
+wrong_kinds.main(0.01, {seed})
+print()
+wrong_values.main(",".join(wrong_values.ALL_ROOMS), 0.001, {seed})
+"""
+
+
 @pytest.fixture(scope="module")
-def said() -> dict[str, dict[str, str]]:
-    """Answers to wrong calls, made in a process of their own: the tests check the types of every call before the
-    package can."""
-    command = [sys.executable, str(Path(__file__).with_name("refusals.py"))]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
-    answers: dict[str, dict[str, str]] = json.loads(done.stdout)
-    return answers
+def may_be_none(found: list[tuple[str, str, str, bool]]) -> set[tuple[str, str]]:
+    return {(name, argument) for _, name, argument, optional in found if optional}
 
 
-def test_the_sentence_says_which_argument_what_it_was_and_what_it_may_be(said: dict[str, dict[str, str]]) -> None:
-    answers = said["refusals"]
+@pytest.fixture(scope="module")
+def said(
+    may_be_none: set[tuple[str, str]], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, Any]]:
+    """Answers to wrong calls, made in one process of their own: the tests check the types of every call before the
+    package can, and importing every room takes longer than the calls. A path may be written."""
+    program = WRONG_CALLS.format(here=str(Path(__file__).parent), seed=request.config.getoption("seed"))
+    left_out = json.dumps(["/".join((*option, "none")) for option in may_be_none])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=left_out,
+        env=environment(),
+        cwd=tmp_path_factory.mktemp("calls"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_share_of_wrong_kinds_and_values_is_refused_in_one_sentence(said: list[dict[str, Any]]) -> None:
+    """A few calls of every room, others with every seed; all of them, slowly, in ``test_wrong_kinds.py``."""
+    _, kinds, values = said
+    assert kinds["calls"] > 30
+    assert values["calls"] > 15
+    assert not kinds["raw"] | values["raw"]
+
+
+def test_the_sentence_says_which_argument_what_it_was_and_what_it_may_be(said: list[dict[str, Any]]) -> None:
+    answers = said[0]["refusals"]
     wrong = {
         what: answers[what]
         for what, (_, words) in REFUSALS.items()
@@ -107,10 +141,9 @@ def test_the_sentence_says_which_argument_what_it_was_and_what_it_may_be(said: d
 
 
 def test_what_is_no_option_is_refused_in_one_sentence(
-    found: list[tuple[str, str, str, bool]], said: dict[str, dict[str, str]]
+    may_be_none: set[tuple[str, str]], said: list[dict[str, Any]]
 ) -> None:
-    answers = said["options"]
-    may_be_none = {(name, argument) for _, name, argument, optional in found if optional}
+    answers = said[0]["options"]
     tried = [(*option, kind) for option in OPTIONS for kind in BAD if kind != "none" or option not in may_be_none]
     faults = {
         words: problem for words in map("/".join, tried) if (problem := fault(answers[words], words.split("/")[-1]))

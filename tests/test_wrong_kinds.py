@@ -1,4 +1,7 @@
-"""No public callable answers a wrong kind with an error from its depths: the caller reads which argument it was."""
+"""No public callable answers a wrong kind with an error from its depths: the caller reads which argument it was.
+
+Of all calls a share is tried every day, in ``test_options.py``, whose process has imported every room already.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import wrong_values
 from command_line import environment
 from separatrix.core import InvalidInput, ShapeError
 from separatrix.dynamics import find_equilibrium, jacobian_product, normalise
@@ -26,37 +30,14 @@ def test_every_public_callable_refuses_wrong_kinds_in_one_sentence(tmp_path: Pat
     assert not answer["raw"]
 
 
-ROOMS = (
-    *("core", "sources", "matrices", "theory", "dynamics", "diagnose", "nn", "tasks", "training", "advise", "lab"),
-    "report",
-    "",
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", wrong_values.ALL_ROOMS)
 def test_every_public_callable_refuses_wrong_values_in_one_sentence(room: str, tmp_path: Path) -> None:
     words = [sys.executable, str(Path(__file__).with_name("wrong_values.py")), room]
     done = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
     assert answer["calls"] > (100 if room else 20)
     assert not answer["raw"]
-
-
-def test_a_share_of_wrong_kinds_and_values_is_refused_in_one_sentence(tmp_path: Path, seed: int) -> None:
-    """The same on a few calls of every room, others with every seed; in one process, which imports them all once."""
-    program = f"""import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import wrong_kinds, wrong_values
-wrong_kinds.main(0.01, {seed})
-print()
-wrong_values.main({",".join(ROOMS)!r}, 0.001, {seed})"""
-    words = [sys.executable, "-c", program]
-    done = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=True)
-    kinds, values = (json.loads(line) for line in done.stdout.splitlines())
-    assert kinds["calls"] > 30
-    assert values["calls"] > 15
-    assert not kinds["raw"] | values["raw"]
 
 
 def test_axes_that_disagree_are_named() -> None:

@@ -32,6 +32,10 @@ import wrong_kinds
 from separatrix.core import SeparatrixError
 
 SECONDS, GIGABYTES = 1.5, 6
+ALL_ROOMS = (
+    *("core", "sources", "matrices", "theory", "dynamics", "diagnose", "nn", "tasks", "training", "advise", "lab"),
+    *("report", ""),
+)
 INTEGERS: dict[str, Any] = {
     "zero": 0, "negative": -1, "NaN": math.nan, "infinite": math.inf, "huge": 10**9, "beyond": 10**30, "half": 2.5,
     "a truth": True, "a tensor": torch.tensor([3, 3]), "complex": 1j, "a list": [3], "an empty list": [],

@@ -103,6 +103,15 @@ def commands(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, command
 
 
+def without_a_line(found: dict[str, Any]) -> list[str]:
+    """Commands that ``BASE`` does not know, and those that it alone knows."""
+    return sorted(set(found) ^ set(BASE))
+
+
+def all_commands() -> dict[str, Any]:
+    return dict(commands(typer.main.get_command(parsing.app)))
+
+
 def lines(name: str, command: Any) -> Iterator[list[str]]:
     """The usual words with one of them replaced, or one option added, in every wrong way."""
     base, words = BASE[name], name.split()
@@ -158,8 +167,8 @@ def main(share: float) -> None:
 
     used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used + (GIGABYTES << 30), resource.RLIM_INFINITY))
-    found = dict(commands(typer.main.get_command(parsing.app)))
-    answer: dict[str, Any] = {"calls": 0, "raw": [], "without a line": sorted(set(found) ^ set(BASE))}
+    found = all_commands()
+    answer: dict[str, Any] = {"calls": 0, "raw": [], "without a line": without_a_line(found)}
     for name, command in found.items():
         if name not in BASE:
             continue

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from separatrix.core.wording import measured, number, within_interval
 from separatrix.experiments import catalogue
 from separatrix.experiments.kerg2022.relational.suite import ACCURACIES
 from separatrix.lab.results.publication import Publication, read_publications
@@ -21,6 +22,8 @@ _GAME_COLUMNS = (
     *("rule", "asked on", "network", "document, 10 seeds"),
     *("n", "ours", "95 % interval", "in deviations", "thumb"),
 )
+PROBLEMS = 4000
+"""From so many the accuracy of a rule of thumb is told."""
 _PUBLIC_FAMILY = {"public hexos": "hexominoes", "public stripes": "stripes"}
 """The family that a public file shows."""
 _HEAD = """# Relational networks in numbers
@@ -72,17 +75,21 @@ def _games(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         family = row["asked on"]
         printed = printed_accuracy(row["task"].removeprefix("game_"), _PUBLIC_FAMILY.get(family, family), row["model"])
         mean, deviation = printed if printed is not None else (None, None)
-        apart = "" if mean is None or not deviation else f"{(row['mean'] - mean) / deviation:+.1f}"
-        document = "" if mean is None or deviation is None else f"{100 * mean:.1f} ± {100 * deviation:.1f}"
+        apart = (
+            ""
+            if mean is None or not deviation
+            else measured((row["mean"] - mean) / deviation, None, signed=True, digits=2)
+        )
+        document = "" if mean is None or deviation is None else measured(100 * mean, 100 * deviation)
         shown = (cell(row["task"].removeprefix("game_")), cell(family), cell(row["model"]), document)
-        made.append((*shown, str(row["n"]), _percent(row["mean"]), _interval(row), apart, _thumb(row["task"])))
+        made.append((*shown, str(row["n"]), *_mean(row), apart, _thumb(row["task"])))
     return table(_GAME_COLUMNS, made) if made else ["No run is published."]
 
 
 def _single(row: Mapping[str, Any]) -> tuple[str, ...]:
     numbers = (_percent(row[key]) for key in ("at chosen step", "best on curve", "training"))
     held = (cell(row["task"]), cell(str(row["held out"])), cell(row["model"]), str(row["n"]))
-    return (*held, _percent(row["mean"]), _interval(row), *numbers, _thumb(row["task"]))
+    return (*held, *_mean(row), *numbers, _thumb(row["task"]))
 
 
 @functools.cache
@@ -90,15 +97,22 @@ def _thumb(name: str) -> str:
     """The best rule of thumb on a task, and how far it goes: accuracy up to there shows nothing about relations."""
     word, _, direction = name.partition(":")
     options: dict[str, Any] = {"train": direction} if direction else {}
-    rule, share = shortcut_accuracy(make_task(word, **options), 4000).best
+    rule, share = shortcut_accuracy(make_task(word, **options), PROBLEMS).best
     return f"{_percent(share)} ({cell(rule)})"
 
 
+def _signed(value: float) -> str:
+    return measured(value, None, signed=True, digits=2)
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return number(100 * share)
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _mean(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The mean over seeds and its interval, with the digits that the interval bears; one seed has none."""
     if row["n"] < 2:
-        return ""
-    return f"{100 * float(row['low']):.1f} to {100 * float(row['high']):.1f}"
+        return _percent(row["mean"]), ""
+    shares = (100 * float(row[key]) for key in ("mean", "low", "high"))
+    mean, _, ends = within_interval(*shares, bounds=(0.0, 100.0)).partition(" [")
+    return mean, ends.removesuffix("]").replace(", ", " to ")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from backwards_engine import compute_here
 from command_line import Answer, run_here
 
 
@@ -14,3 +15,9 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main() replaces it
     monkeypatch.setenv("COLUMNS", "1000")
     return lambda *words: run_here(capsys, monkeypatch, *map(str, words))
+
+
+@pytest.fixture
+def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are computed in this process: for tests of what a command makes of them."""
+    compute_here(monkeypatch)

@@ -5,7 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from backwards_engine import BackwardsEngine
 from command_line import environment
+from separatrix.experiments import find
+from separatrix.lab import Store
 
 HEAVY = ("torch", "matplotlib", "fastapi", "pandas", "scipy")
 
@@ -38,13 +43,21 @@ def test_completion_imports_nothing_heavy() -> None:
     assert told([[]], **asked) == ["[] 0 []"]
 
 
-def test_running_an_experiment_imports_what_it_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_stored", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_running_an_experiment_imports_what_it_needs(is_stored: bool, tmp_path: Path) -> None:
+    """The worker, which computes and imports torch for it, is started with the slow tests alone."""
+    changes = {"n_points": 2, "splits": [[2, 2]]}
+    if is_stored:
+        experiment = find("altafini-theorem2")
+        with Store(tmp_path) as store:
+            list(BackwardsEngine().run(experiment.cells(experiment.params("smoke", **changes)), store, {}))
     code = "import sys; from separatrix.cli.main import main; from contextlib import suppress\n"
     code += "with suppress(SystemExit):\n    main()\n"
     code += "rooms = {name for name, module in sys.modules.items() if hasattr(module, '__path__')}\n"
     code += "ours = [name for name in sys.modules if name.split('.')[0] == 'separatrix' and name not in rooms]\n"
     code += "print(*ours, file=sys.stderr)"
-    words = ["run", "altafini-theorem2", "--set", "n_points=2", "--set", "splits=[[2,2]]", "--store", str(tmp_path)]
+    settings = [word for name, value in changes.items() for word in ("--set", f"{name}={json.dumps(value)}")]
+    words = ["run", "altafini-theorem2", *settings, "--store", str(tmp_path)]
     answer = subprocess.run(
         [sys.executable, "-c", code, *words, "--jobs", "1"],
         env=environment(),

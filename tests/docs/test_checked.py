@@ -10,10 +10,11 @@ import pytest
 from sitegen import checked
 
 PAGES = Path(__file__).parents[2] / "docs"
-SLOW = ("resemblyzer", "textgenrnn", "minilm", "silero")  # many steps or parameters
+SLOW = ("resemblyzer", "textgenrnn", "minilm", "silero", "torchdeq")  # many steps or parameters, or a peer's package
 EXPECTED = dict.fromkeys(checked.SUBJECTS, "ok") | {"torchdeq": "fault"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in checked.SUBJECTS]
 )

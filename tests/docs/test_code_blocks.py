@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from backwards_engine import compute_here
 from separatrix.cli.app import app
 from separatrix.core import FORMULAS
 from separatrix.matrices.ensembles.catalogue import ENSEMBLES, PARAMETRIC_ENSEMBLES
@@ -49,7 +50,9 @@ def run_command(line: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to work in; the reader's own store, cache and modules stay untouched."""
+    """An empty folder to work in; the reader's own store, cache and modules stay untouched. Commands compute in this
+    process, which has imported what their workers would have to."""
+    compute_here(monkeypatch)
     inherited = os.environ.get("PYTHONPATH", "")
     for variable in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / "home"))

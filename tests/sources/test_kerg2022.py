@@ -23,7 +23,7 @@ def test_tolerance_is_half_a_unit_of_the_last_printed_digit() -> None:
 
 def test_errata_have_distinct_keys_that_name_the_document() -> None:
     keys = [erratum.key for erratum in find_document("kerg2022").errata]
-    assert len(keys) == len(set(keys)) == 55
+    assert len(keys) == len(set(keys)) == 56
     assert all(key.startswith("kerg2022-") for key in keys)
 
 
@@ -67,3 +67,24 @@ def test_the_ceiling_of_memory_is_above_every_line() -> None:
     totals = delay_line_total(torch.tensor([2.0, 1e3, 1e6], dtype=torch.float64), 6)
     assert bool((totals < 6).all())
     assert float(6 - totals[-1]) == pytest.approx(5e-6, rel=1e-3)
+
+
+def test_an_eigenvalue_on_the_circle_leaves_a_projection() -> None:
+    assert "projection" in find_erratum("kerg2022-explodes-or-vanishes").correct
+    turn = torch.linalg.qr(torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64))[0]
+    power = torch.linalg.matrix_power(turn @ torch.diag(torch.tensor([1.0, 0.5], dtype=torch.float64)) @ turn.mT, 500)
+    assert torch.allclose(power, torch.outer(turn[:, 0], turn[:, 0]), atol=1e-12)
+
+
+def test_eigenvalues_without_real_part_do_not_make_a_matrix_skew() -> None:
+    assert "normal" in find_erratum("kerg2022-skew-hermitian").correct
+    block = torch.tensor([[1j, 1.0], [0.0, 1j]], dtype=torch.complex128)
+    assert torch.linalg.eigvals(block).real.abs().max() == 0
+    assert (block + block.mH).abs().max() == 1
+
+
+def test_a_determinant_on_the_circle_does_not_make_a_matrix_unitary() -> None:
+    assert "identity" in find_erratum("kerg2022-unitary-closed").correct
+    stretch = torch.diag(torch.tensor([2.0, 0.5], dtype=torch.float64))
+    assert torch.linalg.det(stretch).abs() == 1
+    assert (stretch @ stretch.mT - torch.eye(2)).abs().max() == 3

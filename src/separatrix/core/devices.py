@@ -11,12 +11,13 @@ import contextvars
 from collections.abc import Callable, Iterator
 from typing import final
 
+from .described import Described
 from .names import suggest_options
 
 
 @final
 @suggest_options
-class DeviceOffer:
+class DeviceOffer(Described):
     """A device for loops that train.
 
     Args:

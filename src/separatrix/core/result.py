@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import MissingExtra
 from .outcome import Outcome
+from .wording.numerals import number
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +55,10 @@ class Result:
         return made
 
     def __repr__(self) -> str:
-        lines = [f"  {field.name}: {brief(named(field.name, getattr(self, field.name)))}" for field in _shown(self)]
+        lines = [
+            f"  {field.name}: {brief(named(field.name, getattr(self, field.name)), 96 - len(field.name))}"
+            for field in _shown(self)
+        ]
         return "\n".join([f"{type(self).__name__}", *lines])
 
     def _repr_html_(self) -> str:
@@ -174,7 +178,7 @@ def _brief_array(array: Any, width: int) -> str:
         return brief(str(plain([_rounded(item) for item in array.reshape(-1).tolist()])), width)
     if "complex" in kind or "bool" in kind:
         return f"{kind} {shape}"
-    return f"{kind} {shape}, {float(array.min()):.6g} to {float(array.max()):.6g}"
+    return f"{kind} {shape}, {number(float(array.min()))} to {number(float(array.max()))}"
 
 
 def _rounded(number: Any) -> Any:

@@ -5,10 +5,21 @@ The worst is the largest value of a quantity, the smallest of those named in ``l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Judgement, Payload, Row, Summary, judge
+
+
+def highest(*values: float) -> float:
+    """The largest of some numbers, and NaN if one of them is: ``max`` forgets a NaN that does not come first."""
+    return math.nan if any(math.isnan(value) for value in values) else max(values)
+
+
+def lowest(*values: float) -> float:
+    """The smallest of some numbers, and NaN if one of them is."""
+    return math.nan if any(math.isnan(value) for value in values) else min(values)
 
 
 class Measured(Summary):
@@ -25,7 +36,7 @@ def worst_of_all(
     for cell, payload in results:
         kept = parts.setdefault(cell.args["part"], {})
         for name, value in payload.items():
-            combine = min if name in least else max
+            combine = lowest if name in least else highest
             before = kept.get(name)
             kept[name] = value if before is None else before + value if name in totals else combine(before, value)
     rows = [

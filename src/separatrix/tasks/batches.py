@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import abc
-from typing import Generic, TypeVar, final
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar, final
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 from separatrix.core.random import spawn
@@ -17,7 +19,7 @@ from separatrix.core.random import spawn
 Batch = TypeVar("Batch", covariant=True)
 
 
-class AbstractBatches(abc.ABC, Generic[Batch]):
+class AbstractBatches(Described, abc.ABC, Generic[Batch]):
     """The batch of any step; ``training.train`` takes such an object as its ``batch_at``.
 
     For implementers: write ``batch_at(step)`` and the property ``per_epoch``.
@@ -71,6 +73,10 @@ class ShuffledBatches(AbstractBatches[Tensor]):
         self._stream = (seed, *path)
         self._epoch = -1
         self._order = torch.empty(0, dtype=torch.int64)
+
+    def made_of(self) -> Mapping[str, Any]:
+        """The seed, which is kept with the path of the stream."""
+        return {"seed": self._stream[0]}
 
     @property
     def per_epoch(self) -> int:

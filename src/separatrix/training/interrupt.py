@@ -7,12 +7,13 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, final
 
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 
 @final
 @suggest_options
-class FinishStep:
+class FinishStep(Described):
     """While entered, the first SIGINT only sets ``requested``; the second acts as it did before.
 
     Signals reach the main thread only; in another thread this watches nothing and changes nothing.

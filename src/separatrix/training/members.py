@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
+from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 from separatrix.nn.side_by_side import SideBySide
@@ -20,7 +21,7 @@ from separatrix.nn.side_by_side import SideBySide
 
 @final
 @suggest_options
-class Members:
+class Members(Described):
     """Who is still training, and the last good parameters of everyone.
 
     Buffers are remembered for an ordinary model only: those beside models side by side belong to no member.

@@ -16,6 +16,7 @@ CLUSTERED = (
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n", [10, 11])
 def test_followed_pairs_gain_stability_where_the_closed_form_says(n: int) -> None:
     swept = beta_sweep(M, V, torch.linspace(0.2, 1.5, 14), n, clusterings=False)

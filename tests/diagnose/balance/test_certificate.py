@@ -68,6 +68,7 @@ def change(model: nn.Module, original: nn.Module, inputs: Any) -> float:
     return float((call(model.eval(), inputs) - before).abs().max() / before.abs().max())
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize(
     ("with_inputs", "balance"),
     [
@@ -100,6 +101,7 @@ def test_a_profile_states_the_law_that_the_model_has(name: str) -> None:
         assert (profile[pair].law_residual < 1e-4) == (law is not Law.NOTHING)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("balance", [-0.7, pytest.param(0.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", KEPT)
 def test_attention_whose_symmetry_is_whole_is_still_set(name: str, balance: float) -> None:

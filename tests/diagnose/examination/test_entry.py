@@ -29,6 +29,7 @@ SMOKE = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", SMOKE)
 def test_planted_faults_are_found_and_healthy_models_left_alone(name: str) -> None:
     one = scores.score(RECIPES[name], seed=40)
@@ -60,6 +61,7 @@ class Renamed(nn.Module):
         return {"nested": [None, (self.zzz["q_proj"](*args, **kwargs),)]}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name", ["dead_mlp", "gru_along_batch", "over_queries", "linear_pair", "lora", "former_causal"]
 )
@@ -97,6 +99,7 @@ class Permuting(nn.Module):
         return self.inner(x.movedim(1, 0).movedim(0, 1))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["lstm_1", "gru_along_batch", "cnn_plain"])
 def test_a_wrapper_that_permutes_there_and_back_changes_nothing(name: str) -> None:
     case = RECIPES[name].case(2)
@@ -104,6 +107,7 @@ def test_a_wrapper_that_permutes_there_and_back_changes_nothing(name: str) -> No
     assert accusations(scores.examine(wrapped)) == accusations(scores.examine(case))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["constant_mlp", "cut_data", "view_for_permute", "mlp_tanh_ln"])
 def test_twice_the_batch_leaves_exact_findings_as_they_are(name: str) -> None:
     case = RECIPES[name].case(1)

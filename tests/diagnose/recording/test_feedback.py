@@ -27,6 +27,7 @@ class Rest(nn.Module):
         return self.head(torch.tanh(self.w(z) + u))
 
 
+@pytest.mark.sampled(1, each="gain")
 @pytest.mark.parametrize("looks", [0, 5])
 @pytest.mark.parametrize(("gain", "severity"), [(0.6, "ok"), (4.0, "fault")])
 def test_looks_beside_the_state_do_not_hide_that_it_moves(gain: float, severity: str, looks: int) -> None:

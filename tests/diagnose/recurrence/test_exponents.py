@@ -27,6 +27,7 @@ def test_a_multiple_of_a_rotation_has_one_exponent(generator: torch.Generator) -
     assert found.linear.time_constants.tolist() == pytest.approx([-1 / math.log(0.9)] * 6, rel=1e-6)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("make", [nn.RNN, nn.GRU, nn.LSTM])
 def test_exponents_sum_to_the_mean_log_determinant(make: type[nn.RNN], generator: torch.Generator) -> None:
     found = recurrent(make(3, 6, batch_first=True), torch.randn(2, 80, 3, generator=generator)).layers[0].spectrum

@@ -29,6 +29,7 @@ RADII = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if "speaker" in name else ()) for name in RADII]
 )

@@ -54,6 +54,7 @@ def test_one_unit_has_the_three_fixed_points_of_theory() -> None:
     assert found.time_constants[2, 0] == pytest.approx(1 / math.log(2))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", networks())
 def test_points_of_every_network_do_not_move_when_the_module_itself_runs(name: str) -> None:
     module = louder(networks()[name], 2.0).double()

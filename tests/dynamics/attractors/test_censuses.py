@@ -113,6 +113,7 @@ def test_a_start_that_is_lost_is_counted_as_not_converged(monkeypatch: pytest.Mo
     assert instance.n_not_converged == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", [1e-99, 1e-14, 1e-12, 1e9, 1e20, 1e99])
 def test_a_census_does_not_depend_on_the_unit_of_time(scale: float) -> None:
     flow = clustering_flow()

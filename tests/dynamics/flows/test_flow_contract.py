@@ -146,6 +146,7 @@ def exact(flow: AbstractFlow, x: Tensor, times: Tensor) -> Tensor:
     return torch.as_tensor(solution.y.T).reshape(len(times), *x.shape)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("method", [pytest.param("tsit5", marks=pytest.mark.slow), "dop853"])
 def test_integration_agrees_with_scipy(method: str, flow: AbstractFlow, state: Tensor) -> None:
     times = torch.tensor([0.0, 0.37, 0.9, 1.3], dtype=torch.float64)
@@ -156,6 +157,7 @@ def test_integration_agrees_with_scipy(method: str, flow: AbstractFlow, state: T
     torch.testing.assert_close(run.states[1], truth, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.sampled(6)
 def test_one_trajectory_is_the_same_alone_and_in_a_batch(flow: AbstractFlow, state: Tensor) -> None:
     together = integrate(flow, state, t_max=1.0)
     own = flow.select((3,), torch.tensor([1]))
@@ -164,6 +166,7 @@ def test_one_trajectory_is_the_same_alone_and_in_a_batch(flow: AbstractFlow, sta
     torch.testing.assert_close(alone.final[0], together.final[1], rtol=0, atol=1e-9)
 
 
+@pytest.mark.sampled(5)
 def test_lyapunov_exponents_are_those_of_the_linearisation(flow: AbstractFlow, state: Tensor) -> None:
     if not flow.autonomous or flow.instances:
         pytest.skip("one instance with constant weights")

@@ -12,7 +12,7 @@ from separatrix.dynamics.flows.masks import MASKS
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("n_tokens", [1, 2, 5, 9])
 def test_a_named_mask_is_the_matrix_that_it_names(name: str, n_tokens: int, generator: torch.Generator) -> None:
-    mask = MASKS[name](n_tokens)
+    mask = MASKS[name].matrix(n_tokens)
     assert (mask.dtype, tuple(mask.shape)) == (torch.bool, (n_tokens, n_tokens))
     coupling, value = torch.randn(2, 3, 3, generator=generator, dtype=torch.float64)
     x = random_tokens(n_tokens, 3, generator=generator)

@@ -142,6 +142,7 @@ def test_consensus_on_an_eigenvector_is_an_equilibrium(flow: AbstractSphereFlow)
     assert flow.velocity(x).abs().max() < 1e-9
 
 
+@pytest.mark.sampled(8)
 def test_trajectories_end_and_their_ends_are_certified(flow: AbstractSphereFlow, state: Tensor) -> None:
     run = integrate(flow, state)
     assert run.ok
@@ -149,6 +150,7 @@ def test_trajectories_end_and_their_ends_are_certified(flow: AbstractSphereFlow,
     assert all(end.stable or end.marginal for end in ends)
 
 
+@pytest.mark.sampled(6)
 def test_equilibria_are_found(flow: AbstractSphereFlow, generator: torch.Generator) -> None:
     if not flow.reducible:
         pytest.skip("a mask or bias tells tokens at one place apart")

@@ -36,6 +36,7 @@ def fixed_steps(flow: AbstractFlow, x: Tensor, time: float, count: int, name: st
     return state[0]
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("space", ["sphere", "free"])
 def test_methods_have_the_order_they_claim(name: str, space: str, generator: torch.Generator) -> None:
@@ -136,6 +137,7 @@ def reacting() -> tuple[Forced, list[float], float]:
 STIFF = {"riding": lambda: riding(-1e6), "driven": driven, "layered": layered, "reacting": reacting}
 
 
+@pytest.mark.sampled(1, each="method")
 @pytest.mark.parametrize("name", STIFF)
 @pytest.mark.parametrize("method", ["rodas4", None])
 def test_stiff_flows_that_vary_in_time_agree_with_another_implicit_method(name: str, method: str | None) -> None:

@@ -27,7 +27,7 @@ COMPUTED: dict[str, dict[str, Any]] = {  # the others are run at their smallest 
     "anguita-fig4-5": {},
     "attention-criterion": {"n_tokens": 8, "n_instances": 4, "n_betas": 21},
     "kerg3-prop3-4-1": {"sizes": (3, 6), "n_matrices": 20},
-    "coins": {},
+    **{stranger.name: {} for stranger in STRANGERS},
 }
 
 Computed: TypeAlias = tuple[Experiment, list[tuple[Cell, Any]], Summary]

@@ -40,11 +40,13 @@ def test_a_crate_read_back_holds_every_file_its_run_and_its_document(
         assert content == (files / f"{item.experiment}.json").read_bytes()
         assert entity["sha256"] == hashlib.sha256(content).hexdigest()
         action = read.get(f"#run-{item.experiment}")
-        assert action["result"][0] is entity
+        assert action["result"] is entity
         assert action["instrument"]["softwareVersion"] == item.provenance["package_version"]
         assert action["name"] == item.provenance["command"]
         assert entity["about"].id == f"#{item.document}"
     assert read.get("#altafini2025").type == "ScholarlyArticle"
+    assert read.license["name"] == "Apache License 2.0"
+    assert read.root_dataset["author"].type == "Organization"
     assert json.loads((tmp_path / "crate" / "ro-crate-metadata.json").read_text())["@context"]
 
 

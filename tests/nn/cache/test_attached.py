@@ -68,6 +68,7 @@ def written(model: Any, tokens: Tensor, cache: Any = None, n: int = 8, **options
     )  # fmt: skip
 
 
+@pytest.mark.sampled(1, each="kind")
 @pytest.mark.parametrize("kind", ["Llama", "Qwen2", "Qwen3", "GPT2"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_large_budget_writes_the_same_tokens(kind: str, dtype: torch.dtype, prompt: Tensor) -> None:

@@ -176,6 +176,7 @@ def test_every_public_method_is_entered() -> None:
     assert entered >= set(backward_methods().values())
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("form", FORMS)
 def test_gradients_are_as_exact_as_claimed(
     entry: tuple[AbstractBackward, float], form: str, cell: Cell, x: Any
@@ -276,6 +277,7 @@ def test_states_of_several_tensors_are_differentiated(
         assert float((ours - exact).norm() / exact.norm()) <= claimed
 
 
+@pytest.mark.sampled(4)
 def test_torch_func_gives_the_same_gradient(entry: tuple[AbstractBackward, float], cell: Cell, x: Tensor) -> None:
     layer = DEQ(cell, solver=TIGHT, backward=entry[0])
 

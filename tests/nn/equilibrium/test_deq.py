@@ -224,6 +224,7 @@ def test_second_derivatives_raise(cell: TanhCell, x: Tensor) -> None:
     assert bool(torch.isfinite(second).all())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", SOLVERS)
 def test_torch_func_gives_the_same_derivatives(make: Callable[..., Any], cell: TanhCell, x: Tensor) -> None:
     layer = tight(make, cell)
@@ -389,3 +390,37 @@ def test_where_the_forward_solve_converges_the_backward_one_does_by_default() ->
     assert layer.last.ok
     assert layer.last_backward.ok
     assert int(layer.last_backward.steps.max()) > 60
+
+
+@pytest.mark.parametrize("solver", [Anderson(tol=1e-6), Broyden(tol=1e-6), Anderson(tol=1e-6, stop="residual")])
+def test_the_last_evaluation_of_the_solver_serves_the_backward_pass(cell: TanhCell, x: Tensor, solver: Any) -> None:
+    layer = DEQ(cell, solver=solver, backward=Implicit(solver=Anderson(tol=1e-12, max_steps=300)))
+    layer(x)  # the first call asks twice whether the cell is a map
+    count = [0]
+    handle = cell.register_forward_hook(lambda *_: count.__setitem__(0, count[0] + 1))
+    given = x.clone().requires_grad_()
+    z = layer(given)
+    assert layer.last is not None
+    assert count[0] == int(layer.last.evaluations.max())
+    handle.remove()
+    # the graph is that of the equilibrium which is returned, not of the state before it
+    image = cell(layer.last.best.requires_grad_(), x)
+    jacobian = torch.stack(
+        [torch.autograd.grad(image[1, k], layer.last.best, retain_graph=True)[0][1] for k in range(6)]
+    )
+    (gradient,) = torch.autograd.grad(z[1].sum(), given)
+    expected = torch.linalg.solve(torch.eye(6, dtype=x.dtype) - jacobian.mT, torch.ones(6, dtype=x.dtype))
+    torch.testing.assert_close(gradient[1], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_an_adjoint_that_contracts_is_taken_one_step_further(generator: torch.Generator) -> None:
+    matrix = 0.5 * torch.linalg.qr(torch.randn(8, 8, generator=generator, dtype=torch.float64))[0]
+    layer = DEQ(lambda z, x: z @ matrix.mT + x, backward=Implicit(solver=Anderson(tol=1e-2)))
+    x = torch.randn(4, 8, generator=generator, dtype=torch.float64).requires_grad_()
+    (gradient,) = torch.autograd.grad(layer(x).sum(), x)
+    assert layer.last_backward is not None
+    found = layer.last_backward.best
+    torch.testing.assert_close(gradient, found @ matrix + 1.0, rtol=1e-12, atol=1e-12)
+    true = torch.linalg.solve(torch.eye(8, dtype=torch.float64) - matrix.mT, torch.ones(8, dtype=torch.float64))
+    off = [float(torch.linalg.vector_norm(part - true)) for part in (gradient, found)]
+    assert 0 < off[0] < 0.6 * off[1]  # the matrix shrinks every vector to a half

@@ -31,6 +31,7 @@ def tight(cell: Callable[..., Any], solver: Callable[..., Any] = Anderson, **opt
     return DEQ(cell, solver=exact, backward=Implicit(solver=exact), **options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_gradients_per_sample_are_those_of_each_alone(solver: Any, cell: TanhCell, inputs: Tensor) -> None:
     layer, inputs = tight(cell, solver), inputs[:2]
@@ -46,6 +47,7 @@ def test_gradients_per_sample_are_those_of_each_alone(solver: Any, cell: TanhCel
             torch.testing.assert_close(together[name][k], alone[name], atol=1e-9, rtol=0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_ensemble_of_parameters_shares_its_input(solver: Any, cell: TanhCell, inputs: Tensor) -> None:
     layer = tight(cell, solver)
@@ -63,6 +65,7 @@ def test_an_ensemble_of_parameters_shares_its_input(solver: Any, cell: TanhCell,
     torch.testing.assert_close(mapped, torch.stack(alone), atol=1e-9, rtol=0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("transform", [torch.func.jacrev, torch.func.jacfwd])
 def test_jacobians_of_either_mode_agree_with_autograd(transform: Any, cell: TanhCell, inputs: Tensor) -> None:
     layer = tight(cell)

@@ -106,6 +106,7 @@ def assert_equals_reference(network: Any, nu: int, rho: int, **options: Any) -> 
         assert [[step for step in row if step >= 0] for row in network.last.relevant_index.tolist()] == kept
 
 
+@pytest.mark.sampled(1, each="kind, nu, rho")
 @pytest.mark.parametrize(("nu", "rho"), [(1, 0), (1, 3), (4, 0), (4, 3)])
 @pytest.mark.parametrize("mix", [(0.5, 0.5), "paper"])
 @pytest.mark.parametrize("kind", ["tanh", "modrelu", "lstm"])

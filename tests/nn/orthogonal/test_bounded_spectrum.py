@@ -54,6 +54,7 @@ def test_the_exact_eigenvalues_are_those_of_the_matrix() -> None:
     assert float(spectral_distance(torch.linalg.eigvals(bounded(*moved)), bounded.eigenvalues(*moved))) < 1e-7
 
 
+@pytest.mark.sampled(1, each="transient")
 @pytest.mark.parametrize("transient", [1.0, 2.0, 10.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_transients_stay_below_their_bound(transient: float, seed: int) -> None:

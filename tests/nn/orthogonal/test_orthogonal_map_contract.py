@@ -159,6 +159,7 @@ def test_gradients_are_those_of_central_differences(name: str) -> None:
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.sampled(5)
 def test_second_derivatives_are_right(name: str) -> None:
     held = holder(name)
     free = tuple(p.detach().clone().requires_grad_() for p in held.parameters())
@@ -168,6 +169,7 @@ def test_second_derivatives_are_right(name: str) -> None:
         torch.autograd.gradgradcheck(lambda *f: torch.view_as_real(held.map(*f).to(torch.complex128)), free)
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("n_steps", [30, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "rmsprop", "adamw"])
 def test_a_plain_loop_with_any_optimiser_stays_on_the_manifold(name: str, optimiser: str, n_steps: int) -> None:

@@ -51,6 +51,7 @@ def test_without_the_correction_rounding_would_add_up(monkeypatch: pytest.Monkey
     assert uncorrected > 2 * corrected
 
 
+@pytest.mark.sampled(1, each="block")
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("block", ["strict", "complete"])
 def test_the_spectrum_is_exact_after_training(block: str, dtype: torch.dtype, tolerance: float) -> None:

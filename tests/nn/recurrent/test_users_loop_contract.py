@@ -46,6 +46,7 @@ def train(core: nn.Module, optimiser: torch.optim.Optimizer, n_steps: int = 50) 
     return [float(optimiser.step(closure).detach()) for _ in range(n_steps)]  # type: ignore[arg-type, attr-defined]
 
 
+@pytest.mark.sampled(1, each="block")
 @pytest.mark.parametrize("kind", OPTIMISERS)
 @pytest.mark.parametrize("block", ["strict", "complete"])
 def test_the_spectrum_is_gamma_and_theta_after_any_optimiser(block: Any, kind: str) -> None:
@@ -105,6 +106,7 @@ def test_a_step_that_fails_does_not_stop_the_next_ones() -> None:
     assert int(core.matrix.map.n_moved) == 4  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize("name", layers.ORTHOGONAL_MAPS)
 @pytest.mark.parametrize("use_buffers", [False, True])
 def test_averages_of_weights_stay_orthogonal(name: str, use_buffers: bool) -> None:

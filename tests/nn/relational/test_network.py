@@ -50,6 +50,7 @@ def apart(both: dict[str, Tensor], alone: nn.Module) -> float:
     return max(float((both[name] - p.detach()).abs().max()) for name, p in alone.named_parameters())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "normalise"),
     [

@@ -58,6 +58,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.sampled(1, each="variant")
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if VARIANTS[v][0] in REFERENCES])
 @pytest.mark.parametrize("seq_len", [2, 4])
 def test_a_network_is_what_its_description_says(variant: str, seq_len: int) -> None:
@@ -71,6 +72,7 @@ def test_a_network_is_what_its_description_says(variant: str, seq_len: int) -> N
     assert float((logits - plain).abs().max()) < 2e-4 * max(1.0, float(plain.abs().max()))  # single precision
 
 
+@pytest.mark.sampled(6)
 def test_encoding_distinct_images_equals_encoding_every_occurrence(name: str) -> None:
     network = made(name)
     images = torch.rand(5, 3, 8, 8, generator=seeded(5))

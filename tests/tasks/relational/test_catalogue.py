@@ -13,6 +13,7 @@ SOLVABLE = [
 ]
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize("part", ["train", "test"])
 @pytest.mark.parametrize("name", SOLVABLE)
 def test_equality_alone_solves_every_problem_in_one_way(name: str, part: Any) -> None:

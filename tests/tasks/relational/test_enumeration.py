@@ -27,6 +27,7 @@ def test_sizes_at_five_and_fifteen_shapes_are_those_of_the_source() -> None:
     assert count_problems(dist3, 5) == 17_280
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize("name", ["same_diff", "rmts", "dist3", "identity_rules"])
 @pytest.mark.parametrize("distinct", [True, False])
 def test_listing_all_problems_gives_the_counted_number_and_what_is_drawn_is_among_them(

@@ -65,6 +65,7 @@ def test_some_two_equal_answers_between_but_not_its_strict_form() -> None:
 
 
 @pytest.mark.needs_data
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", ["3task_col_patts_hexos", "3task_col_patts_stripes"])
 def test_public_columns_follow_our_rules(part: str) -> None:
     file = public_game(part)
@@ -77,6 +78,7 @@ def test_public_columns_follow_our_rules(part: str) -> None:
 
 
 @pytest.mark.needs_data
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", ["between_hexos", "between_stripes"])
 def test_every_public_cell_is_one_of_ours_and_public_answers_follow_our_rule(part: str) -> None:
     file = public_game(part)

@@ -35,13 +35,14 @@ def test_a_validation_part_that_leaves_nothing_is_refused() -> None:
 
 
 @pytest.mark.needs_data
-def test_mnist_has_the_published_order_and_split() -> None:
+def test_mnist_has_the_published_order_and_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    mnist = load_mnist()  # once: unpacking it takes longer than all the rest
+    monkeypatch.setattr("separatrix.tasks.sequences.pixels.load_mnist", lambda *_, **__: mnist)
     data = sequential_mnist(n_train=100)
     assert data.length == 784
     assert (len(data.valid_y), len(data.test_y)) == (10000, 10000)
     draws = numpy.random.RandomState(1234)
     order, split = draws.permutation(784), draws.permutation(60000)
-    mnist = load_mnist()
     expected = mnist.train_images[split[7]].flatten()[order].float() / 255
     assert torch.equal(data.train_x[7, :, 0], expected)
     assert int(data.valid_y[0]) == int(mnist.train_labels[split[50000]])

@@ -84,6 +84,7 @@ def test_shapes_are_those_announced(task: SequenceTask) -> None:
     assert int(batch.oracle.max()) < task.length
 
 
+@pytest.mark.sampled(5)
 def test_the_baseline_is_what_frequencies_alone_reach(task: SequenceTask) -> None:
     batch = task.sample(20000, generator=spawn(1, "contract"))
     # relative error of an entropy estimated from 20000 draws is below 1 per cent

@@ -17,6 +17,8 @@ from separatrix.tasks.store.download import check_archive, fetch, open_https
 
 CONTENT = b"all the world's a stage\n" * 50
 PACKED = gzip.compress(CONTENT)
+PATIENCE = 120
+"""Seconds until a thread that should have come is given up; a busy machine may need many."""
 
 
 def data_file(*mirrors: Mirror, name: str = "text/play.txt.gz") -> DataFile:
@@ -111,17 +113,17 @@ def test_two_fetches_at_once_download_once(tmp_path: Path) -> None:
 
     def slow(url: str) -> io.BytesIO:
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         return server(url)
 
     threads = [threading.Thread(target=fetch, args=(data_file(GOOD), tmp_path), kwargs={"opener": slow})]
     threads.append(threading.Thread(target=fetch, args=(data_file(GOOD), tmp_path), kwargs={"opener": slow}))
     threads[0].start()
-    assert entered.wait(10)
+    assert entered.wait(PATIENCE)
     threads[1].start()
     go_on.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert len(server.asked) == 1
     assert left_behind(tmp_path) == ["play.txt.gz"]
 

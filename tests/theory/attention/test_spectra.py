@@ -62,6 +62,7 @@ def test_bipartite_spectrum_is_that_of_the_dense_jacobian_including_single_token
     assert {(2, 1, True), (3, 1, False), (5, 2, False)} <= seen
 
 
+@pytest.mark.sampled(3)
 @checks(sign_pattern_spectrum, by="autodiff tangent Jacobian of five kinds of attention")
 @pytest.mark.parametrize("kind", ["softmax", "causal", "mask", "bias", "sinkhorn", "uniform"])
 def test_sign_pattern_law_holds_for_every_attention(kind: str) -> None:

@@ -101,6 +101,7 @@ def test_laws_follow_from_facts() -> None:
     assert law.moments(4).tolist() == pytest.approx([0, 1, 0, 2])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("values", [[2**0.5, 0.0], [1.6**0.5, 0.4**0.5], [-(2**0.5), 0.0]])
 def test_radius_of_a_symmetric_family_without_both_signs_matches_sampled_matrices(values: list[float]) -> None:
     family = RotationInvariant(values)

@@ -34,6 +34,7 @@ def brute_force(name: str, a: float, mean: float, variance: float) -> dict[str, 
     return {key: float((weights * value).sum()) for key, value in values.items()}
 
 
+@pytest.mark.sampled(2)
 @checks(quadrature_averages, hardtanh_averages, by="a dense grid of fields")
 @pytest.mark.parametrize(
     ("name", "a", "mean", "variance"),

@@ -36,6 +36,7 @@ def test_gradient_and_kernel_match_automatic_differentiation(generator: torch.Ge
     torch.testing.assert_close(kernel, total)
 
 
+@pytest.mark.sampled(4)
 @checks(kernels, by="sampled networks")
 @pytest.mark.parametrize(
     ("ensemble", "name", "v"),

@@ -59,6 +59,7 @@ PRINTED = {  # spectra of section 2.7: m1, m2, chi
 }
 
 
+@pytest.mark.sampled(7)
 @checks(
     moments.bi_invariant_second_moment,
     moments.bi_invariant_fourth_moment,
@@ -101,6 +102,7 @@ def test_values_of_the_closed_forms(key: tuple[str, float], values: tuple[float 
         assert expected is None or number == pytest.approx(expected, rel=2e-4)
 
 
+@pytest.mark.sampled(2)
 @checks(moments.untied_second_moment, moments.untied_fourth_moment, by="products of sampled matrices")
 @pytest.mark.parametrize(
     ("ensemble", "v"),
@@ -233,6 +235,7 @@ def test_critical_scales() -> None:
     assert existence_weight_var(RotationInvariant([1.0, -3.0])) == pytest.approx(5)
 
 
+@pytest.mark.sampled(3)
 @checks(linear_critical_weight_var, existence_weight_var, by="eigenvalues of sampled matrices")
 @pytest.mark.parametrize(
     "ensemble",

@@ -45,6 +45,7 @@ def simulate(
     return h.square().mean((-2, -1)), radius
 
 
+@pytest.mark.sampled(4)
 @checks(mean_field, by="simulated networks")
 @pytest.mark.parametrize(
     ("ensemble", "name", "scale"),
@@ -113,6 +114,7 @@ def test_linear_activation_gives_the_linear_theory(ensemble: AbstractEnsemble, v
         assert result.chi == pytest.approx(mean_response(ensemble, v), rel=1e-9)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("ensemble", "phi", "input_std", "scale"),
     [
@@ -219,6 +221,7 @@ def test_batch_and_single_calls_agree_and_kinds_are_kept() -> None:
     assert mean_field(GOE(), "tanh", weight_var=torch.tensor([0.25])).h_var.shape == (1,)
 
 
+@pytest.mark.sampled(1, each="cell")
 @pytest.mark.parametrize("cell", ["outside", "inside"])
 @pytest.mark.parametrize("ensemble", [Gaussian(), GOE()], ids=lambda e: e.name)
 def test_mean_squares_for_both_places_of_the_input(

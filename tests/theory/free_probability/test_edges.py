@@ -35,6 +35,7 @@ def test_radius_of_constant_and_of_zero_one_slopes(tau: float) -> None:
     assert radius(slopes, weights, 0.49, tau) == pytest.approx(0.7 * math.sqrt(0.6) * (1 + abs(tau)))
 
 
+@pytest.mark.sampled(2)
 @checks(elliptic_radius, by="eigenvalues of sampled matrices")
 @pytest.mark.parametrize("ensemble", [Elliptic(0.5), Elliptic(-0.5), GOE(), Antisymmetric()], ids=lambda e: repr(e))
 def test_radius_agrees_with_sampled_matrices(ensemble: Elliptic, generator: torch.Generator) -> None:

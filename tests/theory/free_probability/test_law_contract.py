@@ -158,6 +158,7 @@ def test_atoms_are_the_poles_of_the_transform(law: AbstractLaw) -> None:
     torch.testing.assert_close(found, claimed, atol=2e-3, rtol=1e-3)
 
 
+@pytest.mark.sampled(9)
 def test_r_transform_inverts_the_stieltjes_transform(law: AbstractLaw) -> None:
     low, high = law.edges()
     reach, step = 1 + high - low, 1e-5
@@ -194,6 +195,7 @@ def test_self_energy_is_what_it_says_and_tends_to_the_mean(law: AbstractLaw) -> 
         assert complex(far.g[0]) * 1j * distance == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.sampled(6)
 def test_results_do_not_depend_on_the_rest_of_the_batch(law: AbstractLaw) -> None:
     low, high = law.edges()
     x = torch.cat([special_points(law), torch.linspace(low, high, 9, dtype=torch.float64)])

@@ -56,6 +56,7 @@ LAWS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_the_search_returns_to_the_points_it_was_given(law: AbstractLaw) -> None:
     low, high = law.edges()

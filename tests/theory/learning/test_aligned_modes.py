@@ -32,6 +32,7 @@ def integrate(sides: list[float], s: float, times: list[float]) -> torch.Tensor:
     return torch.stack([layer[:, 0, 0] for layer in path.layers], dim=1)
 
 
+@pytest.mark.sampled(6)
 @checks(aligned_mode, aligned_strength, by="DOP853 at rtol 1e-12")
 @pytest.mark.parametrize(
     "balance",

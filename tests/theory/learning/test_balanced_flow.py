@@ -69,6 +69,7 @@ def block_error(gram: torch.Tensor, precise: mpmath.matrix, n_in: int) -> float:
     return worst
 
 
+@pytest.mark.sampled(4)
 @checks(
     BalancedFlow.product,
     BalancedFlow.gram,
@@ -103,6 +104,7 @@ def test_stiff_networks_agree_with_integration(balance: float) -> None:
     assert gap <= 1e-12 * float(corr.abs().max())
 
 
+@pytest.mark.sampled(10)
 @checks(mode_coordinates, by="multi-precision evaluation of the Riccati solution")
 @pytest.mark.parametrize("shape", [(3, 3, 3), (3, 2, 4), (2, 5, 3), (4, 3, 2), (3, 1, 3)])
 @pytest.mark.parametrize("balance", [0.0, 1e-8, 1.0, -1.0, 1e3, -1e3])

@@ -98,6 +98,7 @@ def test_values_that_are_known() -> None:
     torch.testing.assert_close(chi, torch.tensor(expected, dtype=torch.float64), rtol=1e-14, atol=0)
 
 
+@pytest.mark.sampled(3)
 @checks(
     uniform_attention_exponent,
     uniform_attention_constant,

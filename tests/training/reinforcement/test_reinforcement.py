@@ -251,6 +251,7 @@ class Unequal:
         return seen, 1.0, ends and not self.limited, ends and self.limited, {}
 
 
+@pytest.mark.sampled(1, each="kind")
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("kind", [RelLSTM, MemLSTM])
 def test_memory_is_that_of_the_episode_over_rollouts_and_never_of_another(kind: Any, limited: bool) -> None:

@@ -143,6 +143,7 @@ def test_a_comparison_is_not_said_to_be_undetermined_by_its_training() -> None:
     assert "pictures one by one, no two of them together, answer" in str(found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["CoRelNet", "CoRelNet-T", "ESBN", "PrediNet", "Transformer", "RN", "LSTM"])
 def test_networks_of_the_package_do_not_leak(name: str) -> None:
     task = make_task("same_diff", n_shapes=12, holdout=6)

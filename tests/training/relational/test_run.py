@@ -76,6 +76,7 @@ def test_the_finite_protocol_is_for_patterns() -> None:
         train_relational(network, make_task("game_same"), settings)
 
 
+@pytest.mark.sampled(1, each="encoder")
 @pytest.mark.parametrize("name", ["same_diff_colour", "same_diff_separated", "comparison_transitive"])
 @pytest.mark.parametrize("encoder", ["learned", "frozen"])
 def test_tasks_with_other_pictures_can_be_trained(name: str, encoder: Any) -> None:

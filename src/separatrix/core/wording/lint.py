@@ -15,7 +15,7 @@ _FAULTS = {
     "a zero with a sign": re.compile(r"(?<![\w.^])[-+]0(?:\.0+)?(?![\d.]|%)"),
     "a name of code": re.compile(r"\b(?!v_\w+\b|[A-Z]_\w\b)[A-Za-z]+_[A-Za-z]\w+"),
     "more digits than an error bears": re.compile(r"(?<![\w.])\d\.\d{2,}e-?\d"),
-    "more than six digits": re.compile(r"(?<![\w.])0\.0*[1-9]\d{6,}|(?<![\w.])[1-9]\d*\.\d{6,}"),
+    "more than six digits": re.compile(r"(?<![\w.])(?:0\.0*[1-9]\d{6,}|[1-9]\d*\.\d{6,})(?!\d| ±)"),
 }
 _PAIR = re.compile(r"(?<![\w.])-?(\d+(?:\.(\d+))?) ± (\d+(?:\.(\d+))?)(?!e)")
 

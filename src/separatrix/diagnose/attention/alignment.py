@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, require_integer
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.random import default_generator
 
 from .layer import AttentionLayer
@@ -84,7 +85,7 @@ def dominant_subspace(value: Float[Tensor, "d d"], rank: int) -> Float[Tensor, "
     d = value.shape[-1]
     if rank >= d:
         raise InvalidInput(f"rank must be smaller than the dimension {d}; got {rank}.")
-    eigenvalues, vectors = torch.linalg.eig(value.double())
+    eigenvalues, vectors = eig(value.double())
     order = eigenvalues.real.argsort(descending=True, stable=True)
     chosen = eigenvalues[order]
     # In this order the members of a pair stand side by side; a pair that would be cut is kept whole.

@@ -53,7 +53,7 @@ class LayerDiagnosis(Result):
         else:
             listed = "; ".join(f"{number} of {len(self.ends)} starts {words}" for words, number in counts.most_common())
             parts = f"iterated, has several ends: {listed}"
-        return f"{self.name}: this layer, {parts}. {self._at_depth()}"
+        return f"{_called(self.name)}: this layer, {parts}. {self._at_depth()}"
 
     def _at_depth(self) -> str:
         if not self.alignment:
@@ -90,7 +90,9 @@ class AttentionDiagnosis(Result):
             "Spectra": [_spectrum_row(layer) | {"control": control} for layer, control in marked],
             "Heads": [_head_row(layer) | {"control": control} for layer, control in marked],
             "Frozen layers": [
-                _end_row(layer.name, end) | {"control": control} for layer, control in marked for end in layer.ends
+                _end_row(_called(layer.name), end) | {"control": control}
+                for layer, control in marked
+                for end in layer.ends
             ],
         }
         seen = [layer.geometry for layer in self.layers if layer.geometry is not None]
@@ -290,7 +292,7 @@ def _controls(
 def _spectrum_row(layer: LayerDiagnosis) -> dict[str, Any]:
     s = layer.spectrum
     return {
-        "layer": layer.name,
+        "layer": _called(layer.name),
         "principal": f"{s.principal.real:.4f}" if s.is_real else f"{s.principal.real:.4f} +- {s.principal.imag:.4f}i",
         "real": s.is_real,
         "gap": s.gap,
@@ -304,13 +306,18 @@ def _spectrum_row(layer: LayerDiagnosis) -> dict[str, Any]:
 def _head_row(layer: LayerDiagnosis) -> dict[str, Any]:
     h = layer.heads
     return {
-        "layer": layer.name,
+        "layer": _called(layer.name),
         "heads": len(h.principal),
         "stable consensus": int(h.consensus.sum()),
         "consensus cycle": int(h.consensus_cycle.sum()),
         "stable balanced bipartite": int(h.bipartite.sum()),
         "stable bipartite on the most negative": int(h.bipartite_last.sum()),
     }
+
+
+def _called(name: str) -> str:
+    """The name of a layer; weights of one layer alone have none."""
+    return name if name and not name.startswith(" ") else f"the layer{name}"
 
 
 def _end_row(name: str, end: FrozenEnd) -> dict[str, Any]:
@@ -327,7 +334,7 @@ def _end_row(name: str, end: FrozenEnd) -> dict[str, Any]:
 
 
 def _geometry_row(geometry: TokenGeometry) -> dict[str, Any]:
-    row: dict[str, Any] = {"layer": geometry.name}
+    row: dict[str, Any] = {"layer": _called(geometry.name)}
     for field in ("cosine", "centred_cosine", "rank", "centred_rank", "length"):
         interval = getattr(geometry, field)
         row |= {field: interval.mean, f"{field} low": interval.low, f"{field} high": interval.high}
@@ -336,7 +343,7 @@ def _geometry_row(geometry: TokenGeometry) -> dict[str, Any]:
 
 def _alignment_row(item: Alignment) -> dict[str, Any]:
     return {
-        "layer": item.name,
+        "layer": _called(item.name),
         "what": item.what,
         "energy": item.energy.mean,
         "low": item.energy.low,

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from separatrix import dynamics, theory
 from separatrix.core import Outcome, Result, require_positive
+from separatrix.core.arithmetic.eigenvalues import eig, eigvals
 from separatrix.dynamics.equilibria.clusters import cluster_means, find_clusters
 from separatrix.dynamics.flows.sphere import check_tokens
 
@@ -132,7 +133,7 @@ class _Principal:
 
     @classmethod
     def of(cls, value: Float[Tensor, "d d"]) -> _Principal:
-        eigenvalues, vectors = torch.linalg.eig(value)
+        eigenvalues, vectors = eig(value)
         first = int(eigenvalues.real.argmax())
         chosen, vector = complex(eigenvalues[first]), vectors[:, first]
         is_pair = chosen.imag != 0
@@ -241,7 +242,7 @@ def _agreed(
         cycle = theory.consensus_cycle(value, n)
         return "consensus cycle", end, cycle.stable, float(cycle.period)
     jacobian = flow.to(torch.float64).jacobian(end)  # of one row: motions in which all tokens keep together
-    together = float(torch.linalg.eigvals(jacobian).real.max())
+    together = float(eigvals(jacobian).real.max())
     apart = -float((end * flow.pull(end)).sum())  # every difference between tokens decays at this rate
     return "consensus", end, max(together, apart if n > 1 else -math.inf) < 0, None
 

@@ -95,7 +95,9 @@ class PhaseDiagram(Result):
             row: dict[str, Any] = {"beta": beta}
             for j, k in enumerate(self.eigenvectors):
                 low, high = int(self.lowest[j, i]), int(self.highest[j, i])
-                row[f"stable n1 on v{k + 1}"] = f"{low} to {high}" if low <= high else "none"
+                row[f"stable n1 on v{k + 1}"] = (
+                    "none" if low > high else str(low) if low == high else f"{low} to {high}"
+                )
                 row[f"one against all on v{k + 1}"] = bool(self.single[j, i])
             row["multistable"] = bool(self.multistable[i])
             counts: Counter[str] = Counter()

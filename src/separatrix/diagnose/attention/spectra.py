@@ -12,6 +12,7 @@ from torch import Tensor
 
 from separatrix import theory
 from separatrix.core import Result, require_integer
+from separatrix.core.arithmetic.eigenvalues import eig, eigvals
 
 from .layer import AttentionLayer
 
@@ -82,7 +83,7 @@ def asymmetry(matrix: Float[Tensor, "*batch d d"]) -> Float[Tensor, "*batch"]:
 def value_spectra(layer: AttentionLayer) -> LayerSpectrum:
     """Spectra of one layer. Cost: one eigendecomposition of a d x d matrix, and one of d_h x d_h per head."""
     value, values = layer.value_sum, layer.values
-    eigenvalues = torch.linalg.eigvals(value)
+    eigenvalues = eigvals(value)
     principal = _principal(eigenvalues)
     real = eigenvalues.real.sort(descending=True).values
     coupling = layer.couplings.sum(dim=0)
@@ -117,7 +118,7 @@ def head_predictions(
     half = require_integer(n_tokens, "n_tokens", at_least=4) // 2
     beta = layer.dim if token_norm is None else token_norm**2
     couplings, values = _compressed(layer)
-    eigenvalues = torch.linalg.eigvals(values)
+    eigenvalues = eigvals(values)
     order = eigenvalues.real.argsort(dim=-1, descending=True, stable=True)
     first, last = eigenvalues.gather(-1, order[:, :1])[:, 0], eigenvalues.gather(-1, order[:, -1:])[:, 0]
     rounding = ROUNDING * eigenvalues.abs().amax(dim=-1)
@@ -140,7 +141,7 @@ def head_predictions(
 
 
 def _strength(coupling: Float[Tensor, "r r"], value: Float[Tensor, "r r"]) -> float:
-    eigenvalues, vectors = torch.linalg.eig(value)
+    eigenvalues, vectors = eig(value)
     v = vectors[:, int(eigenvalues.real.argmax())].real
     return float(v @ coupling @ v)
 
@@ -154,7 +155,7 @@ def _compressed(layer: AttentionLayer) -> tuple[Float[Tensor, "h r r"], Float[Te
 
 def _head_principal(layer: AttentionLayer) -> Complex[Tensor, " h"]:
     """Largest by real part of the eigenvalues of W_O W_V, which besides zeros are those of W_V W_O."""
-    small = torch.linalg.eigvals(layer.value @ layer.output)
+    small = eigvals(layer.value @ layer.output)
     if layer.dim > small.shape[-1]:
         small = torch.cat([small, small.new_zeros(*small.shape[:-1], 1)], dim=-1)
     chosen = small.gather(-1, small.real.argmax(dim=-1, keepdim=True)).squeeze(-1)

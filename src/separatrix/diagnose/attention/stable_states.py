@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, require_integer
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.random import default_generator
 from separatrix.dynamics import AttentionFlow, Contradiction, Equilibrium, classify, integrate, random_tokens
 from separatrix.theory import StableCount, bipartite_spectrum, count_stable
@@ -154,7 +155,7 @@ def _pair_starts(
 
 def _outer_eigenvectors(value: Float[Tensor, "d d"]) -> Float[Tensor, "k d"]:
     """The eigenvectors of the largest and of the least real part, where they are real."""
-    eigenvalues, vectors = torch.linalg.eig(value)
+    eigenvalues, vectors = eig(value)
     chosen = {int(eigenvalues.real.argmax()), int(eigenvalues.real.argmin())}
     real = [vectors[:, k].real for k in sorted(chosen) if float(eigenvalues[k].imag) == 0.0]
     return torch.stack(real) if real else value[:0]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, require_integer, spawn
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.result import frame
 from separatrix.dynamics import AttentionFlow, Branch, beta_branch
 from separatrix.theory import StableCount, count_stable, split_beta
@@ -135,7 +136,7 @@ def beta_sweep(
 
 def _pairs(flow: AttentionFlow, grid: Tensor, n: int) -> list[SweptState]:
     """The most even split on the first and on the last eigenvector, where these are real."""
-    eigenvalues, vectors = torch.linalg.eig(flow.value)
+    eigenvalues, vectors = eig(flow.value)
     order = eigenvalues.real.argsort(descending=True).tolist()
     symmetric = torch.allclose(flow.value, flow.value.mT, rtol=1e-12, atol=0.0)
     sizes = (n - n // 2, n // 2)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from separatrix.core.arrays import require_positive
 from separatrix.core.errors import InvalidInput
 from separatrix.core.result import Result
+from separatrix.core.wording import folded
 
 from ..losses import Loss, loss_function
 from ..model_call import Pick, call_with, prediction
@@ -73,7 +74,7 @@ class ConservationCheck(Result):
             lines.append(f"  {pair.name:<{width}}  {pair.residual:>9.2g}  {holds:<5}  {pair.law.label}{note}")
         lines += [f"  left out: {layer.layer}: {layer.reason}" for layer in self.skipped]
         law = self.optimiser
-        return "\n".join([*lines, f"  under {law.name}: {law.keeps.label}; {law.sentence}"])
+        return folded("\n".join([*lines, f"  under {law.name}: {law.keeps.label}; {law.sentence}"]))
 
 
 def conservation_check(

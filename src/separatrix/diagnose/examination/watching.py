@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, require_integer
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 from ..detectors.layers.time import layer_rate
@@ -35,7 +36,7 @@ _RATED = 10
 
 
 @suggest_options
-class Watcher:
+class Watcher(Described):
     """Attached to a model and its optimiser until ``close``; usable as a context manager.
 
     ``visits`` are what was seen, ``findings`` the early warnings, ``every`` the interval it has tuned itself to and

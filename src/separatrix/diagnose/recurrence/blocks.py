@@ -12,6 +12,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from separatrix.core import Result
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.matrices import (
     complex_schur_form,
     kreiss_constant,
@@ -164,7 +165,7 @@ def _histogram(values: Tensor) -> tuple[Tensor, Tensor]:
 
 def _eigenbasis_condition(matrix: Tensor) -> float:
     try:
-        vectors = torch.linalg.eig(matrix).eigenvectors
+        vectors = eig(matrix)[1]
     except torch.linalg.LinAlgError:
         return math.inf
     values = torch.linalg.svdvals(vectors)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, Result
+from separatrix.core.wording import folded
 from separatrix.matrices import robust_eigenvalues
 
 from ..steps.base import AbstractRecurrentMap
@@ -64,7 +65,7 @@ class LayerReport(Result):
     def __repr__(self) -> str:
         lines = [f"{self.name or 'the layer'}: {self.kind}, {self.state_size} numbers in its state"]
         lines += [f"  {_shown(block.row())}" for block in self.blocks]
-        return "\n".join([*lines, *(f"  {sentence}" for sentence in self.verdicts)])
+        return folded("\n".join([*lines, *(f"  {sentence}" for sentence in self.verdicts)]))
 
 
 def layer_report(

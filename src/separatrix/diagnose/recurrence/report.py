@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.core import InvalidInput, Result, as_tensor, choose, require_integer, spawn
-from separatrix.core.wording import readable
+from separatrix.core.wording import folded, readable
 
 from ..steps.network import RecurrentNetwork, run
 from ..steps.reading import RecurrentSource, recurrent_networks
@@ -68,7 +68,7 @@ class RecurrentReport(Result):
     def __repr__(self) -> str:
         lines = [f"RecurrentReport, {self.inputs_are}", *(repr(layer) for layer in self.layers)]
         lines += [f"{part.name or part.kind}: {_linear_sentence(part)}" for part in self.linear]
-        return "\n".join([*lines, *self.not_measured])
+        return folded("\n".join([*lines, *self.not_measured]))
 
 
 def recurrent(

@@ -15,6 +15,7 @@ from separatrix.core.arrays import require_finite, require_integer
 from separatrix.core.errors import InvalidInput, MissingExtra
 from separatrix.core.outcome import Outcome
 from separatrix.core.result import Result
+from separatrix.core.wording import folded
 
 from ..losses import Loss, loss_for, target_vectors
 from ..model_call import Pick, call_with, evaluation_mode, prediction
@@ -89,7 +90,7 @@ class RichLazy(Result):
             lines.append(f"  {row.layer:<{width}}  {shown[0]:>8}  {shown[1]:>13}  {shown[2]:>5}  {shown[3]:>8}")
         for drift in self.balance:
             lines.append(f"  balance {drift.pair}: {drift.before:.4g} -> {drift.after:.4g} ({drift.law})")
-        return "\n".join(lines)
+        return folded("\n".join(lines))
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas frame with a row per layer."""

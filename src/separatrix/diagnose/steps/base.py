@@ -9,8 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.described import Described
 
-class AbstractRecurrentMap(abc.ABC):
+
+class AbstractRecurrentMap(Described, abc.ABC):
     """``state' = advance(x, state)`` in float64, batch first; a state is one row of numbers (an LSTM's: h, then c).
 
     Points of rest are looked for in coordinates of their own: ``rest_map(x, y) = y`` holds exactly where

@@ -22,6 +22,7 @@ from separatrix.core import (
     require_positive,
     spawn,
 )
+from separatrix.core.arithmetic.eigenvalues import eigvals
 
 from ..equilibria.equilibrium import Equilibrium
 from ..flows.attention import AttentionFlow
@@ -137,7 +138,7 @@ def _summary(flow: AbstractSphereFlow, instance: int, rounds: list[_Round]) -> I
     return InstanceCensus(
         instance=instance,
         n_starts=len(ends),
-        eigenvalues=torch.linalg.eigvals(flow.value_sum).real.sort(descending=True).values,
+        eigenvalues=eigvals(flow.value_sum).real.sort(descending=True).values,
         alignments=_alignments(flow),
         families=dict(Counter(end.family for end in ends).most_common()),
         coarse=dict(Counter(end.coarse_label for end in ends).most_common()),

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import require_number
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.names import suggest_options
 
 from ..equilibria.clusters import cluster_means
@@ -156,5 +157,5 @@ def _alignment(flow: AbstractSphereFlow, w: Float[Tensor, "batch d"]) -> tuple[T
     image = (flow.value_sum @ w.unsqueeze(-1)).squeeze(-1)
     rayleigh = (w * image).sum(dim=-1)
     misfit = torch.linalg.vector_norm(image - rayleigh.unsqueeze(-1) * w, dim=-1)
-    real = torch.linalg.eigvals(flow.value_sum).real.sort(dim=-1, descending=True).values
+    real = eigvals(flow.value_sum).real.sort(dim=-1, descending=True).values
     return rayleigh, misfit, real.expand(len(w), -1)

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.core import Result, ShapeError, require_integer, require_positive
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.names import suggest_options
 
 from ..equilibria.clusters import cluster_means, find_clusters
@@ -77,7 +78,7 @@ def metastability_record(
     t_max = require_positive(t_max, "t_max")
     require_integer(n_frames, "n_frames", at_least=3)
     flow = flow.to(torch.float64)
-    top = float(torch.linalg.eigvals(flow.value_sum).real.max())
+    top = float(eigvals(flow.value_sum).real.max())
     unit = 1 / (top if top > 0 else float(flow.rate))
     times = torch.linspace(0, t_max, n_frames, dtype=torch.float64)
     run = integrate(flow, start, preset, times=times * unit, t_max=t_max * unit, finishing=False, tol=1e-9)

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.core import NotConverged, Result, require_integer
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.arithmetic.linear_systems import solve
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
@@ -81,7 +82,7 @@ def find_polygonal(flow: AbstractFlow, x0: object, *, max_steps: int = 400, tol:
         damping = torch.where(better[:, None, None], damping / 3, damping * 4).clamp(1e-15, 1e6)
     residual = torch.linalg.vector_norm(flow.pull(x).expand_as(x), dim=-1).amax(dim=-1)
     found = residual < tol * flow.rate
-    abscissa = torch.linalg.eigvals(flow.jacobian(x)).real.amax(dim=-1)
+    abscissa = eigvals(flow.jacobian(x)).real.amax(dim=-1)
     return PolygonalSearch(x, residual, found, torch.where(found, abscissa, torch.nan))
 
 

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eig, eigvals
 from separatrix.core.names import suggest_options
 
 from ..flows.base import AbstractFlow, AbstractSphereFlow, require_sphere
@@ -33,9 +34,7 @@ At a fold two equilibria meet; the place of a double root is known to the root o
 
 def eigenvalues_if_finite(matrix: Float[Tensor, "*batch n n"]) -> Complex[Tensor, "*batch n"]:
     """Eigenvalues; NaN for a matrix with an entry that is not finite, which must not stop the others of its batch."""
-    good = torch.isfinite(matrix).flatten(-2).all(dim=-1)
-    values = torch.linalg.eigvals(torch.where(good[..., None, None], matrix, 0.0))
-    return torch.where(good[..., None], values, complex(math.nan, math.nan))
+    return eigvals(matrix)
 
 
 def norm_if_finite(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
@@ -163,7 +162,7 @@ def _doubt(flow: AbstractFlow, x: Tensor, jacobian: Tensor, values: Tensor, rate
     if not bool(slow.any()):
         return doubt
     safe = torch.where(slow[..., None, None], jacobian, torch.eye(jacobian.shape[-1], dtype=x.dtype, device=x.device))
-    found, vectors = torch.linalg.eig(safe)
+    found, vectors = eig(safe)
     leading = found.real.argmax(dim=-1)[..., None, None].expand(*vectors.shape[:-1], 1)
     basis = flow.basis(x)
     along = vectors.gather(-1, leading).real.reshape(*basis.shape[:-2], basis.shape[-1], 1)

@@ -22,7 +22,6 @@ from separatrix.core.names import suggest_options
 
 from .attention_matrices import AttentionMatrices, check_beta, check_sizes, check_weights
 from .base import AbstractSphereFlow, described
-from .masks import MASKS
 from .normalisation import AbstractNormalisation, Softmax, find_normalisation
 
 CANCELLED = 0.1
@@ -151,7 +150,7 @@ class AttentionFlow(AbstractSphereFlow):
             f"{self.n_heads} heads" if self.n_heads > 1 else "1 head",
             f"beta = {float(beta):.4g}" if one else f"beta from {float(beta.min()):.4g} to {float(beta.max()):.4g}",
             type(self.normalisation).__name__.lower(),
-            *([weights.named_mask or "masked"] if weights.is_masked else []),
+            *([weights.token_mask.name if weights.token_mask else "masked"] if weights.is_masked else []),
             *(["position bias"] if weights.bias is not None else []),
             *(["query bias"] if weights.key_pull is not None else []),
             *(["value bias"] if weights.value_bias is not None else []),
@@ -332,8 +331,8 @@ class AttentionFlow(AbstractSphereFlow):
         weights, n = self.weights, logits.shape[-1]
         if weights.bias is not None:
             logits = logits + (weights.bias if self._single else weights.bias.unsqueeze(-3))
-        if weights.named_mask is not None:
-            logits = logits.masked_fill(~MASKS[weights.named_mask](n).to(logits.device), -torch.inf)
+        if weights.token_mask is not None:
+            logits = logits.masked_fill(~weights.token_mask.matrix(n).to(logits.device), -torch.inf)
         if weights.mask is not None:
             mask = weights.mask if self._single else weights.mask.unsqueeze(-3)
             logits = logits.masked_fill(~mask, -torch.inf)

@@ -16,6 +16,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from separatrix.core import Outcome, Result, require_integer, require_positive, unknown_name
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.names import suggest_options
 
 from .base import AbstractSphereFlow
@@ -93,7 +94,7 @@ class AttentionMap:
         length = torch.linalg.vector_norm(x + self.step * pull, dim=-1, keepdim=True)
         derivative = (moved - image * (image * moved).sum(dim=-1, keepdim=True)) / length * same
         matrix = (tangent_basis(x).mT @ derivative.unsqueeze(-1)).flatten(1)
-        return torch.linalg.eigvals(matrix.mT)
+        return eigvals(matrix.mT)
 
     def stable(self, x: Float[Tensor, "n d"]) -> bool:
         """Whether every multiplier lies inside the unit circle."""

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_square, resolve
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_flags, require_square
 from separatrix.core.names import suggest_options
 
 from .base import select_leading
-from .masks import MASKS, check_mask
+from .masks import TokenMask, check_mask
 
 TRAILING = {"coupling": 3, "value": 3, "beta": 0, "mask": 2, "bias": 2, "key_pull": 2, "value_bias": 1, "sizes": 1}
 """How many axes of each field belong to one weight instance; the axes before them broadcast against the states."""
@@ -27,22 +27,18 @@ TRAILING = {"coupling": 3, "value": 3, "beta": 0, "mask": 2, "bias": 2, "key_pul
 class AttentionMatrices:
     """Everything but the normalisation. Matrices always carry a head axis; other fields may be absent.
 
-    ``named_mask`` is a mask for any number of tokens (``MASKS``), ``mask`` one for a given number.
+    ``token_mask`` is a mask for any number of tokens (``MASKS``), ``mask`` one for a given number.
     """
 
     coupling: Float[Tensor, "*coupling_axes h d d"]
     value: Float[Tensor, "*value_axes h d d"]
     beta: Float[Tensor, "*beta_axes"]
     mask: Bool[Tensor, "*mask_axes n n"] | None = None
-    named_mask: str | None = None
+    token_mask: TokenMask | None = None
     bias: Float[Tensor, "*bias_axes n n"] | None = None
     key_pull: Float[Tensor, "*key_pull_axes h d"] | None = None
     value_bias: Float[Tensor, "*value_bias_axes d"] | None = None
     sizes: Float[Tensor, "*sizes_axes n"] | None = None
-
-    def __post_init__(self) -> None:
-        if self.named_mask is not None:
-            resolve("named_mask", self.named_mask, MASKS)
 
     @functools.cached_property
     def instances(self) -> tuple[int, ...]:
@@ -61,7 +57,7 @@ class AttentionMatrices:
     @property
     def is_masked(self) -> bool:
         """Whether some token may not attend to some other."""
-        return self.named_mask is not None or self.mask is not None
+        return self.token_mask is not None or self.mask is not None
 
     def tensors(self) -> dict[str, Tensor]:
         """The fields that are present."""
@@ -125,13 +121,13 @@ def check_weights(
     if query_bias is not None:
         key_pull = (as_tensor(query_bias, "query_bias", dtype=dtype).unsqueeze(-2) @ key).squeeze(-2)
         key_pull = key_pull if heads else key_pull.unsqueeze(-2)
-    matrix, name = check_mask(mask)
+    matrix, named = check_mask(mask)
     return AttentionMatrices(
         coupling=coupling if heads else coupling.unsqueeze(-3),
         value=_own(value if heads else value.unsqueeze(-3)),
         beta=_own(check_beta(beta, value)),
         mask=_own(matrix),
-        named_mask=name,
+        token_mask=named,
         bias=None if bias is None else _own(_check_bias(bias, dtype)),
         key_pull=key_pull,
         value_bias=None if value_bias is None else _own(as_tensor(value_bias, "value_bias", dtype=dtype)),

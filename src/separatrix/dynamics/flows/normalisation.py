@@ -16,6 +16,7 @@ from torch import Tensor
 
 from separatrix.core import NotConverged, resolve
 from separatrix.core.arithmetic.linear_systems import lu_factor_ex
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 Weights: TypeAlias = Float[Tensor, "*batch n n"]
@@ -28,7 +29,7 @@ SINKHORN_TOLERANCE = 1e-10
 SINKHORN_STEPS = 20_000
 
 
-class AbstractNormalisation(abc.ABC):
+class AbstractNormalisation(Described, abc.ABC):
     """Logits (..., n, n) to row-stochastic weights.
 
     For implementers: ``weights`` and its derivative ``tangent``. ``follows_logits`` is false when the weights do not

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.arithmetic.linear_systems import solve_ex
 
 from ..equilibria.clusters import by_count, cluster_means, find_clusters
@@ -216,7 +217,7 @@ def leave(
     """
     basis = flow.basis(saddle)
     away = (basis.mT @ (x - saddle).unsqueeze(-1)).flatten(1)
-    values, vectors = torch.linalg.eig(flow.jacobian(saddle))
+    values, vectors = eig(flow.jacobian(saddle))
     parts = solve_ex(vectors, away.to(vectors.dtype).unsqueeze(-1))[0]
     grows = (vectors @ torch.where(values.real.unsqueeze(-1) > 0, parts, 0.0)).real.squeeze(-1)
     largest = grows.abs().amax(dim=-1)

@@ -18,6 +18,7 @@ from separatrix.core import (
     require_number,
     require_positive,
 )
+from separatrix.core.arithmetic.eigenvalues import eigvals
 
 from ..flows.attention import AttentionFlow
 from ..flows.base import AbstractFlow, AbstractSphereFlow, common_axes, require_flow, require_rate
@@ -279,7 +280,7 @@ def _time_limit(flow: AbstractSphereFlow) -> Float[Tensor, "*instances"]:
     known = _LIMITS.get(flow)
     if known is not None:
         return known
-    rate, values = flow.rate.detach().clamp_min(SMALLEST), torch.linalg.eigvals(flow.value_sum.detach())
+    rate, values = flow.rate.detach().clamp_min(SMALLEST), eigvals(flow.value_sum.detach())
     order = values.real.argsort(dim=-1, descending=True)
     real, imag = values.real.gather(-1, order), values.imag.gather(-1, order)
     next_one = real[..., 1]

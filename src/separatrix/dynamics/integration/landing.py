@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.arithmetic.linear_systems import solve_ex
 
 from ..equilibria.polishing import polish
@@ -46,7 +47,7 @@ def land(flow: AbstractFlow, x: Float[Tensor, "batch n d"], found: Float[Tensor,
     Cost: dense eigenvectors and singular values, a few Newton steps.
     """
     basis, jacobian = flow.basis(found), flow.jacobian(found)
-    values, vectors = torch.linalg.eig(jacobian)
+    values, vectors = eig(jacobian)
     size = torch.linalg.matrix_norm(jacobian, ord=2)
     still = values.abs() <= STILL * size[:, None]
     away = (basis.mT @ (x - found).unsqueeze(-1)).flatten(1)

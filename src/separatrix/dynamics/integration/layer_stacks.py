@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import Result, ShapeError, require_integer, require_positive
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.names import suggest_options
 
 from ..flows.base import AbstractSphereFlow
@@ -87,7 +88,7 @@ def _exponent(flow: AbstractSphereFlow, x: Tensor, duration: float, count: int) 
 
 
 def _alignment(flow: AbstractSphereFlow, x: Tensor) -> Tensor:
-    values, vectors = torch.linalg.eig(flow.value_sum)
+    values, vectors = eig(flow.value_sum)
     top = values.real.argmax()
     if abs(float(values[top].imag)) > 1e-9 * float(values.abs().max()):
         return torch.full(x.shape[:-2], torch.nan, dtype=x.dtype)

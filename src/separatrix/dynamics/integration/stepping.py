@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eigvals
+
 from ..flows.base import AbstractFlow
 from .methods.base import AbstractMethod, Attempt, Start
 from .methods.control import AbstractControl
@@ -76,4 +78,4 @@ def is_stiff(flow: AbstractFlow, pool: Pool) -> Bool[Tensor, " batch"]:
     if pool.stiff or not bool(large.any()):
         return large
     # Turning and growing is followed for its own sake; an implicit method gains where something decays.
-    return large & (-pool.h * torch.linalg.eigvals(slopes).real.amin(dim=-1) > DECAYS)
+    return large & (-pool.h * eigvals(slopes).real.amin(dim=-1) > DECAYS)

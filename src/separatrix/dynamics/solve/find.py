@@ -74,6 +74,7 @@ def solve_quietly(
     rounding: float = 0.0,
     on_step: Callable[[int, Tensor], None] | None = None,
     before_step: Callable[[bool], None] | None = None,
+    on_end: Callable[[Tensor], None] | None = None,
 ) -> EquilibriumSolution:
     """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns.
 
@@ -85,6 +86,8 @@ def solve_quietly(
         on_step: is shown the number of every step, from one, and its states (batch, d).
         before_step: is told, before the map is evaluated for a step, whether it may well be the last one, and no after
             that: other evaluations follow which are none.
+        on_end: is shown the images (batch, d) of the best iterates, as far as the last step knows them: of the others,
+            none of which converged, the best iterates themselves. Not called for an empty batch.
     """
     solver = find_solver(method)
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
@@ -94,7 +97,9 @@ def solve_quietly(
     with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
         start = z0.detach().clone().reshape(-1, z0.shape[-1])
         # least squares in half precision would not converge
-        solution = _solve(counted, solver, start.to(torch.promote_types(z0.dtype, torch.float32)), on_step, before_step)
+        solution = _solve(
+            counted, solver, start.to(torch.promote_types(z0.dtype, torch.float32)), on_step, before_step, on_end
+        )
     return _with_batch_shape(solution, z0)
 
 
@@ -110,6 +115,7 @@ def _solve(
     z: Tensor,
     on_step: Callable[[int, Tensor], None] | None,
     before_step: Callable[[bool], None] | None,
+    on_end: Callable[[Tensor], None] | None,
 ) -> EquilibriumSolution:
     progress = Progress(method, z, fixed_point_map)
     if z.shape[0] == 0:
@@ -137,6 +143,8 @@ def _solve(
         proposal = _like(z, method.propose(history, z, f, residual), method)
         # a finished sample rests where it is
         z = proposal if progress.all_running else _rested(proposal, progress.running, z)
+    if on_end is not None:
+        on_end(progress.images(f))
     return progress.solution()
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import as_float64, relative_asymmetry, require_last_dim, require_square
+from separatrix.core.arithmetic.eigenvalues import eigvals
 
 from .convergence.solution import EquilibriumSolution
 from .find import solve_quietly
@@ -57,7 +58,7 @@ def network_radius(recurrent: Float[Tensor, "n n"], slopes: Float[Tensor, " n"])
     require_square(matrix, "recurrent")
     require_last_dim(d, "slopes", matrix.shape[-1])
     if matrix.shape[-1] <= _DENSE_WIDTH:
-        return float(torch.linalg.eigvals(d[:, None] * matrix).abs().max())
+        return float(eigvals(d[:, None] * matrix).abs().max())
     if float(d.max()) == 0:
         return 0.0
     if float(relative_asymmetry(matrix)) < 1e-12:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.arrays import require_integer
 
 from ..solve.maps.counted import FixedPointMap
@@ -122,7 +123,7 @@ def ritz_values(jacobian: JacobianAt, start: Float[Tensor, "samples d"], n_krylo
 def _eigenvalues(hessenberg: Tensor) -> Tensor:
     """Eigenvalues of each matrix; NaN for a sample whose Jacobian is not finite, which LAPACK would refuse."""
     finite = torch.isfinite(hessenberg).all(-1).all(-1)
-    values = torch.linalg.eigvals(torch.where(finite[:, None, None], hessenberg, 0.0))
+    values = eigvals(torch.where(finite[:, None, None], hessenberg, 0.0))
     return torch.where(finite[:, None], values, torch.nan)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true, exposed
 from separatrix.core.arrays import require_integer
+from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
@@ -18,7 +19,7 @@ _COUPLED = 1e3
 
 
 @suggest_options
-class JacobianAt:
+class JacobianAt(Described):
     """The Jacobian of a map at a batch of points, as products with vectors (samples, d).
 
     Args:

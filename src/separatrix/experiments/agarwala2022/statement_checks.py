@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..worst_case import highest, lowest
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -30,8 +32,8 @@ def _finite_steps(generator: torch.Generator, width: int) -> dict[str, float]:
         if t in (3, 5):
             variance = float((z - x).square().mean())
             right, printed = sum(v**k for k in range(1, t)), t * v**t
-            found["corrected"] = max(found["corrected"], abs(variance / right - 1))
-            found["printed"] = min(found["printed"], abs(variance / printed - 1))
+            found["corrected"] = highest(found["corrected"], abs(variance / right - 1))
+            found["printed"] = lowest(found["printed"], abs(variance / printed - 1))
     return {f"relative error, {name}": value for name, value in found.items()}
 
 
@@ -97,7 +99,7 @@ def _powers(generator: torch.Generator, width: int) -> dict[str, float]:
         if family.name == "goe":
             found["symmetric"] = max(abs(traces[0] - 1), abs(traces[1] / 2 - 1))
         else:
-            found["others"] = max(found["others"], *map(abs, traces))
+            found["others"] = highest(found["others"], *map(abs, traces))
             moments.append(float(torch.linalg.inv(eye - matrix).square().sum()) / width)
     return {**found, "gap of the other families": abs(moments[0] / moments[1] - 1)}
 

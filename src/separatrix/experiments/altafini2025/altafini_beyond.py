@@ -10,7 +10,7 @@ from separatrix.core.random import spawn
 from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, condition, instead, judge, with_entry
 
-from ..worst_case import Measured
+from ..worst_case import Measured, highest, lowest
 from .statements import ambient_jacobian, draw_instances, oja_velocity, on_tangents, statements_experiment, two_groups
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def _time_varying(coupling: Tensor, value: Tensor, seed: int) -> Payload:
         low, high = torch.linalg.eigvalsh(matrix)[[0, -1]].tolist()
         start = dynamics.random_tokens(1, 2, 1, generator=generator)[0].expand(4, 2)
         lag = _behind(logits, (high, low), SLOW, start)
-        error = max(error, abs(math.remainder(lag - math.asin(SLOW) / 2, math.pi)))
-        slips = min(slips, _behind(logits, (high, low), FAST, start) / math.pi)
+        error = highest(error, abs(math.remainder(lag - math.asin(SLOW) / 2, math.pi)))
+        slips = lowest(slips, _behind(logits, (high, low), FAST, start) / math.pi)
         axis = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(4, 2)
         flow = dynamics.AttentionFlow.from_coupling(logits, torch.diag(axis.new_tensor([high, low])))
-        frozen = max(frozen, float(torch.linalg.eigvals(flow.jacobian(axis)).real.max()) / (high - low))
+        frozen = highest(frozen, float(torch.linalg.eigvals(flow.jacobian(axis)).real.max()) / (high - low))
     return {"frozen abscissa over the gap": frozen, "error of the lag, slow": error, "half turns lost, fast": slips}
 
 
@@ -94,16 +94,16 @@ def _feedforward(coupling: Tensor, value: Tensor, seed: int) -> Payload:
 
         weights = (logits, matrix, inner, outer)
         first = torch.as_tensor(speed(0.0, start.reshape(-1), True, weights)).reshape(4, 3)
-        tangent = max(tangent, float((first * start).sum(-1).abs().max()))
+        tangent = highest(tangent, float((first * start).sum(-1).abs().max()))
         ends = []
         for with_network in (True, False):
             path = solve_ivp(
                 speed, (0, 3), start.reshape(-1).numpy(), args=(with_network, weights), rtol=1e-9, atol=1e-11
             )
             tokens = path.y.T.reshape(-1, 4, 3)
-            leaves = max(leaves, float(numpy.abs(numpy.linalg.norm(tokens, axis=-1) - 1).max()))
+            leaves = highest(leaves, float(numpy.abs(numpy.linalg.norm(tokens, axis=-1) - 1).max()))
             ends.append(tokens[-1])
-        effect = min(effect, float(numpy.abs(ends[0] - ends[1]).max()))
+        effect = lowest(effect, float(numpy.abs(ends[0] - ends[1]).max()))
     return {"radial speed": tangent, "distance from the sphere": leaves, "effect of the network": effect}
 
 
@@ -133,7 +133,7 @@ def _steps(coupling: Tensor, value: Tensor, seed: int) -> Payload:
 
                     dense = torch.linalg.eigvals(on_tangents(ambient_jacobian(euler, state), state))
                     error = float(spectral_distance(1 + step * exponents, dense))
-                    found["error of the multipliers"] = max(found["error of the multipliers"], error)
+                    found["error of the multipliers"] = highest(found["error of the multipliers"], error)
                     if f"other verdicts, {name}" in found:
                         other = bool(dense.abs().max() < 1) is not bool(exponents.real.max() < 0)
                         found[f"other verdicts, {name}"] += other

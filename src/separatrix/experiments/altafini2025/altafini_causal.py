@@ -9,6 +9,8 @@ from separatrix.core.random import spawn
 from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_fields
 
+from ..worst_case import highest
+
 
 class Settings(Params):
     """Random instances, enumerated; the document treats attention without a mask."""
@@ -63,7 +65,7 @@ def _random(cell: Cell) -> Payload:
         vectors = torch.linalg.eigh(value)[1].flip(-1)
         sample = signs[torch.randperm(2**n, generator=generator)[:4]]
         dense = flow.jacobian(sample[:, :, None] * vectors[:, 0])
-        error = max(error, _block_error(dense, theory.causal_spectrum(coupling, value, 0, sample).quotient, n))
+        error = highest(error, _block_error(dense, theory.causal_spectrum(coupling, value, 0, sample).quotient, n))
         stable = [torch.as_tensor(theory.causal_spectrum(coupling, value, k, signs).stable) for k in range(dim)]
         counted = theory.count_stable_causal(coupling, value, n).per_eigenvector
         mismatches += counted != [int(part.sum()) for part in stable]

@@ -10,7 +10,7 @@ from separatrix.core.random import spawn
 from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, judge, with_entry
 
-from ..worst_case import Measured, worst_of_all
+from ..worst_case import Measured, highest, worst_of_all
 
 PARTS = ("not symmetric", "cycle", "discrete", "doubly stochastic")
 
@@ -56,7 +56,7 @@ def _not_symmetric(cell: Cell) -> Payload:
             flow = dynamics.AttentionFlow.from_coupling(coupling, value, 2.0)
             spectrum = theory.bipartite_spectrum(coupling, value, k, 3, 2, 2.0)
             dense = torch.linalg.eigvals(flow.jacobian(state))
-            error = max(error, matrices.spectral_distance(spectrum.expand(), dense))
+            error = highest(error, matrices.spectral_distance(spectrum.expand(), dense))
             stable, tested = stable + bool(spectrum.stable), tested + 1
     return {"error": error, "stable": stable, "tested": tested}
 
@@ -114,7 +114,7 @@ def _discrete(cell: Cell) -> Payload:
             full = torch.func.jacrev(step_map)(state).reshape(state.numel(), -1)
             dense = torch.linalg.eigvals(basis.mT @ full @ basis)
             if name == "euler" or not bool(layer.flips.any()):
-                errors[name] = max(errors[name], matrices.spectral_distance(found[name], dense))
+                errors[name] = highest(errors[name], matrices.spectral_distance(found[name], dense))
         same += bool(layer.stable) is bool(spectrum.stable)
     return {**errors, "same stability": same, "instances": len(drawn.value)}
 
@@ -138,7 +138,7 @@ def _doubly_stochastic(cell: Cell) -> Payload:
             vector = torch.linalg.eigh(value)[1][:, len(value) - 1 - k]
             spectrum = theory.sinkhorn_bipartite_spectrum(coupling, value, k, 3, 2, 0.3)
             dense = torch.linalg.eigvals(flow.jacobian(signs[:, None] * vector))
-            error = max(error, matrices.spectral_distance(spectrum.expand(), dense))
+            error = highest(error, matrices.spectral_distance(spectrum.expand(), dense))
             counts["sinkhorn"] += bool(spectrum.stable)
             counts["softmax"] += bool(theory.bipartite_spectrum(coupling, value, k, 3, 2, 0.3).stable)
     return {"error": error, **counts}

@@ -26,6 +26,8 @@ from separatrix.lab import (
     with_fields,
 )
 
+from ..worst_case import highest
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -254,7 +256,7 @@ def judge_multistable(summary: Measured) -> Judgement:
         interval_row(
             "share with several stable states, counted or found, 95% interval",
             summary.multistable / n,
-            (low, max(high, most)),
+            (low, highest(high, most)),
             above=0.5,
         )
     ]
@@ -287,11 +289,11 @@ def judge_eigenvectors(summary: Measured) -> Judgement:
     """Decide ``altafini2025-example3-bipartite-ends``."""
     rows = summary.table(TABLE)
     seen = {row["family"].split(" v")[1] for row in rows if row["family"].startswith("bipartite v")}
-    allowed = {"1", str(summary.dim)}
-    return judge(
-        f"bipartite end points on v{', v'.join(sorted(seen)) or ' none'}",
-        [Row("eigenvectors with bipartite ends besides the first and the last", float(len(seen - allowed)), 0.0)],
+    other = len(seen - {"1", str(summary.dim)})
+    row = Row(
+        "eigenvectors with bipartite ends besides the first and the last", other, 0, agrees=other == 0 if seen else None
     )
+    return judge(f"bipartite end points on v{', v'.join(sorted(seen)) or ' none'}", [row])
 
 
 EXPERIMENT = Experiment(

@@ -202,7 +202,8 @@ def judge_ends(summary: Measured) -> Judgement:
     """Decide ``altafini2025-fig3a-ends``."""
     middle = sum(sum(row[1:-1]) for row in summary.counts)
     last = [lam for row, lam in zip(summary.counts, summary.eigenvalues, strict=True) if row[-1] > 0]
-    exceptions = sum(abs(lam[-1]) <= lam[0] for lam in last)
+    known = all(math.isfinite(end) for lam in last for end in (lam[0], lam[-1]))
+    exceptions = sum(abs(lam[-1]) <= lam[0] for lam in last) if known else math.nan
     both = sum(row[0] > 2 and row[-1] > 0 for row in summary.counts)
     rows = [
         Row("stable points on eigenvectors between the first and the last", middle, 0),

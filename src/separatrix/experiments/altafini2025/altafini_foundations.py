@@ -9,7 +9,7 @@ from separatrix.core.random import spawn
 from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Judgement, Payload, Row, judge, misprint, with_entry
 
-from ..worst_case import Measured, judge_limits
+from ..worst_case import Measured, highest, judge_limits
 from .statements import ambient_jacobian, draw_instances, oja_velocity, statements_experiment, two_groups
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ def _lemma3(coupling: Tensor, value: Tensor, seed: int) -> Payload:
             off = (eye - torch.outer(x, x)) @ matrix / N_TOKENS
             printed[i] = off[:, None, :].expand(3, N_TOKENS, 3)
             printed[i, :, i] = off - ((x @ matrix @ total) * eye + torch.outer(x, total @ matrix)) / N_TOKENS
-        worst = max(worst, float((printed.reshape(15, 15) - ambient_jacobian(oja_velocity(matrix), state)).abs().max()))
+        worst = highest(
+            worst, float((printed.reshape(15, 15) - ambient_jacobian(oja_velocity(matrix), state)).abs().max())
+        )
     return {"error of the blocks": worst}
 
 
@@ -123,11 +125,13 @@ def _lemma8(coupling: Tensor, value: Tensor, seed: int) -> Payload:
             reach = x[i] @ logits  # x_i' Q'K
             for h in range(N_TOKENS):
                 if h == i:
-                    errors["diagonal"] = max(errors["diagonal"], _diagonal_error(x, i, logits, matrix, weights, truth))
+                    errors["diagonal"] = highest(
+                        errors["diagonal"], _diagonal_error(x, i, logits, matrix, weights, truth)
+                    )
                     continue
                 for name, token in (("corrected", x[h]), ("printed", x[0])):
                     block = tangent @ (eye + torch.outer(token, reach) - torch.outer(mean, reach)) * weights[i, h]
-                    errors[name] = max(errors[name], float((block - truth[i, :, h]).abs().max()))
+                    errors[name] = highest(errors[name], float((block - truth[i, :, h]).abs().max()))
     return errors
 
 
@@ -229,7 +233,7 @@ def _remark6(coupling: Tensor, value: Tensor, seed: int) -> Payload:
     found, worst = _clusterings(coupling, value, seed, "remark 6"), 0.0
     for flow, state in found:
         here, there = (torch.linalg.eigvals(flow.jacobian(x)) for x in (state, -state))
-        worst = max(worst, float(spectral_distance(here, there)))
+        worst = highest(worst, float(spectral_distance(here, there)))
     return {"clusterings": len(found), "difference of spectra": worst}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from separatrix.core.wording import number, small
 from separatrix.lab import Cell, Judgement, Payload, Row, condition, judge, with_entry
 
-from ..worst_case import Measured
+from ..worst_case import Measured, highest
 from .statements import (
     ambient_jacobian,
     draw_instances,
@@ -61,7 +61,7 @@ def _lemma4(coupling: Any, value: Any) -> Payload:
             listed = torch.cat([(-2 * own).repeat(n), others - own, (-own).repeat((n - 1) * len(others))])
             state = two_groups(matrix, k, n, 0)
             dense = torch.linalg.eigvals(ambient_jacobian(velocity, state))
-            error = max(error, spectral_distance(listed.to(dense.dtype), dense))
+            error = highest(error, spectral_distance(listed.to(dense.dtype), dense))
             for n1 in range((n + 1) // 2, n):
                 state = two_groups(matrix, k, n1, n - n1)
                 tangent = on_tangents(ambient_jacobian(velocity, state), state)

@@ -8,7 +8,7 @@ from separatrix.core.random import spawn
 from separatrix.core.wording import small
 from separatrix.lab import Cell, Judgement, Payload, Row, condition, instead, judge, misprint, with_entry
 
-from ..worst_case import Measured, judge_limits
+from ..worst_case import Measured, highest, judge_limits, lowest
 from .statements import draw_instances, statement, statements_experiment, two_groups
 
 
@@ -33,10 +33,10 @@ def _lemma5(coupling: Any, value: Any, seed: int) -> Payload:
         ahead = torch.nn.functional.normalize(tokens + 1e-6 * velocity, dim=-1)
         behind = torch.nn.functional.normalize(tokens - 1e-6 * velocity, dim=-1)
         slope = float(theory.oja_lyapunov(matrix, ahead) - theory.oja_lyapunov(matrix, behind)) / 2e-6
-        slope_error = max(slope_error, abs(slope - rate) / (1e-3 + abs(rate)))
-        largest = max(largest, rate)
+        slope_error = highest(slope_error, abs(slope - rate) / (1e-3 + abs(rate)))
+        largest = highest(largest, rate)
         top, vector = (part[..., -1] for part in torch.linalg.eigh(matrix))
-        printed = min(printed, float((top - 5 * vector @ matrix @ vector) / 2))
+        printed = lowest(printed, float((top - 5 * vector @ matrix @ vector) / 2))
     return {"largest rate": largest, "slope error": slope_error, "printed W at consensus": printed}
 
 

@@ -122,15 +122,22 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     return {"disagreements": disagreements(bars, points, "Theorem 2 against exact spectra")}
 
 
+def _wrong(summary: Measured, quantity: str, column: str, *, single: bool) -> Row:
+    """No point decided wrongly; nothing is known where no point was looked at."""
+    looked = _total(summary, "points", single=single) > 0
+    wrong = _total(summary, column, single=single)
+    return Row(quantity, wrong, 0) if looked else Row(quantity, wrong, 0, "no point was looked at", None)
+
+
 def judge_inequalities(summary: Measured) -> Judgement:
     """Decide ``altafini2025-theorem2-inequalities``."""
     points = _total(summary, "points", single=False)
     printed = _total(summary, "printed wrong", single=False)
-    rows = [Row("corrected inequalities decided wrongly", _total(summary, "corrected wrong", single=False), 0)]
+    rows = [_wrong(summary, "corrected inequalities decided wrongly", "corrected wrong", single=False)]
     return judge(
         f"of {points} points the printed pair (9) errs on {printed}, the corrected pair on "
         f"{_total(summary, 'corrected wrong', single=False)}",
-        [Row("printed inequalities decided wrongly", printed, 0)],
+        [_wrong(summary, "printed inequalities decided wrongly", "printed wrong", single=False)],
         misprint("the pair (9) with its signs right, as erratum E12 has it", rows),
     )
 
@@ -139,12 +146,10 @@ def judge_single(summary: Measured) -> Judgement:
     """Decide ``altafini2025-theorem2-single``."""
     wrong = _total(summary, "corrected wrong", single=True)
     points = _total(summary, "points", single=True)
-    rows = [
-        Row("wrong with two tokens or more per group", _total(summary, "corrected wrong", single=False), 0),
-    ]
+    rows = [_wrong(summary, "wrong with two tokens or more per group", "corrected wrong", single=False)]
     return judge(
         f"with one token alone the condition delta_l lambda_k > 0 excludes {wrong} of {points} points wrongly",
-        [*rows, Row("wrong with one token alone", wrong, 0)],
+        [*rows, _wrong(summary, "wrong with one token alone", "corrected wrong", single=True)],
         condition("with two tokens or more in each group", rows),
     )
 
@@ -152,7 +157,7 @@ def judge_single(summary: Measured) -> Judgement:
 def judge_criterion(summary: Measured) -> Judgement:
     """Decide ``separatrix-criterion-theorem2``."""
     rows = [
-        Row(f"wrong, {text}", _total(summary, "one-line criterion wrong", single=single), 0)
+        _wrong(summary, f"wrong, {text}", "one-line criterion wrong", single=single)
         for single, text in ((False, "two or more per group"), (True, "one token alone"))
     ]
     points = sum(row["points"] for row in summary.rows)

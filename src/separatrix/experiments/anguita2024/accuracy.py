@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
 from separatrix.lab import Cell, Claim, Experiment, Params, Payload, Row, Summary, Table
+
+from ..worst_case import lowest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,9 +138,9 @@ def sizes_of(summary: Summary) -> list[int]:
 
 
 def rising(quantity: str, values: Sequence[float]) -> Row:
-    """Whether values rise, allowing two percent for the noise of trials."""
+    """Whether values rise, allowing two percent for the noise of trials; fewer than two cannot tell."""
     falls = [later / earlier for earlier, later in itertools.pairwise(values)]
-    least = min(falls, default=1.0)
+    least = lowest(*falls) if falls else math.nan
     return Row(quantity, least, "each at least 0.98 of the one before", agrees=least > 0.98)
 
 

@@ -23,6 +23,8 @@ from separatrix.lab import (
     with_column,
 )
 
+from ..worst_case import lowest
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -164,7 +166,7 @@ def judge_specific(summary: Measured) -> Judgement:
     """Small Gaussian and zero-balanced starts end with representations that mirror the task; a large one does not."""
     rows, scores = [], dict[str, list[float]]()
     for row in _table(summary):
-        score, name = min(row["score_in"], row["score_out"]), f"{row['start']}, seed {row['seed']}"
+        score, name = lowest(row["score_in"], row["score_out"]), f"{row['start']}, seed {row['seed']}"
         if row["start"] in ("Gaussian 0.001", "balance 0"):
             rows.append(Row(f"lower score, {name}", score, 1.0, 1e-3))
         elif row["start"].startswith("Gaussian"):

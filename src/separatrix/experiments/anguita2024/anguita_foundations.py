@@ -22,7 +22,7 @@ from separatrix.lab import (
     with_entry,
 )
 
-from ..worst_case import Measured, judge_limits, worst_of_all
+from ..worst_case import Measured, highest, judge_limits, lowest, worst_of_all
 from .theorem_checks import DRAWN, LEAST, SAMPLED
 
 
@@ -46,7 +46,7 @@ def run(cell: Cell) -> Payload:
     if part in SAMPLED:
         return SAMPLED[part](generator, cell.args["n_samples"])
     draws = [DRAWN[part](generator) for _ in range(cell.args["n_draws"])]
-    return {name: (min if name in LEAST else max)(draw[name] for draw in draws) for name in draws[0]}
+    return {name: (lowest if name in LEAST else highest)(*(draw[name] for draw in draws)) for name in draws[0]}
 
 
 def judge_stable_form(summary: Measured) -> Judgement:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..worst_case import highest, lowest
 from .layer_flow import follow, gaussian
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def _sigmoids(generator: torch.Generator) -> dict[str, float]:
         modes = u.mT @ w2 @ w1 @ vh.mT
         grown = torch.exp(2 * s * t)
         sigmoid = s * grown / (grown - 1 + s / strengths)
-        error = max(error, float((modes.diagonal() - sigmoid).abs().max()))
-        apart = max(apart, float((modes - torch.diag(modes.diagonal())).abs().max()))
+        error = highest(error, float((modes.diagonal() - sigmoid).abs().max()))
+        apart = highest(apart, float((modes - torch.diag(modes.diagonal())).abs().max()))
     return {"error of the sigmoids": error, "mixing of modes": apart}
 
 
@@ -49,9 +50,9 @@ def _shallow(generator: torch.Generator) -> dict[str, float]:
             )
             weight = torch.as_tensor(path.y[:, -1]).reshape(3, 5)
             closed = corr + (first - corr) * math.exp(-t)
-            error = max(error, float((weight - closed).abs().max()))
+            error = highest(error, float((weight - closed).abs().max()))
         values = torch.linalg.svdvals(corr) * (1 - math.exp(-t))
-        modes = max(modes, float((torch.linalg.svdvals(weight) - values).abs().max()))
+        modes = highest(modes, float((torch.linalg.svdvals(weight) - values).abs().max()))
     return {"error of the product": error, "error of singular values from zero": modes}
 
 
@@ -146,8 +147,8 @@ def _shapes_of_learning(generator: torch.Generator) -> dict[str, float]:
         for t in (0.5 / rate, 1 / rate, 3 / rate, 6 / rate):
             a1, a2 = follow(w1, w2, torch.tensor([[s]], dtype=torch.float64), t)
             strength, grown = float(a1 * a2), math.exp(rate * t)
-            sigmoid = max(sigmoid, abs(strength - s * grown / (grown - 1 + s / start)) / s)
-            exponential = max(exponential, abs(strength - s - (start - s) / grown) / s)
+            sigmoid = highest(sigmoid, abs(strength - s * grown / (grown - 1 + s / start)) / s)
+            exponential = highest(exponential, abs(strength - s - (start - s) / grown) / s)
         found |= {f"distance from a sigmoid, {name}": sigmoid, f"distance from an exponential, {name}": exponential}
     return found
 
@@ -165,7 +166,7 @@ def _unequal_field(generator: torch.Generator) -> dict[str, float]:
             mu = torch.hypot(torch.linalg.svdvals(corr), torch.tensor(lam / 2, dtype=torch.float64))
             extra = torch.full((abs(n_out - n_in),), math.copysign(1, n_out - n_in) * lam / 2, dtype=torch.float64)
             listed = torch.cat([mu, -mu, extra]).sort().values
-            worst = max(worst, float((torch.linalg.eigvalsh(field) - listed).abs().max()))
+            worst = highest(worst, float((torch.linalg.eigvalsh(field) - listed).abs().max()))
     return {"error of the eigenvalues": worst}
 
 
@@ -180,16 +181,16 @@ def _algorithms(generator: torch.Generator) -> dict[str, float]:
         n_in, n_hidden, n_out = sizes
         eye = lam * torch.eye(n_hidden, dtype=torch.float64)
         w1, w2 = matrices.balanced_pair(lam, n_in, n_hidden, n_out, scale=0.5, generator=generator)
-        found["imbalance"] = max(found["imbalance"], float((w2.mT @ w2 - w1 @ w1.mT - eye).abs().max()))
+        found["imbalance"] = highest(found["imbalance"], float((w2.mT @ w2 - w1 @ w1.mT - eye).abs().max()))
         corr = gaussian(generator, n_out, n_in)
         w1, w2 = matrices.aligned_balanced_pair(lam, corr, n_hidden, scale=0.5, generator=generator)
         gap = float((w2.mT @ w2 - w1 @ w1.mT - eye).abs().max())
-        found["imbalance, aligned"] = max(found["imbalance, aligned"], gap)
+        found["imbalance, aligned"] = highest(found["imbalance, aligned"], gap)
         u, _, vh = torch.linalg.svd(corr, full_matrices=False)
         product = w2 @ w1
         modes = u.mT @ product @ vh.mT
         lost = product - u @ torch.diag(modes.diagonal()) @ vh
-        found["off the task's modes"] = max(found["off the task's modes"], float(lost.abs().max()))
+        found["off the task's modes"] = highest(found["off the task's modes"], float(lost.abs().max()))
     return found
 
 
@@ -224,7 +225,7 @@ def _representations(generator: torch.Generator) -> dict[str, float]:
                 ("error with n_hidden - rank extra ones", float((rest - ours).abs().max()) if len(rest) else 0.0),
                 ("error as printed", float((rest - printed).abs().max()) if len(rest) else 0.0),
             ):
-                found[name] = max(found[name], gap)
+                found[name] = highest(found[name], gap)
     return found
 
 
@@ -247,8 +248,8 @@ def _random_layers(generator: torch.Generator, n_samples: int) -> dict[str, floa
         off = stack - torch.diag_embed(stack.diagonal(dim1=-2, dim2=-1))
         ratio = math.sqrt(float(off.square().sum()) / (len(stack) * n_hidden * (n_hidden - 1))) / abs(mean)
         spread = float((torch.linalg.eigvalsh(stack) - mean).square().mean().sqrt()) / abs(mean)
-        found["off the diagonal over the diagonal"] = max(found["off the diagonal over the diagonal"], ratio)
-        found["spread of eigenvalues over their mean"] = min(found["spread of eigenvalues over their mean"], spread)
+        found["off the diagonal over the diagonal"] = highest(found["off the diagonal over the diagonal"], ratio)
+        found["spread of eigenvalues over their mean"] = lowest(found["spread of eigenvalues over their mean"], spread)
     return found
 
 
@@ -290,8 +291,8 @@ def _extreme_ratios(generator: torch.Generator, n_samples: int) -> dict[str, flo
             entries = v2 * column.square().sum(1) - v1 * row.square().sum(1)
             mean, error = float(entries.mean()), float(entries.std()) / math.sqrt(n_samples)
             room = 5 * error + 0.03
-            found["corrected"] = max(found["corrected"], abs(mean - limit) / room)
-            found["printed"] = max(found["printed"], abs(mean - printed[scheme][case]) / room)
+            found["corrected"] = highest(found["corrected"], abs(mean - limit) / room)
+            found["printed"] = highest(found["printed"], abs(mean - printed[scheme][case]) / room)
     return found
 
 

@@ -9,6 +9,8 @@ from separatrix.core.random import spawn
 from separatrix.core.wording import number
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_fields
 
+from ..worst_case import highest
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -66,7 +68,7 @@ def _random(cell: Cell) -> Payload:
         blocks = theory.cluster_spectrum(coupling, value, points, sizes)
         dense = _dense_spectrum(coupling, value, points.repeat_interleave(sizes, dim=0))
         scale = float(torch.linalg.matrix_norm(value, 2)) * (1 + float(torch.linalg.matrix_norm(coupling, 2)))
-        worst = max(worst, matrices.spectral_distance(blocks.expand(), dense) / scale)
+        worst = highest(worst, matrices.spectral_distance(blocks.expand(), dense) / scale)
         necessary += _contains_multipliers(coupling, value, points, sizes, blocks.transversal) if dim > m else 0
     return {"worst": worst, "necessary": necessary}
 

@@ -98,11 +98,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 def judge_cycle(summary: Measured) -> Judgement:
     """Decide ``separatrix-consensus-cycle``."""
     rows = [
-        Row(
-            "starts that do not end in a cycle",
-            float(sum(row["kind"] != "cycle" for row in summary.rows)),
-            0.0,
-        )
+        Row(f"end, start {row['start']}", row["kind"], "cycle", agrees=row["kind"] == "cycle") for row in summary.rows
     ]
     rows += [Row(f"period, start {row['start']}", row["period"], row["closed form"], 1e-6) for row in summary.rows]
     rows += [

@@ -225,6 +225,11 @@ def judge_heads(summary: Measured) -> Judgement:
     return judge(f"{evidence}, {total['bipartite']} a stable balanced split, {last} one on the last eigenvector", rows)
 
 
+def _all(count: int, ends: Sequence[object]) -> bool | None:
+    """Whether that many are all of them; nothing is known of none."""
+    return count == len(ends) if ends else None
+
+
 def judge_exceptions(summary: Measured) -> Judgement:
     """Decide ``separatrix-minilm-exceptions``."""
     ends = _own(summary.ends)
@@ -233,8 +238,8 @@ def judge_exceptions(summary: Measured) -> Judgement:
     cycles = sum(row["kind"] == "consensus cycle" for row in turning)
     split = sum("/" in row["groups"] for row in apart)
     rows = [
-        Row("ends of layer 5 that rotate together", cycles, len(turning)),
-        Row("ends of layer 1 in several groups", split, len(apart)),
+        Row("ends of layer 5 that rotate together", cycles, len(turning), agrees=_all(cycles, turning)),
+        Row("ends of layer 1 in several groups", split, len(apart), agrees=_all(split, apart)),
     ]
     groups = ", ".join(row["groups"] for row in apart)
     return judge(f"layer 5: {cycles} of {len(turning)} ends are cycles; layer 1: groups {groups}", rows)

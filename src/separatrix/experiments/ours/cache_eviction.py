@@ -9,6 +9,8 @@ from separatrix.core.random import spawn
 from separatrix.core.wording import small
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
+from ..worst_case import highest
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
@@ -254,7 +256,7 @@ def judge_identical(summary: Measured) -> Judgement:
         longest = max(row["budget"] for row in table)
         for row in table:
             if row["budget"] == longest and row["policy"] != "append_only":  # which refuses keys although there is room
-                worst = max(worst, abs(row["loss_gap"]))
+                worst = highest(worst, abs(row["loss_gap"]))
                 rows.append(Row(f"{title}, {row['policy']}, seed {row['seed']}: loss gap", row["loss_gap"], 0.0, 1e-4))
     return judge(f"largest difference in loss {small(worst)} nats over {len(rows)} caches", rows)
 
@@ -305,7 +307,7 @@ def judge_paraphrase(summary: Measured) -> Judgement:
                 own = [r for r in found if (r["seed"], r["policy"], r["wording"]) == (seed, policy, wording)]
                 kept.append(sum(r["accuracy"] for r in own) / max(1e-9, sum(r["unbounded"] for r in own)))
             gap = kept[1] - kept[0]
-            worst = max(worst, abs(gap))
+            worst = highest(worst, abs(gap))
             rows.append(
                 Row(f"{_in_words(policy)}, seed {seed}: part still found, paraphrased less exact", gap, 0.0, 0.1)
             )

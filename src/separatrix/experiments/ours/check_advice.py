@@ -119,11 +119,8 @@ def interval(gains: Sequence[float]) -> tuple[float, float]:
 def judge_promised(summary: Summary) -> Judgement:
     """Decide ``separatrix-advice-helps``."""
     found = [row for row in summary.table(TABLE) if row["promised"]]
-    rows = [
-        Row(f"gain of {row['pair']}", row["gain"], "interval above zero", agrees=_decided(row, "helps"))
-        for row in found
-    ]
-    helped = sum(row["result"] == "helps" for row in found)
+    rows = [Row(f"gain of {row['pair']}", row["gain"], "interval above zero", agrees=_shown(row)) for row in found]
+    helped = sum(row["low"] > 0 for row in found)
     return judge(f"{helped} of {len(found)} changes whose advice promises accuracy raise it.", rows)
 
 
@@ -131,15 +128,17 @@ def judge_unpromised(summary: Summary) -> Judgement:
     """Decide ``separatrix-advice-modest``."""
     found = [row for row in summary.table(TABLE) if not row["promised"]]
     rows = [
-        Row(f"gain of {row['pair']}", row["gain"], "interval not above zero", agrees=_decided(row, "helps", False))
+        Row(f"gain of {row['pair']}", row["gain"], "interval not above zero", agrees=_shown(row, False))
         for row in found
     ]
-    modest = sum(row["result"] != "helps" for row in found)
+    modest = sum(not row["low"] > 0 for row in found)
     return judge(f"{modest} of {len(found)} changes without a promise show no gain.", rows)
 
 
-def _decided(row: Mapping[str, Any], wanted: str, equal: bool = True) -> bool | None:
-    return None if row["seeds"] < 2 else (row["result"] == wanted) is equal
+def _shown(row: Mapping[str, Any], wanted: bool = True) -> bool | None:
+    """Whether a gain is shown as wanted, by the interval itself and not by the word in the table."""
+    known = row["seeds"] > 1 and not math.isnan(row["low"])
+    return (row["low"] > 0) is wanted if known else None
 
 
 def judge_told(summary: Summary) -> Judgement:
@@ -180,8 +179,8 @@ EXPERIMENT = Experiment(
             measures="paired differences of test accuracy over seeds",
             test="95 % interval of each mean difference above zero",
             judge=judge_promised,
-            counterfeit=with_column(TABLE, "result", "no gain shown", lambda row: row["promised"]),
-            genuine=with_column(TABLE, "result", "helps", lambda row: row["promised"]),
+            counterfeit=with_column(TABLE, "low", -0.1, lambda row: row["promised"]),
+            genuine=with_column(TABLE, "low", 0.1, lambda row: row["promised"]),
             scale="laptop",
         ),
         Claim(
@@ -190,8 +189,8 @@ EXPERIMENT = Experiment(
             measures="paired differences of test accuracy over seeds",
             test="95 % interval of no mean difference above zero",
             judge=judge_unpromised,
-            counterfeit=with_column(TABLE, "result", "helps", lambda row: not row["promised"]),
-            genuine=with_column(TABLE, "result", "no gain shown", lambda row: not row["promised"]),
+            counterfeit=with_column(TABLE, "low", 0.1, lambda row: not row["promised"]),
+            genuine=with_column(TABLE, "low", -0.1, lambda row: not row["promised"]),
             scale="laptop",
         ),
         Claim(

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from typing import final
 
+from separatrix.core.described import Described
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.names import suggest_options
 
@@ -46,7 +47,7 @@ class Finished:
     error: str | None = None
 
 
-class AbstractEngine(abc.ABC):
+class AbstractEngine(Described, abc.ABC):
     """Runs cells and publishes their records.
 
     A subclass writes ``run``. It must compute each cell with one thread (``compute_record`` does, in a process that was

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import final
 
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell
@@ -42,7 +43,7 @@ class Lease:
 
 @final
 @suggest_options
-class JobTable:
+class JobTable(Described):
     """The jobs of a store.
 
     Args:

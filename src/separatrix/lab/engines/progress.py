@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 from rich.console import Console
 from rich.progress import (
@@ -19,6 +20,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 WORTH_SAYING = 60.0
@@ -27,7 +29,7 @@ WORTH_SAYING = 60.0
 
 @final
 @suggest_options
-class RunProgress:
+class RunProgress(Described):
     """Shows a bar while it is entered; nothing when standard error is no terminal or ``quiet`` is asked for."""
 
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
@@ -45,6 +47,10 @@ class RunProgress:
         )
         self._task: TaskID | None = None
         self._n_failed = 0
+
+    def made_of(self) -> Mapping[str, Any]:
+        """Whether it shows nothing, for whichever reason."""
+        return {"quiet": self._progress.disable}
 
     def __enter__(self) -> RunProgress:
         if not self._progress.disable:

@@ -46,7 +46,8 @@ class Row:
 
     ``expected`` is a number (printed in the document, or predicted by theory) or a sentence for a yes/no question.
     ``agrees`` follows from the numbers unless it is given, which a yes/no question must do; ``None`` means that the
-    measurement cannot tell. A measured or expected value that is not a number (NaN) never can, whatever is given.
+    measurement cannot tell. A measured or expected value that is not there (NaN, also as a word; ``None``; no word at
+    all) never can, whatever is given.
     """
 
     quantity: str
@@ -79,13 +80,21 @@ class Row:
 
     @property
     def is_number(self) -> bool:
-        """Whether neither side is NaN."""
-        return not any(_is_nan(side) for side in (self.measured, self.expected))
+        """Whether both sides are there: neither NaN, nor None, nor an empty word."""
+        return not any(_is_missing(side) for side in (self.measured, self.expected))
 
 
-def _is_nan(side: object) -> bool:
-    """Whether a number of any kind, also of another library, is NaN."""
-    return not isinstance(side, str | int) and isinstance(side, SupportsFloat) and math.isnan(float(side))
+_NOTHING = frozenset({"", "nan", "none", "null", "n/a", "na", "nat", "<na>"})
+"""Words that stand for a value which is not there."""
+
+
+def _is_missing(side: object) -> bool:
+    """Whether a value is None, no word or a word for none, or NaN of any kind, also another library's."""
+    if side is None:
+        return True
+    if isinstance(side, str):
+        return side.strip().lower().lstrip("+-") in _NOTHING
+    return not isinstance(side, int) and isinstance(side, SupportsFloat) and math.isnan(float(side))
 
 
 def _answer(agrees: object, quantity: str) -> bool | None:
@@ -108,7 +117,9 @@ def interval_row(
 ) -> Row:
     """A row that agrees if the interval lies on the stated side, disagrees if on the other, and else cannot tell.
 
-    The same rule for good and bad news: swapping the sides swaps agreement and disagreement.
+    The same rule for good and bad news: swapping the sides swaps agreement and disagreement. An interval need not hold
+    its estimate (resampled intervals of an extreme often do not), but where the two lie on different sides nobody can
+    tell.
 
     Args:
         quantity: what was measured.
@@ -128,7 +139,8 @@ def interval_row(
     bound = above if above is not None else below
     assert bound is not None
     known = not (math.isnan(low) or math.isnan(high))
-    over, under = bool(low > bound) and known, bool(high < bound) and known
+    over = known and bool(low > bound) and bool(measured >= bound)
+    under = known and bool(high < bound) and bool(measured <= bound)
     agrees = None if over is under else over is (above is not None)
     side = "above" if above is not None else "below"
     ends = alike(low, high, error=(high - low) / 2) if math.isfinite(high - low) else [number(low), number(high)]

@@ -54,7 +54,7 @@ def write_crate(publications: Sequence[Publication], files: Path, folder: Path) 
     last = max(str(publication.provenance.get("last", "")) for publication in publications)
     crate.name = "Results of Separatrix"
     crate.description = _told(publications)
-    crate.license = LICENCE
+    _belongs(crate)
     crate.datePublished = last
     software = {version: _software(crate, version) for version in sorted(map(_version, publications))}
     about = {key: _document(crate, key) for key in sorted({publication.document for publication in publications})}
@@ -62,6 +62,16 @@ def write_crate(publications: Sequence[Publication], files: Path, folder: Path) 
         _add(crate, publication, files, software[_version(publication)], about[publication.document])
     crate.write(folder)
     return folder / "ro-crate-metadata.json"
+
+
+def _belongs(crate: Any) -> None:
+    """Licence and authors, each an entity with a name, as the specification of crates recommends."""
+    from rocrate.model.contextentity import ContextEntity
+
+    licence = {"@type": "CreativeWork", "name": "Apache License 2.0", "description": "SPDX identifier Apache-2.0"}
+    authors = {"@type": "Organization", "name": "The Separatrix developers"}
+    crate.license = crate.add(ContextEntity(crate, LICENCE, properties=licence))
+    crate.root_dataset["author"] = crate.add(ContextEntity(crate, "#developers", properties=authors))
 
 
 def _version(publication: Publication) -> str:
@@ -81,7 +91,7 @@ def _told(publications: Sequence[Publication]) -> str:
 def _software(crate: Any, version: str) -> Any:
     from rocrate.model.softwareapplication import SoftwareApplication
 
-    facts = {"name": "Separatrix", "softwareVersion": version, "license": LICENCE}
+    facts = {"name": "Separatrix", "softwareVersion": version, "license": {"@id": LICENCE}}
     return crate.add(SoftwareApplication(crate, f"{_SOFTWARE}{version}", properties=facts))
 
 
@@ -121,7 +131,8 @@ def _add(crate: Any, publication: Publication, files: Path, software: Any, about
         "description": f"{publication.place}; seeds {provenance.get('seeds', [])}; {_seconds(provenance)}",
     }
     known = {name: value for name, value in facts.items() if value is not None}
-    crate.add_action(software, identifier=f"#run-{publication.experiment}", result=[file], properties=known)
+    run = crate.add_action(software, identifier=f"#run-{publication.experiment}", properties=known)
+    run["result"] = file  # one value, not a list of one
 
 
 def _seconds(provenance: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from typing import Any, final
 
 import numpy
 
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 from ..experiment.cell import Cell
@@ -89,7 +90,7 @@ class _Fit:
 
 @final
 @suggest_options
-class CostModel:
+class CostModel(Described):
     """The cost of cells of one experiment.
 
     Args:

@@ -28,6 +28,7 @@ from typing import Any, final
 
 import platformdirs
 
+from separatrix.core.described import Described
 from separatrix.core.disk import flush_folder, read_regular, why_not
 from separatrix.core.errors import CorruptData, StoreError
 from separatrix.core.names import suggest_options
@@ -47,7 +48,7 @@ def default_folder() -> Path:
 
 @final
 @suggest_options
-class Store:
+class Store(Described):
     """Records on disk. Several processes may use one store at once.
 
     Args:

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_float64, require_integer
+from separatrix.core.described import Described
 from separatrix.core.doors.kinds import hyphenated
 
 from .facts import Facts
@@ -26,7 +27,7 @@ Scale: TypeAlias = float | int | Tensor
 """A non-negative number, or a tensor of them that broadcasts to the batch."""
 
 
-class AbstractEnsemble(abc.ABC):
+class AbstractEnsemble(Described, abc.ABC):
     """A family of random square matrices.
 
     To add one, write ``law`` and ``unit`` (and ``name``, if the class's will not do); ``sample`` checks the

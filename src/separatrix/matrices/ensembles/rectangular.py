@@ -16,12 +16,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, require_integer
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 from .base import Scale, haar_orthogonal, normal_entries, weight_scale
 
 
-class AbstractRectangularEnsemble(abc.ABC):
+class AbstractRectangularEnsemble(Described, abc.ABC):
     """A family of random matrices of any shape; write ``name``, ``law`` and ``unit``."""
 
     name: ClassVar[str]

@@ -29,6 +29,7 @@ from separatrix.core import (
     require_positive,
     require_square,
 )
+from separatrix.core.arithmetic.eigenvalues import eigvals
 
 from .ball_memory import ball_memory
 
@@ -232,7 +233,7 @@ def _require_stable(recurrent: Tensor) -> None:
     wide = recurrent.detach().to(torch.float64)
     diagonal = torch.diagonal(wide, dim1=-2, dim2=-1).abs().amax(-1)
     triangular = (wide.triu(1) == 0).all(-1).all(-1) | (wide.tril(-1) == 0).all(-1).all(-1)
-    computed = torch.linalg.eigvals(wide).abs().amax(-1)
+    computed = eigvals(wide).abs().amax(-1)
     radius = float(torch.where(triangular, diagonal, computed).amax()) if wide.numel() else 0.0
     if radius >= 1:
         raise InvalidInput(

@@ -63,28 +63,38 @@ def kreiss_constant(matrix: Tensor, *, n_radii: int = 24, n_angles: int = 180) -
     Returns:
         At least 1; infinite where the spectral radius exceeds 1.
 
-    Cost: ``n_radii * n_angles + 1000`` smallest singular values per matrix (see ``pseudospectrum``).
+    Cost: ``n_radii * n_angles + 1000`` smallest singular values per matrix (see ``pseudospectrum``); of the scan, half
+    as many for a real matrix.
     """
     matrix = as_tensor(matrix, "matrix", allow_complex=True)
     require_square(matrix, "matrix")
     require_integer(n_radii, "n_radii", at_least=2)
     require_integer(n_angles, "n_angles", at_least=4)
+    n_scanned = n_angles if matrix.is_complex() else n_angles // 2 + 1  # a real matrix: conjugate points are alike
     form = complex_schur_form(matrix.to(torch.complex128))
-    batch = matrix.shape[:-2]
+    calm = torch.diagonal(form, dim1=-2, dim2=-1).abs().amax(-1) <= 1
+    found = torch.full(matrix.shape[:-2], math.inf, dtype=torch.float64, device=form.device)
+    if bool(calm.any()):
+        found[calm] = _largest_quotient(form[calm], n_radii, n_scanned, 2 * math.pi / n_angles).clamp_min(1.0)
+    return found.to(matrix.device, matrix.real.dtype if matrix.is_complex() else matrix.dtype)
+
+
+def _largest_quotient(form: Tensor, n_radii: int, n_angles: int, step_angle: float) -> Tensor:
+    """The largest (|z| - 1) / sigma_min of each form (b, n, n): a scan, then zooming in on its best point."""
     spread = torch.linspace(math.log(1e-6), math.log(10.0), n_radii, dtype=torch.float64)
-    angles = torch.arange(n_angles, dtype=torch.float64) * (2 * math.pi / n_angles)
-    log_excess, angle = (axis.reshape(-1).expand(*batch, -1) for axis in torch.meshgrid(spread, angles, indexing="ij"))
+    angles = torch.arange(n_angles, dtype=torch.float64) * step_angle
+    log_excess, angle = (
+        axis.reshape(-1).expand(len(form), -1) for axis in torch.meshgrid(spread, angles, indexing="ij")
+    )
     best, log_excess, angle = _best_point(form, log_excess, angle)
-    step_radius, step_angle = float(spread[1] - spread[0]), 2 * math.pi / n_angles
+    step_radius = float(spread[1] - spread[0])
     corners = torch.linspace(-1, 1, 7, dtype=torch.float64)
     for _ in range(20):
         radial, angular = (axis.reshape(-1) for axis in torch.meshgrid(corners, corners, indexing="ij"))
         value, log_excess, angle = _best_point(form, log_excess + radial * step_radius, angle + angular * step_angle)
         best = torch.maximum(best, value)
         step_radius, step_angle = step_radius / 2, step_angle / 2
-    radius = torch.diagonal(form, dim1=-2, dim2=-1).abs().amax(-1, keepdim=True)
-    best = torch.where(radius > 1, math.inf, best.clamp_min(1.0))
-    return best.squeeze(-1).to(matrix.device, matrix.real.dtype if matrix.is_complex() else matrix.dtype)
+    return best.squeeze(-1)
 
 
 def _best_point(form: Tensor, log_excess: Tensor, angle: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,7 +107,7 @@ def _best_point(form: Tensor, log_excess: Tensor, angle: Tensor) -> tuple[Tensor
 
 
 def _smallest_singular_values(form: Tensor, points: Tensor) -> Tensor:
-    """Inverse Lanczos on a triangular form (..., n, n) at points (..., g), all points in step."""
+    """Inverse Lanczos on a triangular form (..., n, n) at points (..., g), all points that are not done in step."""
     if form.shape[:-2] != points.shape[:-1]:
         raise ShapeError(f"points {tuple(points.shape)} do not match matrices {tuple(form.shape)}.")
     size, n_points = form.shape[-1], points.shape[-1]
@@ -107,7 +117,8 @@ def _smallest_singular_values(form: Tensor, points: Tensor) -> Tensor:
     previous, coupling = torch.zeros_like(vector), torch.zeros_like(points.real)
     alphas: list[Tensor] = []
     betas: list[Tensor] = []
-    estimate = torch.zeros_like(points.real)
+    found = torch.zeros_like(points.real)
+    estimate, left = found, torch.arange(n_points, device=points.device)
     for step in range(min(_MAX_LANCZOS, 2 * size + 2)):
         image = _apply_inverse_gram(form, pivots, vector) - coupling[..., None, :] * previous
         alpha = (vector.conj() * image).sum(-2).real
@@ -117,13 +128,19 @@ def _smallest_singular_values(form: Tensor, points: Tensor) -> Tensor:
         if step % 3 == 2 or size == 1:
             fresh = _largest_ritz_value(alphas, betas)
             done = (fresh - estimate).abs() <= _LANCZOS_TOL * fresh
-            estimate = fresh
-            if bool(done.all()):
+            estimate = found[..., left] = fresh
+            open_points = (~done).reshape(-1, len(left)).any(0).nonzero().squeeze(-1)
+            if not len(open_points):
                 break
+            if 2 * len(open_points) <= len(left):  # most points are far from every eigenvalue, and done early
+                left, pivots, vector, image, coupling, estimate = (
+                    kept[..., open_points] for kept in (left, pivots, vector, image, coupling, estimate)
+                )
+                alphas, betas = ([kept[..., open_points] for kept in rows] for rows in (alphas, betas))
         betas.append(coupling)
         previous = vector
         vector = image / coupling.clamp_min(torch.finfo(torch.float64).tiny)[..., None, :]
-    return estimate.clamp_min(torch.finfo(torch.float64).tiny).rsqrt()
+    return found.clamp_min(torch.finfo(torch.float64).tiny).rsqrt()
 
 
 def _pivots(form: Tensor, points: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
 from separatrix.core.scalars import in_words
@@ -23,7 +24,7 @@ from .policies import find_eviction
 
 @final
 @suggest_options
-class BoundedKeys:
+class BoundedKeys(Described):
     """Keys and values of one attention layer, never more than ``n_buffer + n_relevant`` a head after a call.
 
     One token at a time this is relevancy screening to the letter: the key that leaves the buffer is judged, then the

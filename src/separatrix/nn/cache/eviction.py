@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.core.described import Described
 from separatrix.core.result import Result
 
 
@@ -52,7 +53,7 @@ class CacheSight(Result):
         return self.queries[:, -1]
 
 
-class AbstractEviction(abc.ABC):
+class AbstractEviction(Described, abc.ABC):
     """A policy changes scores after each call; a key that leaves the buffer stays if its score is among the best.
 
     The buffer holds the newest ``n_buffer`` keys of every head. Behind it the ``n_relevant`` keys with the highest

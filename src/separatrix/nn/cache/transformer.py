@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, final
 
 import torch
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
 from separatrix.core.random import default_generator
@@ -21,7 +23,7 @@ from .bounded import BoundedKeys
 
 @final
 @suggest_options
-class BoundedCache:
+class BoundedCache(Described):
     """Bounded keys for every layer of a ``CausalTransformer``; the arguments are those of ``BoundedKeys``."""
 
     def __init__(
@@ -46,6 +48,10 @@ class BoundedCache:
         }
         self._layers: list[BoundedKeys] = []
         self.budget = BoundedKeys(**self._settings).budget
+
+    def made_of(self) -> Mapping[str, Any]:
+        """What every layer's keys are bounded by."""
+        return self._settings
 
     def layer(self, number: int) -> BoundedKeys:
         """The keys of a layer, made when it is first asked for."""

@@ -20,6 +20,7 @@ from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.doors.kinds import public_kinds
 from separatrix.core.errors import InvalidInput, SeparatrixError, ShapeError
 from separatrix.core.names import resolve, suggest_options
+from separatrix.core.outcome import Outcome
 from separatrix.dynamics.solve.convergence.solution import EquilibriumSolution
 from separatrix.dynamics.solve.find import solve_quietly
 from separatrix.dynamics.solve.maps.counted import AffineMap
@@ -33,6 +34,8 @@ from .implicit_function import PackedMap, attach_equilibrium, rounding_of
 LinearSolver: TypeAlias = Callable[[PackedMap, Tensor], Tensor]
 """From an operator and a right-hand side to the solution."""
 Report: TypeAlias = Callable[[EquilibriumSolution], None]
+_FALLS = 0.9
+"""Rate of an adjoint solve from which on a plain step further is not known to be nearer."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -119,12 +122,20 @@ class Implicit(AbstractLinearBackward):
             require_positive(self.check, "check")
 
     def solve(self, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
-        """Solve from the right-hand side; a sample that does not converge takes its best iterate."""
+        """Solve from the right-hand side; a sample that does not converge takes its best iterate.
+
+        One that does, along steps that contract, is taken one plain step further, whose product was made already.
+        """
         if self.linear_solver is not None:
             return self._solved_elsewhere(self.linear_solver, linear, rhs, report)
-        solution = solve_quietly(AffineMap(linear, rhs), self.solver, rhs, rounding=rounding_of(linear))
+        images: list[Tensor] = []
+        solution = solve_quietly(
+            AffineMap(linear, rhs), self.solver, rhs, rounding=rounding_of(linear), on_end=images.append
+        )
         report(solution)
-        return solution.best
+        steady = (solution.outcome == Outcome.CONVERGED) & (solution.rate < _FALLS)
+        best = solution.best
+        return torch.where(steady.unsqueeze(-1), images[0].to(best.dtype), best) if images else best
 
     def _solved_elsewhere(self, solver: LinearSolver, linear: PackedMap, rhs: Tensor, report: Report) -> Tensor:
         with torch.no_grad():

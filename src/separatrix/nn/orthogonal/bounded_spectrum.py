@@ -23,6 +23,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.arrays import require_integer, require_positive
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
@@ -147,7 +148,7 @@ class BoundedSpectrum(nn.Module):
     @torch.no_grad()
     def in_manifold(self, matrix: Float[Tensor, "n n"], tol: float = 1e-6) -> bool:
         """Whether the eigenvalues, computed in float64, lie within the radius; a non-normal matrix moves them."""
-        return float(torch.linalg.eigvals(matrix.to(torch.float64)).abs().max()) <= self.radius * (1 + tol)
+        return float(eigvals(matrix.to(torch.float64)).abs().max()) <= self.radius * (1 + tol)
 
     @torch.no_grad()
     def sample(self, *, generator: torch.Generator) -> Float[Tensor, "n n"]:

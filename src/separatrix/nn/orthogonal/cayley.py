@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.arithmetic.linear_systems import solve
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
@@ -95,7 +96,7 @@ class ComplexCayley(AbstractOrthogonalMap):
     def invert(self, matrix: Tensor) -> tuple[Tensor, ...]:
         """With phases in the widest gap of the spectrum, so that the inverse transform is as well off as can be."""
         wide = matrix.to(torch.complex128)
-        angles = torch.linalg.eigvals(wide).angle().sort().values
+        angles = eigvals(wide).angle().sort().values
         gaps = torch.cat([angles[1:], angles[:1] + 2 * math.pi]) - angles
         widest = int(gaps.argmax())
         phase = float(angles[widest] + gaps[widest] / 2) - math.pi  # so that the gap comes to lie at -1

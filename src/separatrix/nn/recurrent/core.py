@@ -10,6 +10,7 @@ from jaxtyping import Complex, Int, Num
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.networks.trace import Trace
 
@@ -64,7 +65,7 @@ class AbstractRecurrent(AbstractSequenceCore):
         """Of ``recurrent()``: exact where the parameters give them, else computed in float64."""
         matrix = self.recurrent().detach()
         wide = matrix.to(torch.complex128 if matrix.is_complex() else torch.float64)
-        values: Tensor = torch.linalg.eigvals(wide)
+        values: Tensor = eigvals(wide)
         return values.to(matrix.dtype if matrix.is_complex() else matrix.dtype.to_complex())
 
     def read(self, states: Tensor) -> Tensor:

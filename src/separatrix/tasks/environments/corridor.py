@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
@@ -17,7 +18,7 @@ FORWARD, LEFT, RIGHT = range(3)
 
 @final
 @suggest_options
-class RecallCorridor:
+class RecallCorridor(Described):
     """A cue says left or right, then a corridor of bare walls, then the turn: 1 if it was the right one, else 0.
 
     Observations are four numbers: cue left, cue right, wall, turn. Walking on goes one step; turning within the

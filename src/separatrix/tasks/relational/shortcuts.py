@@ -79,31 +79,44 @@ def shortcut_accuracy(
 
 
 def _one_by_one(task: RelationalTask, train: Problems, test: Problems) -> float:
-    """Test accuracy of a sum of linear functions of single pictures, fitted to training problems by least squares."""
-    seen, label = _coarse(task, train.index[:FITTED]), train.label[:FITTED]
-    mean = seen.mean(0)
-    seen = seen - mean
-    target = functional.one_hot(label, task.n_answers).to(seen.dtype)
+    """Test accuracy of a sum of linear functions of single pictures, fitted to training problems by least squares.
+
+    Few pictures stand in many problems, so products and answers are made once for a picture and looked up.
+    """
+    label = train.label[:FITTED]
+    table, places = _coarse(task, train.index[:FITTED])
+    target = functional.one_hot(label, task.n_answers).to(table.dtype)
     start = target.mean(0)
-    products = seen @ seen.mT  # fewer problems than points
+    means = [table[place].mean(0) for place in places]
+    products = table.new_zeros(len(label), len(label))  # fewer problems than points
+    for place, mean in zip(places, means, strict=True):
+        some, which = place.unique(return_inverse=True)
+        shown = table[some] - mean
+        products += (shown @ shown.mT)[which][:, which]
     ridge = 1e-6 * float(products.diagonal().mean()) + 1e-12
-    weights = seen.mT @ solve(products + ridge * torch.eye(len(products), dtype=seen.dtype), target - start)
-    right = [
-        ((_coarse(task, index) - mean) @ weights + start).argmax(1) == answer
-        for index, answer in zip(test.index.split(FITTED), test.label.split(FITTED), strict=True)
+    share = solve(products + ridge * torch.eye(len(products), dtype=table.dtype), target - start)
+    weights = [
+        (table - mean).mT @ table.new_zeros(len(table), task.n_answers).index_add_(0, place, share)
+        for place, mean in zip(places, means, strict=True)
     ]
+    right = []
+    for index, answer in zip(test.index.split(FITTED), test.label.split(FITTED), strict=True):
+        pictures, where = _coarse(task, index)
+        parts = [((pictures - mean) @ own)[place] for place, mean, own in zip(where, means, weights, strict=True)]
+        right.append((start + torch.stack(parts).sum(0)).argmax(1) == answer)
     return float(torch.cat(right).to(torch.float64).mean())
 
 
-def _coarse(task: RelationalTask, index: Tensor) -> Tensor:
-    """By position, a grey picture of 16 x 16 points and mean, brightest and darkest value by channel."""
+def _coarse(task: RelationalTask, index: Tensor) -> tuple[Tensor, Tensor]:
+    """Of every picture a grey one of 16 x 16 points and mean, brightest and darkest value by channel; by position and
+    problem, which picture stands there."""
     ids, places = index.unique(return_inverse=True)
     parts = []
     for some in ids.split(FITTED):
         images = task.pictures(some)
         points = functional.adaptive_avg_pool2d(images.mean(1, keepdim=True), 16).flatten(1)
         parts.append(torch.cat([points, images.mean((2, 3)), images.amax((2, 3)), images.amin((2, 3))], 1))
-    return torch.cat(parts).to(torch.float64)[places].flatten(1)
+    return torch.cat(parts).to(torch.float64), places.mT.contiguous()
 
 
 def _best_by_group(seen: Tensor, label: Tensor, asked: Tensor, right: Tensor, n_answers: int) -> float:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Literal, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, final
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput, ShapeError
 from separatrix.core.names import suggest_options
 from separatrix.core.random import spawn, stream_seed
@@ -38,7 +40,7 @@ class SequenceBatch(Result):
         return self.inputs.shape[0]
 
 
-class SequenceTask(abc.ABC):
+class SequenceTask(Described, abc.ABC):
     """Problems that are made anew for every batch.
 
     For implementers: write ``sample``, ``loss``, ``accuracy`` and the properties; a frozen dataclass of plain numbers
@@ -119,6 +121,10 @@ class StreamedBatches(AbstractBatches[SequenceBatch]):
         self.size = require_integer(size, "size", at_least=1)
         stream_seed(seed)  # refuses what is no seed, now rather than at the first step
         self._stream = (seed, repr(task), *path)
+
+    def made_of(self) -> Mapping[str, Any]:
+        """The seed, which is kept with the path of the stream."""
+        return {"seed": self._stream[0]}
 
     @property
     def per_epoch(self) -> int:

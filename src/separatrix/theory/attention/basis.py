@@ -17,6 +17,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from separatrix.core import InvalidInput, OutsideTheory, ShapeError, as_float64, relative_asymmetry, require_square
+from separatrix.core.arithmetic.eigenvalues import eig
 
 ArrayLike: TypeAlias = Tensor | numpy.ndarray | Sequence[Any]
 """What stands for a matrix in a public signature: a tensor, an array or nested lists."""
@@ -147,7 +148,7 @@ def eigenbasis(
     if is_symmetric(value):
         eigenvalues, vectors = torch.linalg.eigh((value + value.mT) / 2)
         return eigenvalues.flip(-1), vectors.flip(-1)
-    eigenvalues, vectors = torch.linalg.eig(value)
+    eigenvalues, vectors = eig(value)
     by_imaginary = eigenvalues.imag.argsort(dim=-1, descending=True, stable=True)
     by_real = eigenvalues.real.gather(-1, by_imaginary).argsort(dim=-1, descending=True, stable=True)
     order = by_imaginary.gather(-1, by_real)

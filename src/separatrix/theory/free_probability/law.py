@@ -25,6 +25,7 @@ from separatrix.core import (
     require_kind,
     require_positive,
 )
+from separatrix.core.described import Described
 
 from .search import distance_at_level
 
@@ -49,7 +50,7 @@ class Local(NamedTuple):
     energy_slope: Tensor
 
 
-class AbstractLaw(abc.ABC):
+class AbstractLaw(Described, abc.ABC):
     """A law on the real line.
 
     To add one, write ``stieltjes``, ``stieltjes_prime`` and ``edges`` (and ``atoms`` if there are any). Densities,

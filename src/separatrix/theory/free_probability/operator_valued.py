@@ -21,6 +21,7 @@ from separatrix.core import (
     require_positive,
     require_square,
 )
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.arithmetic.linear_systems import inv, solve
 
 _HEIGHTS = tuple(10.0 ** (-0.5 * k) for k in range(-2, 17))
@@ -114,4 +115,4 @@ def _cubic_roots(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
     companion[..., 1, 0] = companion[..., 2, 1] = 1
     if not bool(torch.isfinite(companion).all()):  # at which the eigenvalue routine beneath ends the process
         raise OutsideTheory("z and weight_var must be of a size whose squares are floating numbers.")
-    return torch.linalg.eigvals(companion)
+    return eigvals(companion)

@@ -13,13 +13,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core import InvalidInput, ShapeError, as_float64, formula, suggest_options
+from separatrix.core.described import Described
 
 from .balanced_flow import BalancedFlow
 
 
 @final
 @suggest_options
-class TaskSequence:
+class TaskSequence(Described):
     """A balanced network that trains on tasks in turn, exactly.
 
     Args:

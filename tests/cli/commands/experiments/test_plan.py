@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from command_line import OWN, Answer
 from separatrix.experiments import catalogue
-from separatrix.lab import Record, Store, shipped_publications
+from separatrix.lab import FirstStep, Record, Store, shipped_publications
 from short_experiments import SHORT, run_inline
 
 Cli = Callable[..., Answer]
@@ -36,6 +37,7 @@ def test_a_plan_that_cannot_tell_says_so_and_what_to_do(cli: Cli, tmp_path: Path
     assert "about" not in answer.out
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_a_plan_measures_for_a_while_if_it_is_asked_to(cli: Cli, tmp_path: Path) -> None:
     answer = cli("plan", OWN, "--store", tmp_path, "--scale", "paper", "--measure", "60s")
     assert "measured 3 cells on the way to scale paper" in answer.err
@@ -43,11 +45,14 @@ def test_a_plan_measures_for_a_while_if_it_is_asked_to(cli: Cli, tmp_path: Path)
     assert "records of the store" in answer.out
 
 
-def test_the_largest_cell_is_begun_before_hours_are_spent(cli: Cli) -> None:
-    found = json.loads(cli("plan", OWN, "--scale", "paper", "--first-step", "--json").out)
+def test_the_largest_cell_is_begun_before_hours_are_spent(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("plan", OWN, "--scale", "paper", "--first-step")
+    found = json.loads(cli(*words, "--json").out)
     assert (found["outcome"], found["args"]["number"]) == ("finished", 7)
     assert found["memory"] > 0
-    answer = cli("plan", OWN, "--scale", "paper", "--first-step", "--set", "fail_at=7", "--set", 'marks="x"')
+    failed = FirstStep("fault", 0.1, 1e6, "ValueError: the cell was told to fail")
+    monkeypatch.setattr(sys.modules["separatrix.lab.engines.first_step"], "first_step", lambda cell: failed)
+    answer = cli(*words)
     assert answer.code == 1
     assert "fault" in answer.out
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shlex
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from backwards_engine import BackwardsEngine
 from command_line import OWN, Answer, command, environment, run_apart
 from separatrix.lab import JobTable, Store
+from short_experiments import SHORT
 
 Cli = Callable[..., Answer]
 
@@ -49,6 +52,7 @@ def wait_for_records(folder: Path, count: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_a_run_prints_verdicts_and_a_second_one_computes_nothing(cli: Cli, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     words = ("run", OWN, "--jobs", 1, "--store", tmp_path, "--set", f"marks={marks}")
@@ -60,6 +64,7 @@ def test_a_run_prints_verdicts_and_a_second_one_computes_nothing(cli: Cli, tmp_p
     assert len(marks.read_text().split()) == 4
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_json_holds_the_whole_report(cli: Cli, tmp_path: Path) -> None:
     answer = cli("run", OWN, "-j", 1, "--json", "--seeds", "2", "--set", "n_cells=1", "--store", tmp_path)
     (report,) = json.loads(answer.out)
@@ -118,7 +123,7 @@ def test_a_store_of_a_newer_version_is_one_sentence(cli: Cli, tmp_path: Path) ->
         assert "made by a newer version of separatrix" in one_sentence(cli(*words, "--store", tmp_path))
 
 
-def test_a_full_disk_is_one_sentence_and_the_run_can_be_resumed(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_sentence_and_the_run_can_be_resumed(cli: Cli, tmp_path: Path) -> None:
     full, store = tmp_path / "full", tmp_path / "store"
     (tmp_path / "sitecustomize.py").write_text(FULL_AFTER_TWO_RECORDS.format(full=str(full), store=str(store)))
     full.touch()
@@ -129,46 +134,58 @@ def test_a_full_disk_is_one_sentence_and_the_run_can_be_resumed(tmp_path: Path) 
     assert len(kept) == 2
     assert sorted(path.stem for path in store.glob("records/*/*")) == sorted(kept)
     full.unlink()
-    assert run_apart("resume", OWN, "--store", str(store), env=env).code == 0
+    assert cli("resume", OWN, "--jobs", 1, "--store", store).code == 0
     assert kept.items() <= digests(store).items()
     assert len(digests(store)) == 4
 
 
-def test_an_edited_record_is_named_on_standard_error_and_computed_again(tmp_path: Path) -> None:
-    words = ("run", OWN, "--jobs", "1", "--store", str(tmp_path))
-    run_apart(*words)
+@pytest.mark.filterwarnings("always")  # as in a program of its own, where the command shows them
+@pytest.mark.usefixtures("no_workers")
+def test_an_edited_record_is_named_on_standard_error_and_computed_again(cli: Cli, tmp_path: Path) -> None:
+    words = ("run", OWN, "--jobs", 1, "--store", tmp_path)
+    cli(*words)
     before = digests(tmp_path)
     path = sorted(tmp_path.glob("records/*/*.json"))[0]
     path.write_text(path.read_text()[:-40])
-    answer = run_apart(*words)
+    answer = cli(*words)
     assert answer.code == 0
     assert answer.err.startswith("separatrix: warning: the record")
     assert path.name in answer.err
     assert digests(tmp_path) == before
 
 
+@dataclasses.dataclass(frozen=True)
+class LongRun:
+    """A run of six cells that cannot end before its gate is open, and what it gives when nothing happens to it."""
+
+    gate: Path
+    digests: dict[str, str]
+
+    def start(self, folder: Path) -> subprocess.Popen[str]:
+        self.gate.unlink()
+        settings = ("--set", "n_cells=6", "--set", f"gate={self.gate}")
+        return subprocess.Popen(
+            command("run", OWN, "--jobs", "2", *settings, "--store", str(folder)),
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What a run of ten cells gives when nothing happens to it."""
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> LongRun:
     folder = tmp_path_factory.mktemp("calm")
-    assert run_apart("run", OWN, "--set", "n_cells=10", "--set", "pause=0.15", "--store", str(folder)).code == 0
-    return digests(folder)
+    gate = folder / "gate"
+    gate.touch()
+    with Store(folder / "store") as store:
+        list(BackwardsEngine().run(SHORT.cells(SHORT.params("smoke", n_cells=6, gate=str(gate))), store, {}))
+    return LongRun(gate, digests(folder / "store"))
 
 
-def start_long_run(folder: Path) -> subprocess.Popen[str]:
-    words = command("run", OWN, "--jobs", "2", "--set", "n_cells=10", "--set", "pause=0.15", "--store", str(folder))
-    return subprocess.Popen(
-        words,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def test_a_killed_run_resumes_with_the_same_records(tmp_path: Path, uninterrupted: dict[str, str]) -> None:
-    run = start_long_run(tmp_path / "killed")
+def test_a_killed_run_resumes_with_the_same_records(cli: Cli, tmp_path: Path, long_run: LongRun) -> None:
+    run = long_run.start(tmp_path / "killed")
     wait_for_records(tmp_path / "killed", 2)
     with Store(tmp_path / "killed") as store:
         workers = store.database.query("SELECT DISTINCT worker FROM jobs WHERE state = 'leased'")
@@ -176,9 +193,10 @@ def test_a_killed_run_resumes_with_the_same_records(tmp_path: Path, uninterrupte
     run.communicate()
     for (worker,) in workers:
         assert_ends(int(worker.split("|")[-2]))
-    assert len(digests(tmp_path / "killed")) < 10
-    assert run_apart("resume", OWN, "--store", str(tmp_path / "killed")).code == 0
-    assert digests(tmp_path / "killed") == uninterrupted
+    assert len(digests(tmp_path / "killed")) == 2
+    long_run.gate.touch()
+    assert cli("resume", OWN, "--store", tmp_path / "killed").code == 0
+    assert digests(tmp_path / "killed") == long_run.digests
 
 
 def assert_ends(pid: int) -> None:
@@ -189,15 +207,18 @@ def assert_ends(pid: int) -> None:
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "kind", [signal.SIGINT, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_an_interrupt_prints_the_command_that_continues(
-    kind: signal.Signals, tmp_path: Path, uninterrupted: dict[str, str]
+    kind: signal.Signals, tmp_path: Path, long_run: LongRun
 ) -> None:
+    """Every day one kind; that the engine takes all alike is tested in ``tests/lab/engines/test_local.py``."""
     folder = tmp_path / "stopped here"
-    run = start_long_run(folder)
+    run = long_run.start(folder)
     wait_for_records(folder, 1)
     run.send_signal(kind)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=120)
     assert run.returncode == 128 + kind
     assert err.count("\n") == 1
     assert "finished cells are kept. Continue with: " in err
@@ -205,21 +226,27 @@ def test_an_interrupt_prints_the_command_that_continues(
         assert JobTable(store).states().keys() == {"done", "cancelled"}
     words = shlex.split(err.partition("Continue with: ")[2])  # as it must be typed
     assert words == [*command("resume", OWN, "--jobs", "2", "--store", str(folder))]
-    if kind != signal.SIGINT:
-        return
+    long_run.gate.touch()
     assert subprocess.run(words, env=environment(), capture_output=True, check=False).returncode == 0
-    assert digests(folder) == uninterrupted
+    assert digests(folder) == long_run.digests
 
 
-def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
-    runs = [start_long_run(tmp_path) for _ in range(2)]
+@pytest.mark.slow
+def test_two_runs_at_once_share_the_work(tmp_path: Path, long_run: LongRun) -> None:
+    """As two people do; every day two engines in one process do, in ``tests/lab/engines/test_local.py``."""
+    runs = [long_run.start(tmp_path)]
+    long_run.gate.touch()
+    runs.append(long_run.start(tmp_path))
+    wait_for_records(tmp_path, 2)
+    long_run.gate.touch()
     answers = [run.communicate(timeout=120) for run in runs]
     assert [run.returncode for run in runs] == [0, 0], answers
     with Store(tmp_path) as store:
         assert set(JobTable(store).starts().values()) == {1}
-        assert len(store.keys()) == 10
+        assert len(store.keys()) == 6
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_the_printed_command_gives_the_same_cells(cli: Cli, tmp_path: Path) -> None:
     cli("run", OWN, "--set", "n_cells=1", "--seeds", "5,", "--store", tmp_path)
     (shown,) = json.loads(cli("run", OWN, "--set", "n_cells=1", "--seeds", "5,", "--store", tmp_path, "--json").out)
@@ -231,10 +258,10 @@ def test_the_printed_command_gives_the_same_cells(cli: Cli, tmp_path: Path) -> N
 def test_a_hung_cell_is_set_aside_and_told(cli: Cli, tmp_path: Path) -> None:
     own = "trouble_experiments:trouble"
     changes = ("--set", 'kinds=["sleep", "calm"]', "--set", "amount=600")
-    answer = cli("run", own, "-j", 1, *changes, "--cell-timeout", "0.4s", "--store", tmp_path)
+    answer = cli("run", own, "-j", 1, *changes, "--cell-timeout", "3s", "--store", tmp_path)
     assert answer.code == 1
     assert "trouble (smoke): 1 of 2 cells" in answer.out
-    told = "separatrix: trouble: 1 cell failed: time limit: stopped because it ran longer than 0.4 s"
+    told = "separatrix: trouble: 1 cell failed: time limit: stopped because it ran longer than 3 s"
     assert answer.err.splitlines()[0] == told
 
 

@@ -11,6 +11,7 @@ from command_line import OWN, Answer
 Cli = Callable[..., Answer]
 
 
+@pytest.mark.usefixtures("no_workers")
 def test_a_sweep_is_a_table_and_a_heat_map_and_continues(cli: Cli, tmp_path: Path) -> None:
     words = ("sweep", OWN, "--grid", "n_cells=1,2", "--grid", "expected=0.5,0.25", "-j", 1, "--store", tmp_path / "s")
     answer = cli(*words, "--output", tmp_path / "map.svg")

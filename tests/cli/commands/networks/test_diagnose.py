@@ -31,6 +31,16 @@ def test_answer_for_people_ends_in_a_verdict_for_each_layer(weights: str) -> Non
     assert "not measured: no texts" in result.stdout
 
 
+def test_weights_of_one_layer_alone_have_a_name_too(tmp_path: Path) -> None:
+    path = tmp_path / "one.safetensors"
+    state = nn.MultiheadAttention(8, 2).state_dict()
+    save_file({name: value.contiguous() for name, value in state.items()}, path)
+    words = ["attention", str(path), "--n-heads", "2", "--n-tokens", "4", "--t-max", "20", "--control"]
+    result = runner.invoke(app, words)
+    assert "\nthe layer: this layer, iterated" in result.stdout
+    assert "the layer (redrawn)" in result.stdout
+
+
 def test_json_holds_the_same_tables(weights: str) -> None:
     words = ["attention", weights, "--n-heads", "2", "--n-tokens", "4", "--t-max", "20", "--json"]
     found = json.loads(runner.invoke(app, words).stdout)

@@ -69,6 +69,7 @@ def test_a_layer_says_where_its_units_lie(name: str) -> None:
     assert layer.has_bias == (getattr(module, "bias", None) is not None)
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize("balance", [0.0, 0.8, -0.8])
 @pytest.mark.parametrize("name", LAYERS | FIRST_ONLY)
 def test_set_balance_leaves_the_output_and_reaches_the_balance(

@@ -21,6 +21,7 @@ def test_an_expert_that_was_not_chosen_is_a_note() -> None:
     assert found.severity == "note"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name", ["residual_rezero", "cnn_bottleneck", "cnn_separable", "lora", "autoencoder", "former_tied"]
 )

@@ -54,12 +54,14 @@ def test_zeros_of_underflow_are_left_out_of_the_fit() -> None:
 
 
 def test_gradients_that_underflow_are_not_cut() -> None:
-    """float32 gradients over 300 steps end in exact zeros; none of them lies beside a large value."""
+    """float32 gradients over 120 steps end in exact zeros; none of them lies beside a large value."""
     torch.manual_seed(0)
     model = CellLoop(16, 3)
-    model.cell.weight_hh.data.mul_(0.6)
-    x = torch.randn(8, 300, 8)
-    found = separatrix.check(model, x)
+    model.cell.weight_hh.data.mul_(0.3)
+    x = torch.randn(8, 120, 8)
+    by_first = torch.autograd.grad(model(x.requires_grad_()).sum(), x)[0][:, 0]
+    assert not by_first.any()
+    found = separatrix.check(model, x.detach())
     assert found.find("time_cut") is None
 
 
@@ -87,7 +89,10 @@ class Stacked(nn.Module):
 @pytest.mark.needs_data
 @pytest.mark.parametrize(
     ("file", "prefix", "layers", "length", "rate"),
-    [("vad_lstm_silero", "", 1, 100, -0.0108), ("speaker_lstm3_resemblyzer", "lstm.", 3, 80, -0.0095)],
+    [
+        ("vad_lstm_silero", "", 1, 100, -0.0108),
+        pytest.param("speaker_lstm3_resemblyzer", "lstm.", 3, 80, -0.0095, marks=pytest.mark.slow),
+    ],
 )
 def test_trained_networks_are_not_accused(file: str, prefix: str, layers: int, length: int, rate: float) -> None:
     """Their matrices have radii of 3 to 8; gradients live for a hundred steps (rates of another implementation)."""

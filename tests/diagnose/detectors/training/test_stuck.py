@@ -8,6 +8,7 @@ from check_recipes.cases import RECIPES
 _ = (faults, healthy)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["residual_rezero", "residual_zero_last", "residual_zero_last_zero_head", "lora"])
 def test_a_zero_gradient_now_is_a_note_if_it_wakes_up(name: str) -> None:
     """Zeros in series need three steps: after one virtual step the last of these would still be accused."""

@@ -92,6 +92,18 @@ def test_work_is_estimated_by_size_and_number() -> None:
     assert choice.seconds_by_torch(100, 10, 3) < 1 < choice.seconds_by_torch(100, 256, 64)
 
 
+def test_a_short_integration_does_not_ask_for_the_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[torch.dtype] = []
+    fresh = Readiness(lambda dtype: bool(asked.append(dtype)), choice.IMPORT_AFTER, choice.COMPILE_AFTER)
+    monkeypatch.setattr(choice, "_READINESS", fresh)
+    with use_backend("auto"):
+        assert integrate(plain(), starts(), max_steps=3).backend == "torch"
+        assert not asked
+        assert integrate(plain(), random_tokens(40, 3, 300, generator=seeded(0)), max_steps=3).backend == "torch"
+        assert asked  # whether there is code, which takes an import
+
+
+@pytest.mark.slow  # a process of its own
 def test_a_short_integration_does_not_import_numba() -> None:
     code = (
         "import sys, torch; from separatrix.dynamics import AttentionFlow, integrate\n"

@@ -24,6 +24,7 @@ def returned(flow: AbstractFlow, x: torch.Tensor, period: float) -> torch.Tensor
     return torch.as_tensor(end).reshape(x.shape)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mu", [0.1, 1.0, 2.0])
 def test_orbits_close_and_agree_with_shooting(mu: float) -> None:
     flow = VanDerPol(torch.full((1,), mu, dtype=torch.float64))

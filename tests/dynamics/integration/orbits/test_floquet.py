@@ -11,6 +11,7 @@ from separatrix.dynamics.integration.orbits.floquet import certificates
 from stranger_flows import Hopf
 
 
+@pytest.mark.sampled(1, each="mu")
 @pytest.mark.parametrize("mu", [0.3, 1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("twist", [0.0, 3.0])
 def test_weakly_attracting_cycles_are_certified_by_their_known_multiplier(mu: float, twist: float) -> None:

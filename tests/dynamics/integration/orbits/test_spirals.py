@@ -23,6 +23,7 @@ def state(*entries: float) -> Tensor:
     return torch.tensor([entries], dtype=torch.float64)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rate", [3e-2, 1e-3, 1e-6])
 def test_a_slow_spiral_ends_at_its_focus_after_a_few_turns(rate: float) -> None:
     run = integrate(Radial(lambda s: -rate + 0 * s), state(1.0, 0.3))
@@ -46,6 +47,7 @@ def test_a_slender_spiral_ends_at_its_focus() -> None:
         assert int(run.steps) < 130  # 161 where the speed alone was believed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("rate", "start"), [(1e-3, 1.0), (-1e-3, 0.0)], ids=["grows", "falls ever slower"])
 def test_a_spiral_that_does_not_contract_to_the_centre_is_not_said_to_rest(rate: float, start: float) -> None:
     # away from the origin; to it as 1/sqrt(t), which no linear rate shows
@@ -55,6 +57,7 @@ def test_a_spiral_that_does_not_contract_to_the_centre_is_not_said_to_rest(rate:
     assert int(run.returns) > 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("radius", "end"), [(0.4, 0.0), (0.6, 1.0), (1.3, 1.0)])
 def test_nested_cycles_part_the_starts_however_slow(radius: float, end: float) -> None:
     # a stable focus, an unstable cycle of radius 1/2, a stable one of radius 1
@@ -64,6 +67,7 @@ def test_nested_cycles_part_the_starts_however_slow(radius: float, end: float) -
     assert all(floquet.stable for floquet in run.cycles.values())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_a_neutral_orbit_is_the_one_on_which_the_motion_settles(rate: float) -> None:
     # (a, b) turn at a speed that depends on their radius for ever; c falls to what they drive it to, and is seen in all

@@ -29,8 +29,14 @@ none of 512 missed. So a unit slow enough for a fold came to be looked at by its
 77,001 (8,000 solves of ``ghost_pair`` in 64 and 256 dimensions: 4 wrong before, none after). Drawn after that was
 committed: seed 301,973,031, 64 and 256 dimensions, four kinds beside folds, none wrong of 1,080, none missed of 218
 due; seed 307,349,509, one wrong of 22,440 (``non_normal``, Anderson in bfloat16, two units, wrong before the change
-as well: a stretch of 450 of which probes saw six, and a state at rest by rounding), 12 missed of 12,571 due. That one
-is not mended.
+as well: a stretch of 450 of which probes saw six, and a state at rest by rounding), 12 missed of 12,571 due. Its cause
+has brothers in every precision: of an error along a direction that contracts by less than the tolerance the residual
+shows nothing. Of maps with one such direction (seed 13, 6,000 solves in 2 to 32 dimensions) 913 were called converged
+wrongly; looks along every unit in up to 16 dimensions, and along the state in more, were developed on seeds 11 to 13
+and 3,100 to 3,143. Drawn after that was committed: seed 349,335,979, none wrong of 22,440, 7 missed of 12,602 due, and
+of 3,060 of the kinds with a slow direction none wrong, 1 missed of 1,610 due. The error from which on a look is made
+again with care was then raised from half the tolerance to twice it, which saves up to 2 d evaluations. In more than 16
+dimensions a slow direction that nothing excites is not found.
 """
 
 from __future__ import annotations
@@ -91,6 +97,7 @@ THE_OTHERS = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("kind", "dtypes"), [*EVERY_DAY, *THE_OTHERS])
 def test_no_solver_claims_what_is_not_there(kind: str, dtypes: tuple[torch.dtype, ...]) -> None:
     found = verdicts(batches([kind], dims=[3], rows=4, seed=SLICE_SEED, dtypes=dtypes))
@@ -122,6 +129,7 @@ def test_maps_of_strangers(kind: str) -> None:
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["anderson", "auto", "broyden"])
 def test_a_fold_that_just_fails_to_have_an_equilibrium_is_not_taken_for_one(name: str) -> None:
     """z + s (gap + (z - 1)^2): for gaps this small the estimated error, about the root of the gap, is below tol."""
@@ -147,6 +155,7 @@ WITHOUT: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.sampled(1, each="name")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", WITHOUT)
 def test_a_state_that_grows_for_ever_has_not_converged(
@@ -266,6 +275,7 @@ def test_a_rest_by_coarse_rounding_proves_nothing() -> None:
     assert not any(verdict.wrong or verdict.missed for verdict in found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_slow_direction_that_nothing_excites_is_found_in_few_dimensions(kind: str, dtype: torch.dtype) -> None:

@@ -8,8 +8,9 @@ import torch
 from helpers import seeded
 from separatrix.core import use_backend
 from separatrix.dynamics import Anderson, Broyden, find_equilibrium
+from separatrix.dynamics.solve.convergence.crossing import Crossing
 from separatrix.dynamics.solve.convergence.error import ErrorEstimate
-from separatrix.dynamics.solve.convergence.stretch import seen_stretch
+from separatrix.dynamics.solve.convergence.stretch import Stretch, seen_stretch
 from separatrix.dynamics.solve.find import _rested
 from separatrix.dynamics.solve.maps import compiled
 from separatrix.dynamics.solve.maps.absorbed import Slots, absorbed
@@ -30,6 +31,7 @@ def linear_steps(batch: int, dim: int, count: int, dtype: torch.dtype):
     return matrix, [(z, z @ matrix.mT) for z in states]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("count", [2, 4, 6])
 def test_stretch_agrees_with_its_twin(dtype: torch.dtype, count: int) -> None:
@@ -69,6 +71,7 @@ def test_stretch_of_rows_that_are_not_numbers_agrees() -> None:
     assert torch.isfinite(swift.direction).all()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_mixing_agrees_with_its_twin(dtype: torch.dtype) -> None:
     generator = seeded(3)
@@ -93,6 +96,7 @@ def test_mixing_agrees_with_its_twin(dtype: torch.dtype) -> None:
         assert torch.isfinite(swift[4]).all()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_a_step_is_taken_in_as_its_twin_does(dtype: torch.dtype) -> None:
     z, f = (torch.randn(5, 40, generator=seeded(8), dtype=dtype) for _ in range(2))
@@ -114,6 +118,7 @@ def test_a_step_is_taken_in_as_its_twin_does(dtype: torch.dtype) -> None:
             assert torch.equal(swift[4][:, 1].nan_to_num(), f.nan_to_num() if keeps else torch.zeros_like(f))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_steps_of_broyden_agree_with_their_twin(dtype: torch.dtype) -> None:
     start = torch.zeros(4, 15, dtype=dtype)
@@ -137,6 +142,7 @@ def test_steps_of_broyden_agree_with_their_twin(dtype: torch.dtype) -> None:
     assert (walks[0][-1] - walks[0][-1] @ matrix.mT - offset).norm() < 1e-2 * offset.norm()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("directed", [True, False])
 def test_errors_at_a_glance_are_those_of_the_long_way(dtype: torch.dtype, directed: bool) -> None:
@@ -183,6 +189,7 @@ def test_who_is_finished_rests() -> None:
         assert rested.tolist() == [[0.0] * 4, [2.0] * 4, [0.0] * 4]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_whole_solves_end_alike(dtype: torch.dtype) -> None:
     generator = seeded(5)
@@ -227,3 +234,41 @@ def test_auto_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
         assert not compiled.runs_compiled(single)
     assert compiled.is_cached(torch.float64) in (True, False)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_examination_of_claims_agrees_with_its_twin(dtype: torch.dtype) -> None:
+    """Where claims look, what they predict, who saw it, who differs on both sides, and the slowest unit."""
+    batch, dim = 40, 9
+    generator = seeded(5)
+    best, residual, moved, seen, noticed, other = (
+        torch.randn(batch, dim, generator=generator, dtype=dtype) for _ in range(6)
+    )
+    residual[3] = 0.0
+    residual[5, 2] = torch.nan
+    moved[:, 1] = 0.0
+    error, allowed = (torch.rand(batch, generator=generator, dtype=dtype) + 0.1 for _ in range(2))
+    noise, unit = torch.full_like(error, 1e-3), torch.full_like(error, 5.0)
+    found = {}
+    for backend in ("torch", "numba"):
+        with use_backend(backend):
+            crossing = Crossing(best)
+            for rows in (torch.arange(batch) % 3 == 0, torch.arange(batch) % 3 != 0):
+                grown = torch.zeros_like(rows)
+                crossing.claim(rows, residual, error, allowed, noise, unit, grown, Stretch(error, moved, seen))
+            near = crossing._residual + crossing._predicted + 0.3 * noticed
+            found[backend] = (
+                crossing._look,
+                crossing._predicted,
+                crossing._residual,
+                crossing._as_predicted(near),
+                crossing._differ(noticed, torch.where(other > 1, other, -noticed), 0.1 * allowed),
+                *crossing._slowest_unit(best, near, 1e-3),
+            )
+    tol = PRECISIONS[dtype]
+    for plain, swift in zip(found["torch"], found["numba"], strict=True):
+        if plain.dtype == torch.bool:
+            assert torch.equal(plain, swift)
+            assert 0 < int(plain.sum()) < batch
+        else:
+            torch.testing.assert_close(swift, plain, rtol=tol, atol=tol, equal_nan=True)

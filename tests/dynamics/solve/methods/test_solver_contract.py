@@ -141,6 +141,7 @@ def test_leading_batch_axes_are_kept(solver: Callable[..., Any]) -> None:
     assert torch.allclose(solution.value, torch.tensor(0.7390851332, dtype=torch.float64), atol=1e-9)
 
 
+@pytest.mark.sampled(5)
 def test_a_nan_in_one_sample_leaves_the_others_bit_identical(solver: Callable[..., Any], contraction: Any) -> None:
     def poisoned(z: Tensor) -> Tensor:
         image = contraction(z).clone()
@@ -157,7 +158,7 @@ def test_a_nan_in_one_sample_leaves_the_others_bit_identical(solver: Callable[..
     assert torch.equal(solution.rate[others], clean.rate[others])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(name=st.sampled_from(sorted(SOLVERS)), row=st.integers(0, 3), scale=st.sampled_from([1e-3, 30.0, 1e200]))
 def test_a_sample_does_not_feel_what_else_is_in_the_batch(name: str, row: int, scale: float) -> None:
     generator = torch.Generator().manual_seed(5)
@@ -203,6 +204,7 @@ def test_failure_raises_with_the_solution_or_warns(solver: Callable[..., Any], c
         find_equilibrium(contraction, method, start(), throw=False).unwrap()
 
 
+@pytest.mark.sampled(5)
 def test_tolerance_below_single_precision_is_reported_as_stalled(solver: Callable[..., Any], contraction: Any) -> None:
     solution = find_equilibrium(contraction, solver(tol=1e-12, max_steps=400), start(dtype=torch.float32), throw=False)
     assert solution.value.dtype == torch.float32
@@ -291,6 +293,7 @@ MAPS_WITHOUT_EQUILIBRIUM: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("name", MAPS_WITHOUT_EQUILIBRIUM)
 @pytest.mark.parametrize("stop", ["abs", "rel"])
 def test_a_map_without_equilibrium_is_never_solved(solver: Callable[..., Any], name: str, stop: str) -> None:
@@ -316,6 +319,7 @@ def test_the_answer_has_the_precision_of_the_start(solver: Callable[..., Any], d
     assert torch.allclose(solution.value, torch.tensor(0.7390851332, dtype=dtype), atol=2e-5)
 
 
+@pytest.mark.sampled(5)
 def test_one_solver_serves_many_solves(solver: Callable[..., Any], contraction: Any) -> None:
     method = solver(tol=1e-9)
     first = find_equilibrium(contraction, method, start())
@@ -325,6 +329,7 @@ def test_one_solver_serves_many_solves(solver: Callable[..., Any], contraction: 
     assert torch.equal(first.evaluations, again.evaluations)
 
 
+@pytest.mark.sampled(4)
 def test_a_solve_can_be_mapped(solver: Callable[..., Any], contraction: Any) -> None:
     shifts = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
     method = solver(tol=1e-11, max_steps=200)

@@ -13,6 +13,8 @@ from separatrix.lab import Summary, Verdict
 
 EXPECTED = {
     "kerg2-lemmas": {"kerg2022-ch2-real-schur": Verdict.CONDITIONAL, "kerg2022-ch2-ceiling": Verdict.CONDITIONAL},
+    "kerg2-gradients": {"kerg2022-ch2-explodes-or-vanishes": Verdict.CONDITIONAL},
+    "kergE-algebras": {"kerg2022-E-imaginary-spectra": Verdict.CONDITIONAL},
     "kerg3-prop3-4-2": {"kerg2022-ch3-polynomial": Verdict.CONDITIONAL},
     "kergA-schur": {},
     "kergD-solutions": {},

@@ -88,11 +88,13 @@ def test_states_and_gradients_are_those_of_the_plain_loop(case: Any, lengths: Te
         assert torch.allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.sampled(7)
 def test_gradcheck(case: Any) -> None:
     drives, initial, weights = arguments(case)
     torch.autograd.gradcheck(lambda d, h, *w: scan(case[0], d, h, w, LENGTHS), (drives, initial, *weights))
 
 
+@pytest.mark.sampled(4)
 def test_second_derivatives_are_right(case: Any) -> None:
     drives, initial, weights = arguments(case)
     torch.autograd.gradgradcheck(lambda d, h, *w: scan(case[0], d[:2], h, w), (drives, initial, *weights))

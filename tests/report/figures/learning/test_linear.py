@@ -11,6 +11,7 @@ from separatrix.report.figures.learning import linear
 CURVE = {"x": [1.0, 2.0], "y": [0.1, 0.2], "dots_x": [1.0], "dots_y": [0.1], "low": [0.05, 0.1], "high": [0.2, 0.3]}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_figures_draw_in_both_themes(name: str, tmp_path) -> None:
     with theme(name):  # type: ignore[arg-type]

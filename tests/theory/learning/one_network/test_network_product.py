@@ -55,6 +55,7 @@ def integrated(w1, w2, corr, times: numpy.ndarray) -> numpy.ndarray:
     return found[h * i :].T.reshape(-1, o, h) @ found[: h * i].T.reshape(-1, h, i)
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("balance", [0.0, 1e-8, 1.0, -1.0, 1e3, -1e3])
 def test_every_shape_and_balance_agrees_with_the_reference(shape: tuple[int, int, int], balance: float) -> None:

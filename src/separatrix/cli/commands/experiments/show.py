@@ -58,12 +58,19 @@ def _print_facts(experiment: Experiment) -> None:
     tell(f"{experiment.document}, {experiment.place}")
     scales = {scale: params.model_dump() for scale, params in experiment.scales.items()}
     fields = scales["smoke"]
-    rows = [(field, *(brief(values[field]) for values in scales.values())) for field in fields]
+    rows = [(field, *(_setting(values[field]) for values in scales.values())) for field in fields]
     print_table(("parameter", *scales), rows)
     print_table(
         ("claim", "statement", "measures", "test"),
         [(claim.id, claim.statement, claim.measures, claim.test) for claim in experiment.claims],
     )
+
+
+def _setting(value: Any) -> str:
+    """A parameter in full: what is written as a list in Python as its entries, one after another."""
+    if isinstance(value, list | tuple):
+        return ", ".join(_setting(item) for item in value) or "none"
+    return brief(value, 400)
 
 
 def _print_result(report: RunReport | None, name: str, scale: str | None) -> None:

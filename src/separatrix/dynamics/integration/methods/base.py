@@ -9,6 +9,8 @@ from typing import final
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.described import Described
+
 from ...flows.base import AbstractFlow
 
 
@@ -39,7 +41,7 @@ class Attempt:
         return Attempt(self.state[chosen], self.velocity[chosen], self.errors[:, chosen], self.slopes[:, chosen])
 
 
-class AbstractMethod(abc.ABC):
+class AbstractMethod(Described, abc.ABC):
     """One way to make a step of many trajectories, each with its own size."""
 
     name: str

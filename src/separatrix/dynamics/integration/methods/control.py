@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.described import Described
 from separatrix.core.names import suggest_options
 
 from ...flows.base import AbstractFlow
@@ -27,7 +28,7 @@ KEPT = 10.0
 the error of one step is gone after the next."""
 
 
-class AbstractControl(abc.ABC):
+class AbstractControl(Described, abc.ABC):
     """How errors are measured and steps chosen; the tolerances are its fields."""
 
     @abc.abstractmethod

@@ -10,6 +10,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core import Result
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.arithmetic.linear_systems import inv_ex
 
 ROUNDING = 1e-12
@@ -125,7 +126,7 @@ def _perturbed(
     """Eigenvalues, and the moduli that they may have with an error of the matrix."""
     if not matrix.numel():
         return matrix.new_zeros(matrix.shape[:-1], dtype=torch.complex128), matrix.new_zeros(matrix.shape[:-1])
-    values, vectors = torch.linalg.eig(matrix)
+    values, vectors = eig(matrix)
     size = torch.linalg.matrix_norm(matrix).clamp_min(1.0).unsqueeze(-1)
     wrong = error + ROUNDING * size
     inverse, info = inv_ex(vectors)

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.core import Outcome
+from separatrix.core.arithmetic.eigenvalues import eigvals
 
 from ...flows.base import AbstractFlow
 from ..driver import Run
@@ -128,7 +129,7 @@ def guessed(flow: AbstractFlow, x: Tensor, period: Tensor) -> tuple[Path, Tensor
 
 def _decay(flow: Rescaled, x: Tensor) -> Float[Tensor, " batch"]:
     """The fastest decay at a state, over one period."""
-    return -torch.linalg.eigvals(slope_matrix(flow, x, None).nan_to_num()).real.amin(dim=-1)
+    return -eigvals(slope_matrix(flow, x, None).nan_to_num()).real.amin(dim=-1)
 
 
 @final

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eigvals
 from separatrix.core.arithmetic.linear_systems import solve_ex
 
 from ...flows.base import AbstractFlow
@@ -84,7 +85,7 @@ def newton_on(
 def _followed(mesh: Mesh, matrices: Float[Tensor, "batch intervals s k k"]) -> Bool[Tensor, " batch"]:
     """Whether the eigenvalues at all points, times the lengths of the intervals, are such as the points can follow."""
     safe = torch.isfinite(matrices).flatten(1).all(dim=-1)
-    values = torch.linalg.eigvals(torch.where(safe[:, None, None, None, None], matrices, 0.0))
+    values = eigvals(torch.where(safe[:, None, None, None, None], matrices, 0.0))
     time = (mesh.size * mesh.period.unsqueeze(-1))[..., None, None]
     return safe & mesh.points.followed(values * time).flatten(1).all(dim=-1)
 

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.core.arithmetic.eigenvalues import eig
 from separatrix.core.arithmetic.linear_systems import solve_ex
 
 from ...equilibria.polishing import polish
@@ -65,7 +66,7 @@ def _all_come_nearer(
     start = own.project(point[many] + scale[:, None, None] * (x - point)[many])
     end, spent = state_after(own, start, period[many])
     basis = flow.basis(point)
-    vectors = torch.linalg.eig(flow.jacobian(point)).eigenvectors
+    vectors = eig(flow.jacobian(point))[1]
 
     def distance(states: Tensor) -> Tensor:
         away = (basis[many].mT @ (states - point[many]).unsqueeze(-1)).flatten(1).to(vectors.dtype)

@@ -33,10 +33,9 @@ _LENGTH = 10.0
 """Of these looks, in units of the tolerance."""
 _ROUNDING = 30.0
 """Their least length in units of rounding."""
-_SUSPECT = 0.5
-"""Part of the tolerance from which on the error that one look shows is measured with care."""
 _OFF_BY = 2.0
-"""Error, in units of the tolerance, from which on a careful look refutes a claim."""
+"""Error, in units of the tolerance, from which on a claim is looked at with care, and refuted if it still is so large.
+Where rounding hides a slow direction one look shows ten: its own length."""
 
 
 def slow_along_some_unit(
@@ -62,7 +61,7 @@ def slow_along_some_unit(
     if not any_true(rows):
         return rows, looks
     error = _error_by_units(z, residual, torch.where(rows, length, 0.0), noise, image)
-    suspected = rows & ~(error <= _SUSPECT * allowed)
+    suspected = rows & ~(error <= _OFF_BY * allowed)
     if not any_true(suspected):
         return suspected, looks
     length = torch.maximum(length, 2 * rounding ** (1 / 3) * noise / rounding)

@@ -111,6 +111,10 @@ class Progress:
             return self._latest
         return rows_from(self._aside, tensor_of(self._away), self._latest)
 
+    def images(self, latest: States) -> States:
+        """Those of the best iterates, from the images of the present states; of who is away the iterate itself."""
+        return rows_from(self._aside, tensor_of(self._away), latest) if any_of(self._away) else latest
+
     def note(
         self, z: States, f: States, residual: States, size: Column, scale: Column, fixed_point_map: CountedMap
     ) -> None:

@@ -10,6 +10,7 @@ from typing import TypeAlias, final
 import torch
 from torch import Tensor
 
+from separatrix.core.described import Described
 from separatrix.core.errors import ShapeError
 from separatrix.core.names import suggest_options
 
@@ -34,7 +35,7 @@ class AffineMap:
 
 @final
 @suggest_options
-class CountedMap:
+class CountedMap(Described):
     """A map on states (batch, d).
 
     The arithmetic of a solver must not run in half precision, so the loop switches autocast off and computes in single

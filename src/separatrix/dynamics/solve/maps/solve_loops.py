@@ -5,6 +5,9 @@ than the map of a small layer. Here each sample is gone through once. ``stretch`
 ``convergence.stretch.largest_stretch``, ``glance`` of ``ErrorEstimate``, ``mix`` of ``AndersonHistory``, ``advance`` of
 ``BroydenHistory``; the tests compare them.
 
+Rows are copied number by number: numba compiles an assignment of slices with the words of its error, for seconds; and
+parts are inlined by LLVM, since inlining by numba took more than half of the compilation.
+
 Everything that is compiled stands in this file: the cache on disk watches the file of the compiled function only.
 """
 
@@ -18,8 +21,11 @@ import numpy
 from separatrix.core.arithmetic.keeping import kept
 
 # Free order of sums and fused multiply-add; NaN and infinity keep their meaning.
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
-_part = numba.njit(inline="always", **_OPTIONS)
+_OPTIONS: Any = {
+    "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "fastmath": {"contract", "reassoc", "nsz"}
+}  # fmt: skip
+_INSIDE: Any = {**_OPTIONS, "no_cpython_wrapper": True}  # called by compiled code alone
+_part = numba.njit(forceinline=True, **_INSIDE)
 _loop = kept(**_OPTIONS)
 
 
@@ -151,7 +157,8 @@ def absorb(z, f, residuals, images, place, norms):
         norms[0, sample] = numpy.sqrt(size)
         norms[1, sample] = numpy.sqrt(scale)
         if kept:
-            images[sample, place, :] = image
+            for j in range(len(image)):
+                images[sample, place, j] = image[j]
 
 
 @_loop
@@ -201,7 +208,9 @@ def advance(steps, n, lower, onward, largest_gain, z, out):
 def rest(proposal, running, z, out):
     """The proposal for those who run; the others rest where they are."""
     for sample in range(len(z)):
-        out[sample, :] = proposal[sample] if running[sample] else z[sample]
+        row = proposal[sample] if running[sample] else z[sample]
+        for j in range(len(row)):
+            out[sample, j] = row[j]
 
 
 @_loop
@@ -219,7 +228,9 @@ def mix(residuals, images, n_filled, newest, ridge, out):
         for attempt in range(2):
             for i in range(n_filled):
                 gram[i, i] *= 1 + (ridge if attempt == 0 else 100 * ridge)
-            factor[:] = gram
+            for i in range(n_filled):
+                for j in range(n_filled):
+                    factor[i, j] = gram[i, j]
             found = _cholesky(factor)
             if found:
                 break
@@ -230,7 +241,11 @@ def mix(residuals, images, n_filled, newest, ridge, out):
         weights[:] = 1
         _forward(factor, weights)
         _back(factor, weights)
-        weights /= weights.sum()
+        total = 0.0
+        for i in range(n_filled):
+            total += weights[i]
+        for i in range(n_filled):
+            weights[i] /= total
         _combine(weights, images[sample, :n_filled], out[sample])
 
 
@@ -302,9 +317,13 @@ def _slowest(moves, changes, moved, changed, scale, noise, unit, curvature, lowe
         for i in range(1, n_pairs):
             square = max(square, upper[i, i])
         for i in range(n_pairs):
-            weights[i] = vectors[i].sum() / max(numpy.sqrt(max(square, 0.0)), 1e-300)
+            total = 0.0
+            for j in range(n_pairs):
+                total += vectors[i, j]
+            weights[i] = total / max(numpy.sqrt(max(square, 0.0)), 1e-300)
         _back(lower, weights)
-        weights *= root
+        for i in range(n_pairs):
+            weights[i] *= root[i]
     else:
         weights[best] = 1.0
     for i in range(n_pairs):
@@ -390,8 +409,9 @@ def glance(
         found, faded = estimate[row], known[row] * memory ** (step - noted[row])
         noted[row] = step
         if found >= faded:
-            kept[0, row, :] = spare[0, row]
-            kept[1, row, :] = spare[1, row]
+            for part in range(2):
+                for j in range(kept.shape[2]):
+                    kept[part, row, j] = spare[part, row, j]
         known[row] = max(found, faded)
         estimate[row] = (size[row] + rounding * scale[row]) * known[row]
     return True

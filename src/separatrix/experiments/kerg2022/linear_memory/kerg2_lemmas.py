@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from separatrix.core.random import spawn
 from separatrix.core.wording import small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, condition, judge, with_entry
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, condition, judge, with_entry
 
 from . import lemma_measures, memory_measures
-from .parts import Measured, at_least, at_most, part_cells, rows_within, within, worst_of_parts
+from .parts import Measured, at_least, at_most, experiment_of_parts, rows_within, run_part, within
 
 PARTS: dict[str, Callable[[int, Any], Payload]] = {
     "lemma 2.1.1": lemma_measures.chain_rule,
@@ -31,24 +30,9 @@ PARTS: dict[str, Callable[[int, Any], Payload]] = {
 }
 
 
-class Settings(Params):
-    """Random instances for each statement."""
-
-    n_instances: int = 20
-
-
-def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
-    """One cell per statement and seed."""
-    return part_cells(PARTS, settings.seeds, n_instances=settings.n_instances)
-
-
 def run(cell: Cell) -> Payload:
     """Measure one statement at random instances."""
-    part = cell.args["part"]
-    return PARTS[part](cell.args["n_instances"], spawn(cell.seed, "kerg2-lemmas", part))
-
-
-summarise = worst_of_parts
+    return run_part(cell, PARTS)
 
 
 def judge_blocks(summary: Measured) -> Judgement:
@@ -262,19 +246,13 @@ CLAIMS = (
     ),
 )
 
-EXPERIMENT = Experiment(
-    name="kerg2-lemmas",
-    title="Gradients, normal matrices, Fisher information and the memory of linear networks",
-    document="kerg2022",
-    place="chapter 2",
-    version=1,
-    scales={
-        "smoke": Settings(n_instances=5),
-        "laptop": Settings(seeds=(0, 1, 2)),
-        "paper": Settings(n_instances=100, seeds=(0, 1, 2)),
-    },
-    expand=expand,
+EXPERIMENT = experiment_of_parts(
+    "kerg2-lemmas",
+    "Gradients, normal matrices, Fisher information and the memory of linear networks",
+    "chapter 2",
+    PARTS,
+    CLAIMS,
     run=run,
-    summarise=summarise,
-    claims=CLAIMS,
+    rehearsed=5,
+    seeds=(0, 1, 2),
 )

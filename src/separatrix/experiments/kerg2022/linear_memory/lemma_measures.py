@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.lab import Payload
 
+from ...worst_case import highest, lowest
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -23,7 +25,7 @@ def randn(generator: Any, *shape: int, is_complex: bool = False) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=dtype)
 
 
-def _slopes(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
+def central_differences(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
     """Gradient of a number by central differences, entry by entry."""
     import torch
 
@@ -53,8 +55,8 @@ def chain_rule(n_instances: int, generator: Any) -> Payload:
 
         jacobian = torch.func.jacfwd(inner)(at)
         by_value = torch.func.grad(_loss)(inner(at))
-        slopes = _slopes(lambda w, inner=inner: _loss(inner(w)), at)  # type: ignore[misc]
-        worst = max(worst, float((jacobian.mT @ by_value - slopes).abs().max()))
+        slopes = central_differences(lambda w, inner=inner: _loss(inner(w)), at)  # type: ignore[misc]
+        worst = highest(worst, float((jacobian.mT @ by_value - slopes).abs().max()))
     return {"error": worst}
 
 
@@ -66,11 +68,11 @@ def affine_gradients(n_instances: int, generator: Any) -> Payload:
     for _ in range(n_instances):
         matrix, offset, at = randn(generator, 4, SIZE), randn(generator, 4), randn(generator, SIZE)
         by_value = torch.func.grad(_loss)(matrix @ at + offset)
-        slopes = _slopes(lambda a, b=offset, w=at: _loss(a @ w + b), matrix)  # type: ignore[misc]
+        slopes = central_differences(lambda a, b=offset, w=at: _loss(a @ w + b), matrix)  # type: ignore[misc]
         error = float((torch.outer(by_value, at) - slopes).abs().max())
-        worst["error, matrix"] = max(worst["error, matrix"], error)
-        slopes = _slopes(lambda b, a=matrix, w=at: _loss(a @ w + b), offset)  # type: ignore[misc]
-        worst["error, offset"] = max(worst["error, offset"], float((by_value - slopes).abs().max()))
+        worst["error, matrix"] = highest(worst["error, matrix"], error)
+        slopes = central_differences(lambda b, a=matrix, w=at: _loss(a @ w + b), offset)  # type: ignore[misc]
+        worst["error, offset"] = highest(worst["error, offset"], float((by_value - slopes).abs().max()))
     return worst
 
 
@@ -102,7 +104,7 @@ def normal_schur_form(n_instances: int, generator: Any) -> Payload:
         form = matrices.complex_schur_form(matrix)
         own, of_form = float(_commutator(matrix)), float(_commutator(form))
         size = float(matrix.abs().square().sum())
-        worst = max(worst, abs(own - of_form) / size)
+        worst = highest(worst, abs(own - of_form) / size)
         disagreements += (own < 1e-10 * size) is not (of_form < 1e-10 * size)
     return {"difference of commutators": worst, "disagreements": disagreements}
 
@@ -116,8 +118,8 @@ def normal_triangular(n_instances: int, generator: Any) -> Payload:
     for _ in range(n_instances):
         drawn = randn(generator, SIZE, SIZE, is_complex=True).triu()
         off = torch.linalg.matrix_norm(drawn.triu(1)) ** 2
-        least = min(least, float(_commutator(drawn) / (bound * off)))
-        descended = min(descended, _least_commutator(drawn) / bound)
+        least = lowest(least, float(_commutator(drawn) / (bound * off)))
+        descended = lowest(descended, _least_commutator(drawn) / bound)
     diagonal = randn(generator, SIZE, is_complex=True)
     return {
         "least commutator over its bound": least,
@@ -169,7 +171,7 @@ def conjugate_pairs(n_instances: int, generator: Any) -> Payload:
         matrix = randn(generator, SIZE, SIZE)
         roots = torch.as_tensor(numpy.roots(numpy.poly(matrix.numpy()).astype(complex)))
         values = torch.linalg.eigvals(matrix)
-        worst = max(worst, float(matrices.spectral_distance(roots.conj(), values)))
+        worst = highest(worst, float(matrices.spectral_distance(roots.conj(), values)))
     return {"distance": worst}
 
 
@@ -184,9 +186,9 @@ def henrici_departure(n_instances: int, generator: Any) -> Payload:
         other = randn(generator, SIZE, SIZE)
         by_eigenvalues = (other.square().sum() - torch.linalg.eigvals(other).abs().square().sum()).sqrt()
         departure = float(matrices.henrici(other))
-        difference = max(difference, abs(float(by_eigenvalues) - departure))
-        least = min(least, departure)
-        normal = max(normal, float(matrices.henrici(draw_normal(generator, real=True))))
+        difference = highest(difference, abs(float(by_eigenvalues) - departure))
+        least = lowest(least, departure)
+        normal = highest(normal, float(matrices.henrici(draw_normal(generator, real=True))))
     return {
         "difference of the two forms": difference,
         "departure, normal": normal,
@@ -232,6 +234,6 @@ def fisher_information(n_instances: int, generator: Any) -> Payload:
         variance = torch.einsum("n,ni,nj->ij", weights, scores, scores)
         scale = float(variance.abs().max())
         gap = (variance + torch.einsum("n,nij->ij", weights, curvature)).abs().max()
-        worst["difference"] = max(worst["difference"], float(gap) / scale)
-        worst["mean score"] = max(worst["mean score"], float((weights @ scores).abs().max()) / scale)
+        worst["difference"] = highest(worst["difference"], float(gap) / scale)
+        worst["mean score"] = highest(worst["mean score"], float((weights @ scores).abs().max()) / scale)
     return worst

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.lab import Payload
 
+from ...worst_case import highest, lowest
 from .lemma_measures import SIZE, draw_normal, randn
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def memory_matrix(n_instances: int, generator: Any) -> Payload:
             -torch.func.hessian(log_likelihood)(randn(generator, lags), randn(generator, SIZE)) for _ in range(2)
         ]
         found = matrices.fisher_memory_matrix(recurrent, source, lags, noise_var).matrix
-        error = max(error, float((found - curvatures[0]).abs().max()))
-        dependence = max(dependence, float((curvatures[0] - curvatures[1]).abs().max()))
+        error = highest(error, float((found - curvatures[0]).abs().max()))
+        dependence = highest(dependence, float((curvatures[0] - curvatures[1]).abs().max()))
     return {"error": error, "dependence on the history": dependence}
 
 
@@ -67,9 +68,9 @@ def normal_networks(n_instances: int, generator: Any) -> Payload:
         normal = draw_normal(generator, real=True)
         normal = 0.9 * normal / torch.linalg.matrix_norm(normal, 2)
         spatial = matrices.fisher_memory_curve(normal, _source(generator), 1, noise_var).spatial_fisher
-        deviation = max(deviation, float((noise_var * spatial - torch.eye(SIZE)).abs().max()))
+        deviation = highest(deviation, float((noise_var * spatial - torch.eye(SIZE)).abs().max()))
         spatial = matrices.fisher_memory_curve(_stable(generator), _source(generator), 1, noise_var).spatial_fisher
-        trace = max(trace, abs(float(torch.trace(spatial)) * noise_var / SIZE - 1))
+        trace = highest(trace, abs(float(torch.trace(spatial)) * noise_var / SIZE - 1))
     return {"deviation from the identity": deviation, "trace error": trace}
 
 
@@ -84,7 +85,7 @@ def memory_ceiling(n_instances: int, generator: Any) -> Payload:
         spatial = matrices.fisher_memory_curve(_stable(generator), _source(generator), 1).spatial_fisher
         values = torch.linalg.eigvalsh((spatial + spatial.mT) / 2)
         shares.append(float(values[-1]) / SIZE)  # the best source of this network
-        least = min(least, float(values[0]))
+        least = lowest(least, float(values[0]))
     strongest = theory.delay_line_total(torch.tensor(1e6, dtype=torch.float64), SIZE)
     share = float(strongest) / theory.memory_ceiling(SIZE)
     return {
@@ -136,7 +137,7 @@ def feedback_line(n_instances: int, generator: Any) -> Payload:
         for size in (20, 40)
     ]
     note(least_total_per_added_unit=(totals[1] - totals[0]) / 20)
-    return {name: (min if name.startswith("least") else max)(values) for name, values in found.items()}
+    return {name: (lowest if name.startswith("least") else highest)(*values) for name, values in found.items()}
 
 
 def _random_line(generator: Any) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 from separatrix.core.names import resolve
+from separatrix.core.random import spawn
 from separatrix.core.wording import number, small
-from separatrix.lab import Cell, Judgement, Payload, Row, Summary, judge
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge
+
+from ...worst_case import highest, lowest
 
 
 class Measured(Summary):
@@ -56,8 +59,8 @@ def worst_of_parts(results: Sequence[tuple[Cell, Payload]]) -> Measured:
     for cell, payload in results:
         kept = parts.setdefault(cell.args["part"], {})
         for name, value in payload.items():
-            worst = min if name.startswith("least") else max
-            kept[name] = worst(kept.get(name, value), value)
+            worst = lowest if name.startswith("least") else highest
+            kept[name] = worst(kept[name], value) if name in kept else value
     rows = [{"part": part, "quantity": name, "worst": v} for part, found in parts.items() for name, v in found.items()]
     return Measured(parts=parts, tables={"Worst over all instances": rows})
 
@@ -78,3 +81,49 @@ def within(part: str, *limits: Limit) -> Callable[[Measured], Judgement]:
         return judge(", ".join(f"{row.quantity} {number(float(row.measured))}" for row in rows), rows)
 
     return judge_limits
+
+
+class Instances(Params):
+    """Random instances for each statement."""
+
+    n_instances: int = 20
+
+
+def run_part(cell: Cell, parts: Mapping[str, Callable[[int, Any], Payload]]) -> Payload:
+    """One statement at random instances: their number and a generator to what was measured."""
+    part = cell.args["part"]
+    return parts[part](cell.args["n_instances"], spawn(cell.seed, cell.experiment, part))
+
+
+def experiment_of_parts(
+    name: str,
+    title: str,
+    place: str,
+    parts: Iterable[str],
+    claims: Sequence[Claim],
+    *,
+    run: Callable[[Cell], Payload],
+    rehearsed: int,
+    seeds: tuple[int, ...],
+) -> Experiment:
+    """An experiment of which a cell is one part at one seed; ``run`` stands in its module, where a worker finds it."""
+
+    def expand(settings: Instances) -> Iterable[Mapping[str, Any]]:
+        return part_cells(parts, settings.seeds, n_instances=settings.n_instances)
+
+    return Experiment(
+        name=name,
+        title=title,
+        document="kerg2022",
+        place=place,
+        version=1,
+        scales={
+            "smoke": Instances(n_instances=rehearsed),
+            "laptop": Instances(seeds=seeds),
+            "paper": Instances(n_instances=100, seeds=(0, 1, 2)),
+        },
+        expand=expand,
+        run=run,
+        summarise=worst_of_parts,
+        claims=tuple(claims),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -70,13 +71,14 @@ def judge_counts(summary: Summary) -> Judgement:
     rows = [Row(f"{row['model']} on {row['task']}", row["counted"], row["printed"]) for row in table]
     (odd,) = (row for row in table if (row["model"], row["task"]) == MISPRINT)
     others = [made for made, row in zip(rows, table, strict=True) if row is not odd]
-    whole = float(odd["printed needs"]).is_integer()
+    needs = float(odd["printed needs"])
+    whole = None if math.isnan(needs) else needs.is_integer()
     needed = Row(
         f"whole number of units for {odd['printed']}",
         "yes" if whole else f"no, {odd['printed needs']}",
         "no",
         "",
-        not whole,
+        None if whole is None else not whole,
     )
     right = Row("CoRelNet-nhid on same_diff6, as on rmts", odd["counted"], 1_910_754)
     says = "the entry is 1,910,754, as for match to sample, which has as many positions and answers"

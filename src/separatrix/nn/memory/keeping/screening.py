@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.core.described import Described
 from separatrix.core.result import Result
 
 
@@ -41,7 +42,7 @@ class Sight(Result):
         return self.index >= 0
 
 
-class AbstractScreening(abc.ABC):
+class AbstractScreening(Described, abc.ABC):
     """A policy changes scores after each step; a state that leaves the buffer is kept if its score is among the best.
 
     A kept state gives way to one that leaves the buffer with a strictly higher score; of several with the least score

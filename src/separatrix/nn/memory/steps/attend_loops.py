@@ -65,7 +65,8 @@ _OPTIONS: Any = {
     "no_cfunc_wrapper": True,
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
-_part = numba.njit(no_cpython_wrapper=True, **_OPTIONS)
+_INSIDE: Any = {**_OPTIONS, "no_cpython_wrapper": True}  # called by compiled code alone
+_part = numba.njit(**_INSIDE)
 _loop = kept(elman_loops.__file__, **_OPTIONS)
 
 

@@ -14,10 +14,12 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from separatrix.core.described import Described
+
 Weights: TypeAlias = tuple[Tensor, ...]
 
 
-class AbstractSequenceKernel(abc.ABC):
+class AbstractSequenceKernel(Described, abc.ABC):
     """All steps of a sequence without autograd, bound to the weights; an object serves one forward or backward pass.
 
     Time first; ``states`` begins with the initial one. A state stays as it is after its length, if lengths are given.
@@ -114,7 +116,7 @@ class AbstractKernel(AbstractSequenceKernel):
         return drive_gradients, self.backward_all(now, incoming, outgoing, buffers, first_end)
 
 
-class AbstractStep(abc.ABC):
+class AbstractStep(Described, abc.ABC):
     """``state' = advance(drive, state, weights)`` for one step of a batch.
 
     For implementers: write ``advance`` with differentiable operations, ``drive`` being (batch, d), ``state`` (batch,

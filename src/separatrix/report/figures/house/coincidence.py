@@ -54,7 +54,8 @@ def reveal(figure: Figure) -> Figure:
 
 def _solid(axes: Axes) -> Iterator[tuple[str, Line2D]]:
     for line in axes.get_lines():
-        if line.get_linestyle() == "-" and line.get_transform() == axes.transData and len(line.get_xydata()) > 2:
+        curve = numpy.asarray(line.get_xdata()).size > 2
+        if line.get_linestyle() == "-" and line.get_transform() == axes.transData and curve:
             yield to_hex(line.get_color()), line
 
 

@@ -62,15 +62,17 @@ def _legend_below(figure: Figure) -> None:
         if len(inside) == 1 and not figure.legends:
             legend_outside(figure, handles, labels, at="lower", **looks)
         else:
-            _legend_below_panel(axes, handles, labels, looks)
+            _legend_below_panel(figure, axes, handles, labels, looks)
 
 
-def _legend_below_panel(axes: Axes, handles: list[Any], labels: list[str], looks: dict[str, Any]) -> None:
+def _legend_below_panel(
+    figure: Figure, axes: Axes, handles: list[Any], labels: list[str], looks: dict[str, Any]
+) -> None:
     lines = 1 + axes.get_xlabel().count("\n") if axes.get_xlabel() else 0
-    height = axes.get_position().height * axes.figure.get_figheight()
+    height = axes.get_position().height * figure.get_figheight()
     below = -(_TICKS + _LINE * lines) / height
     wide = 0.5 if _beside_names(axes) else 1.0  # of the page
-    columns = legend_columns(wide * axes.figure.get_figwidth(), labels)
+    columns = legend_columns(wide * figure.get_figwidth(), labels)
     axes.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, below), ncols=columns, **looks)
 
 

@@ -13,16 +13,17 @@ from separatrix.core.arithmetic.keeping import kept
 # out: rounding to whole numbers in ``powers`` would be simplified away.
 VECTORS, SUMS = {"contract", "nsz", "arcp"}, {"contract", "nsz", "arcp", "reassoc"}
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INSIDE: Any = {**_OPTIONS, "no_cpython_wrapper": True}
 _FILES = sorted(map(str, Path(__file__).parent.glob("*.py")))
 """Each function may call those of any other file here, and is compiled with them."""
 
-part = numba.njit(fastmath=VECTORS, no_cpython_wrapper=True, **_OPTIONS)
+part = numba.njit(fastmath=VECTORS, **_INSIDE)
 """Called by compiled functions only, with vectors written out."""
-plain = numba.njit(fastmath=SUMS, no_cpython_wrapper=True, **_OPTIONS)
+plain = numba.njit(fastmath=SUMS, **_INSIDE)
 """The same, without."""
-inlined = numba.njit(fastmath=VECTORS, inline="always", no_cpython_wrapper=True, **_OPTIONS)
-"""What lies between ``carry`` and a step. numba makes machine code of every function together with all that it calls,
-so a chain of calls is optimised as often as it has links: written into each other, a third less time to compile."""
+inlined = numba.njit(fastmath=VECTORS, inline="always", **_INSIDE)
+"""Between ``carry`` and a step: numba optimises every function together with all that it calls, so a chain of calls
+would be optimised as often as it has links. Written into their caller they take a third less time to compile."""
 kept_part = kept(*_FILES, fastmath=VECTORS, **_OPTIONS)
 """Called from outside, by the tests if by nobody else, and therefore kept on disk."""
 kept_plain = kept(*_FILES, fastmath=SUMS, **_OPTIONS)

@@ -6,6 +6,8 @@ import torch
 
 from separatrix.core.random import spawn
 
+from ....worst_case import lowest
+
 
 def random_pattern(n_steps: int, sparsity: int, generator: torch.Generator) -> list[tuple[int, ...]]:
     """For each time from 1, at most ``sparsity`` attended times up to it, evenly drawn."""
@@ -64,7 +66,7 @@ def sparse_violations(seed: int, n_patterns: int, n_steps: int) -> dict[str, flo
             pairs += 1
             corrected += value < bound * (1 - 1e-12)
             printed += value < sparsity**-degree * (1 - 1e-12)
-            least = min(least, value / bound)
+            least = lowest(least, value / bound)
     return {"pairs": float(pairs), "corrected": corrected / pairs, "printed": printed / pairs, "least_ratio": least}
 
 
