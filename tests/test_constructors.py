@@ -22,7 +22,7 @@ from separatrix.dynamics import Anderson, Picard
 from separatrix.nn import DEQ, Implicit, TanhCell
 from separatrix.sources import Erratum
 from separatrix.training import TrainingSettings
-from shape_checks import CALLS_PER_TEST
+from shape_checks import CALLS_PER_FILE
 from test_public_surface import NAMES
 
 EXEMPT: dict[str, str] = {
@@ -119,7 +119,7 @@ def test_modules_are_copied_and_pickled(generator: torch.Generator) -> None:
 @pytest.mark.skipif("SEPARATRIX_CHECK_EVERY_CALL" in os.environ, reason="a graph cannot hold checks: the slow twin")
 def test_modules_are_compiled(generator: torch.Generator) -> None:
     cell, x = TanhCell(3, generator=generator), torch.randn(2, 3, generator=generator)
-    for _ in range(CALLS_PER_TEST):  # the shapes of later calls are not checked, which the compiler could not follow
+    for _ in range(CALLS_PER_FILE):  # the shapes of later calls are not checked, which the compiler could not follow
         expected = cell(x, x)
     torch.testing.assert_close(torch.compile(cell, backend="eager", fullgraph=True)(x, x), expected)
 

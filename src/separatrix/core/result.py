@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import MissingExtra
 from .outcome import Outcome
-from .wording.numerals import number
 
 if TYPE_CHECKING:
     import pandas
@@ -178,6 +177,8 @@ def _brief_array(array: Any, width: int) -> str:
         return brief(str(plain([_rounded(item) for item in array.reshape(-1).tolist()])), width)
     if "complex" in kind or "bool" in kind:
         return f"{kind} {shape}"
+    from .wording.numerals import number  # words are needed when somebody reads, not when something is computed
+
     return f"{kind} {shape}, {number(float(array.min()))} to {number(float(array.max()))}"
 
 

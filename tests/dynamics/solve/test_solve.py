@@ -133,7 +133,8 @@ def test_line_search_lowers_the_residual_at_every_step_it_can() -> None:
 def test_evaluations_are_counted_until_a_sample_is_finished(method: Any) -> None:
     rates = torch.tensor([0.1, 0.5, 0.8], dtype=torch.float64)[:, None] * torch.linspace(0, 1, 8, dtype=torch.float64)
     solution = find_equilibrium(lambda z: rates * z + 1, method, torch.zeros_like(rates))
-    assert torch.equal(solution.evaluations, solution.steps + 1)  # the last one looks beyond the equilibrium
+    # one looks beyond the equilibrium, and one along each of the eight units
+    assert torch.equal(solution.evaluations, solution.steps + 1 + 8)
     assert int(solution.evaluations[0]) < int(solution.evaluations[-1])
 
 

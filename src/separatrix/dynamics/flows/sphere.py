@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core import InvalidInput, ShapeError, as_tensor, require_integer
+from separatrix.core import InvalidInput, ShapeError, as_tensor, require_finite, require_integer
 from separatrix.core.random import default_generator
 
 NORM_TOLERANCE = 1e-6
@@ -34,13 +34,15 @@ def check_tokens(x: object, name: str = "tokens", *, normalised: bool = False) -
         ShapeError: fewer than two axes, no token, or d < 2.
         InvalidInput: non-finite entries, a zero token, or lengths off by more than 1e-6.
     """
-    tokens = as_tensor(x, name)
+    tokens = as_tensor(x, name, finite=False)
     if tokens.ndim < 2 or tokens.shape[-2] < 1 or tokens.shape[-1] < 2:
+        require_finite(tokens, name)
         raise ShapeError(f"{name} must have shape (..., n, d) with n >= 1 and d >= 2; got {tuple(tokens.shape)}.")
     lengths = torch.linalg.vector_norm(tokens, dim=-1)
     gap = (lengths - 1).abs()
     if not normalised and gap.numel() and float(gap.max()) <= NORM_TOLERANCE:
-        return tokens
+        return tokens  # and so every entry is finite
+    require_finite(tokens, name)
     if bool((lengths == 0).any()):
         raise InvalidInput(f"{name} must be non-zero vectors; token {_first(lengths == 0)} has length zero.")
     if normalised:

@@ -155,7 +155,7 @@ WITHOUT: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.sampled(1, each="name")
+@pytest.mark.sampled(3, each="name")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", WITHOUT)
 def test_a_state_that_grows_for_ever_has_not_converged(

@@ -83,15 +83,14 @@ def _result(ends: list[Cargo], shape: tuple[int, ...], plan: Plan) -> Trajectory
         numbers[later.index], counts[later.index] = later.numbers, later.counts
         tokens[later.index] = later.tokens_of_all()
     codes = counts[:, k.CODE]
-    outcome = numpy.full(len(codes), int(Outcome.OUT_OF_STEPS))
-    outcome[codes == k.RESTING] = int(Outcome.CONVERGED)
+    whole = numpy.zeros((6, len(codes)), numpy.int64)  # saddles and returns are those of somebody who looks
+    whole[0] = numpy.where(codes == k.RESTING, int(Outcome.CONVERGED), int(Outcome.OUT_OF_STEPS))
+    whole[1], whole[2] = counts[:, k.STEPS], counts[:, k.REJECTED]
+    whole[3] = plan.method.evaluations * whole[1]
     lost = codes == k.BROKEN
     if lost.any():
-        outcome[lost], tokens[lost], numbers[lost, k.SPEED] = int(Outcome.NON_FINITE), numpy.nan, numpy.nan
+        whole[0, lost], tokens[lost], numbers[lost, k.SPEED] = int(Outcome.NON_FINITE), numpy.nan, numpy.nan
 
-    none = numpy.zeros_like(codes)
-    steps = counts[:, k.STEPS]
-    whole = numpy.stack([outcome, steps, counts[:, k.REJECTED], plan.method.evaluations * steps, none, none])
     outcomes, attempted, rejected, evaluations, saddles, returns = torch.from_numpy(whole).reshape(-1, *shape).unbind()
     residual, time = torch.from_numpy(numbers[:, [k.SPEED, k.TIME]].T.copy()).reshape(-1, *shape).unbind()
     return Trajectory(

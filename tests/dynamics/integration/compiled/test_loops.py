@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -28,9 +29,21 @@ SHAPES = [(1, 2), (2, 2), (10, 3), (7, 5), (33, 9), (50, 17)]
 
 
 def loops() -> Any:
-    from separatrix.dynamics.integration.compiled import attention_loops
+    """All kernels in one name space."""
+    from separatrix.dynamics.integration.compiled.loops import (
+        carry,
+        contraction,
+        kernels,
+        lanes,
+        layout,
+        merging,
+        powers,
+        steps,
+        velocity,
+    )
 
-    return attention_loops
+    modules = (layout, lanes, powers, velocity, steps, contraction, merging, carry, kernels)
+    return SimpleNamespace(**{name: value for module in modules for name, value in vars(module).items()})
 
 
 def drawn(n: int, d: int, beta: float = 1.0) -> tuple[AttentionFlow, torch.Tensor]:
@@ -49,9 +62,9 @@ class Memory:
         self.w = numpy.zeros(length, kind)
         self.exact = torch.stack([flow.weights.scaled_coupling[0], flow.value])[None].numpy().copy()
         self.sizes = numpy.ones((1, self.n), kind) if sizes is None else numpy.array([sizes], kind)
-        self.k._put_weights(self.w, self.at, self.d, self.exact, 0, math.log2(math.e))
+        self.k.put_weights(self.w, self.at, self.d, self.exact, 0, math.log2(math.e))
         tokens = x.numpy().astype(kind)[None]
-        self.ld = self.k._put_rows(self.w, self.at, self.d, self.n, tokens, self.sizes, 0)
+        self.ld = self.k.put_rows(self.w, self.at, self.d, self.n, tokens, self.sizes, 0)
 
     def read(self, start: int) -> torch.Tensor:
         """Columns as rows."""
@@ -95,15 +108,25 @@ def test_the_polynomials_are_as_near_to_powers_of_two_as_is_said(bits: int, limi
     assert worst < max(limit, 2.0**-53 if bits == 64 else 0)  # the coefficients are rounded to float64
 
 
+def test_the_rest_of_eighths_is_as_near_as_is_said() -> None:
+    mpmath = pytest.importorskip("mpmath")
+    coefficients = [mpmath.mpf(number) for number in loops().REST_OF_EIGHTHS]
+    with mpmath.workdps(30):
+        points = [mpmath.mpf(i) / 6400 for i in range(-400, 401)]
+        worst = max(abs((1 + r * mpmath.polyval(coefficients[::-1], r)) / mpmath.power(2, r) - 1) for r in points)
+    assert worst < 7e-18
+
+
 @pytest.mark.parametrize(("kind", "tolerance"), [(numpy.float32, 3e-7), (numpy.float64, 4e-16)])
 def test_powers_of_two_reach_from_the_smallest_normal_number_to_large_ones(kind: Any, tolerance: float) -> None:
     import numba
 
     k = loops()
+    exp2, load, store = k.exp2, k.load, k.store
 
     @numba.njit
     def power(w: Any) -> None:
-        k._store(w, 0, k.exp2(k._load(w, 0)))
+        store(w, 0, exp2(load(w, 0)))
 
     lanes = k.VECTOR_BYTES // numpy.dtype(kind).itemsize
     for first in numpy.linspace(-120, 60, 91):
@@ -145,7 +168,7 @@ def test_a_number_that_is_none_is_seen_in_speed_and_error() -> None:
         w, at = memory.w, memory.at
         w[at.slopes : at.slopes + 4 * memory.ld] = 1.0
         w[at.slopes + memory.ld + token] = numpy.nan
-        assert math.isnan(memory.k._speed(w, at, 4, 20, memory.ld, at.slopes))
+        assert math.isnan(memory.k.largest_speed(w, at, 4, 20, memory.ld, at.slopes))
         assert math.isnan(memory.k.attempt(w, at, TSIT5.rows().astype(numpy.float32), 4, 20, memory.ld, 0.1))
 
 
@@ -158,12 +181,31 @@ def test_clusters_are_those_of_single_linkage(kind: Any) -> None:
         labels = torch.randint(4, (n,), generator=generator)
         x = normalise(centres[labels] + 3e-4 * torch.randn(n, d, generator=generator, dtype=torch.float64))
         memory, roots = Memory(flow, x, kind), numpy.zeros(n, numpy.int64)
-        found = memory.k._cluster(memory.w, memory.at, d, n, memory.ld, 1e-3, memory.sizes, 0, roots)
+        found = memory.k.cluster(memory.w, memory.at, d, n, memory.ld, 1e-3, memory.sizes, 0, roots)
         expected = find_clusters(torch.as_tensor(x.numpy().astype(kind)), 1e-3)
         assert found == int(expected.n_clusters)
         same = roots[:, None] == roots[None]
         assert numpy.array_equal(same, (expected.labels[:, None] == expected.labels[None]).numpy())
         assert all(roots[i] == numpy.nonzero(same[i])[0][0] for i in range(n))
+
+
+@pytest.mark.parametrize("kind", [numpy.float32, numpy.float64])
+def test_a_quick_look_never_hides_that_half_of_the_rows_can_go(kind: Any) -> None:
+    answers = []
+    for case in range(40):
+        generator = seeded(case)
+        n, d = 3 + 5 * (case % 8), 2 + case % 4
+        flow, _ = drawn(n, d)
+        centres = random_tokens(n, d, generator=generator)
+        labels = torch.randint(1 + case % n, (n,), generator=generator) if case % 4 else torch.arange(n)
+        x = normalise(centres[labels] + 1e-4 * torch.randn(n, d, generator=generator, dtype=torch.float64))
+        memory, roots = Memory(flow, x, kind), numpy.zeros(n, numpy.int64)
+        rest = (memory.ld, 1e-3, memory.sizes, 0)
+        halves = 2 * memory.k.cluster(memory.w, memory.at, d, n, *rest, roots) <= n
+        may = memory.k.may_halve(memory.w, memory.at, n, *rest)
+        assert may or not halves
+        answers.append((halves, may))
+    assert {(True, True), (False, False)} <= set(answers)  # both were asked for
 
 
 def test_clusters_contract_where_their_transversal_block_says_so() -> None:
@@ -181,7 +223,7 @@ def test_clusters_contract_where_their_transversal_block_says_so() -> None:
         memory, n = Memory(flow, x, numpy.float64), 2 * m
         roots = numpy.arange(n) // 2 * 2
         f, vectors, squares = numpy.zeros(n * d), numpy.zeros((k.MERGE_VECTORS, max(n, d))), numpy.zeros((2, d, d))
-        k._means(memory.w, memory.at, d, n, memory.ld, memory.sizes, 0, roots, f, vectors[6])
+        k.means(memory.w, memory.at, d, n, memory.ld, memory.sizes, 0, roots, f, vectors[6])
         for bound in (math.inf, float(numpy.linalg.norm(memory.exact[0], 2, axis=(-2, -1)).prod())):
             for a in range(m):
                 arguments = (memory.exact, numpy.array([bound]), 0, d, n, f, vectors[6], roots, 2 * a, vectors, squares)

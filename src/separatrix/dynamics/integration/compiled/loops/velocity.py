@@ -1,0 +1,105 @@
+r"""The velocity of plain self-attention; its plain twin is ``AttentionFlow.velocity``.
+
+Tokens are stored as columns, (d, tokens), filled up to whole vectors. The four products
+
+.. math:: B = \beta \log_2 e\, M X, \quad \ell = B^\top X + \log_2 s, \quad Y = X\,2^{\ell - \max \ell}, \quad V Y
+
+are made of tiles; a block of some vectors of queries runs through logits, softmax in base 2 and both products while it
+lies in the innermost cache. Cost: 2 n (n + d) d multiplications and n n powers.
+"""
+
+from __future__ import annotations
+
+from typing import no_type_check
+
+from .lanes import larger, load, root, spread, store
+from .layout import TILE_VECTORS, VECTOR_BYTES
+from .making import kept_part, part
+from .powers import exp2
+from .tiles import product, softmax_powers, vectors_of
+
+MODERATE = 60.0
+"""Logits, in base 2, up to which powers need no largest one taken away: even a sum of 2^60 of them is a number."""
+
+
+@part
+@no_type_check
+def _soften(w, at, n_vectors, by, n):
+    """Logits of a block to powers of two below their largest, and the sums of these."""
+    lanes = VECTOR_BYTES // w.itemsize
+    for first in range(at.logits, at.logits + n_vectors * lanes, lanes):
+        top = load(w, first)
+        for j in range(1, n):
+            top = larger(load(w, first + j * by), top)
+        total = spread(w.dtype.type(0))
+        for j in range(n):
+            power = exp2(load(w, first + j * by) - top)
+            store(w, first + j * by, power)
+            total = total + power
+        store(w, at.scale + first - at.logits, total)
+
+
+@part
+@no_type_check
+def _are_moderate(w, at, d, n, ld):
+    """Whether no logit can be so large that the powers of two of a row, or their sum, are no numbers."""
+    most = load(w, at.logs)
+    for column in range(0, n, VECTOR_BYTES // w.itemsize):
+        square = spread(w.dtype.type(0))
+        for k in range(d):
+            entry = load(w, at.keys + k * ld + column)
+            square = square + entry * entry
+        most = larger(root(square) + larger(load(w, at.logs + column), spread(w.dtype.type(0))), most)
+    store(w, at.scale, most)
+    for i in range(VECTOR_BYTES // w.itemsize):  # noqa: SIM110 (generators are not compiled)
+        if not w[at.scale + i] < MODERATE:
+            return False
+    return True
+
+
+@part
+@no_type_check
+def _tangent(w, at, n_vectors, by, state, slope, ld, column, d):
+    """The pull of a block without what points along the tokens."""
+    lanes = VECTOR_BYTES // w.itemsize
+    for v in range(n_vectors):
+        here, pull = column + v * lanes, at.pull + v * lanes
+        x, y = state + here, slope + here
+        scale = load(w, at.live + here) / load(w, at.scale + v * lanes)
+        a0 = a1 = a2 = a3 = spread(w.dtype.type(0))
+        whole = d // 4 * 4
+        for k in range(0, whole, 4):
+            a0 = a0 + load(w, x + k * ld) * load(w, pull + k * by)
+            a1 = a1 + load(w, x + (k + 1) * ld) * load(w, pull + (k + 1) * by)
+            a2 = a2 + load(w, x + (k + 2) * ld) * load(w, pull + (k + 2) * by)
+            a3 = a3 + load(w, x + (k + 3) * ld) * load(w, pull + (k + 3) * by)
+        for k in range(whole, d):
+            a0 = a0 + load(w, x + k * ld) * load(w, pull + k * by)
+        along = ((a0 + a1) + (a2 + a3)) * scale
+        for k in range(d):
+            store(w, y + k * ld, load(w, pull + k * by) * scale - load(w, x + k * ld) * along)
+
+
+@kept_part
+@no_type_check
+def velocity(w, at, d, n, ld, state, slope):
+    """Of the n tokens at ``state``, to ``slope``; both have rows of length ``ld``."""
+    lanes = VECTOR_BYTES // w.itemsize
+    by, column = TILE_VECTORS * lanes, 0
+    coupling, value, tokens = (at.coupling, at.depth, 1), (at.value, at.depth, 1), (state, 1, ld)
+    while column < n:
+        n_vectors = vectors_of(n - column, lanes)
+        product(w, n_vectors, d, at.keys + column, ld, at.zeros, 0, coupling, state + column, ld, d)
+        column += n_vectors * lanes
+    moderate, column = _are_moderate(w, at, d, n, ld), 0
+    while column < n:
+        n_vectors = vectors_of(n - column, lanes)
+        if moderate:
+            softmax_powers(w, at, n_vectors, by, n, ld, state + column, d)
+        else:
+            product(w, n_vectors, n, at.logits, by, at.logs, 1, (at.keys, ld, 1), state + column, ld, d)
+            _soften(w, at, n_vectors, by, n)
+        product(w, n_vectors, d, at.mean, by, at.zeros, 0, tokens, at.logits, by, n)
+        product(w, n_vectors, d, at.pull, by, at.zeros, 0, value, at.mean, by, d)
+        _tangent(w, at, n_vectors, by, state, slope, ld, column, d)
+        column += n_vectors * lanes
