@@ -108,8 +108,8 @@ def may_halve(w, at, n, ld, distance, sizes, b):
     """Whether as many as half of the rows may have another beside them, judged by two coordinates.
 
     Where fewer clusters than half of the rows are left, at most half of the rows are alone. A look at two coordinates
-    costs a tenth of ``cluster`` or less, and nearly always says no. A row in question adds at least three limits to
-    the four of the row itself, and others nothing below zero: yes may be wrong, no is not.
+    reads less than ``cluster``, which reads all, and nearly always says no. A row in question adds at least three
+    limits to the four of the row itself, and others nothing below zero: yes may be wrong, no is not.
     """
     limit = w.dtype.type(distance) * w.dtype.type(distance)
     lanes, most, alone = VECTOR_BYTES // w.itemsize, spread(w.dtype.type(4) * limit), 0

@@ -3,7 +3,7 @@
 Adding 1.5 2^(mantissa bits) rounds to a whole number and leaves it in the lowest bits, from where it is shifted into
 the exponent; a polynomial gives the rest. What is below the smallest normal number becomes that, and NaN stays NaN.
 Several vectors go in step, because every operation waits for the one before. Where eight float64 numbers are a vector,
-its lanes can be taken by index, so that eighths come from a table and the polynomial is shorter: half the time.
+its lanes can be taken by index, so that eighths come from a table and the polynomial is shorter: a quarter less time.
 """
 
 from __future__ import annotations
