@@ -30,7 +30,7 @@ REFLECTIONS = 5
 _ORDINARY = 0.3
 """Power of the largest number, and of its inverse, between which matrices are left as they are."""
 _NAN = complex(math.nan, math.nan)
-Result = TypeVar("Result")
+Found = TypeVar("Found")
 
 
 def eigvals(matrices: Shaped[Tensor, "*batch n n"]) -> Complex[Tensor, "*batch n"]:
@@ -109,9 +109,7 @@ def _eig_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return values.to(_complex(matrix)), vectors.to(_complex(matrix))
 
 
-def _first_success(
-    matrix: Tensor, attempt: Callable[[Tensor, Tensor], Result], elsewhere: Callable[[], Result]
-) -> Result:
+def _first_success(matrix: Tensor, attempt: Callable[[Tensor, Tensor], Found], elsewhere: Callable[[], Found]) -> Found:
     """What another library or one of several bases gives; the library cannot be differentiated through."""
     try:
         return attempt(matrix, torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device))

@@ -100,6 +100,8 @@ def read_sample(sample: Any) -> Sample:
         sample = dict(sample.items())  # what tokenisers return
     args, kwargs = ((sample,), {}) if packed else arguments(sample)
     tensors = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    if packed and not tensors:
+        raise InvalidInput("sample is a PackedSequence, which this torch cannot take apart: pad it or update torch.")
     if not tensors:
         raise InvalidInput("sample must hold a tensor whose first axis counts samples; there is none in it.")
     if any(tensor.is_meta for tensor in tensors):

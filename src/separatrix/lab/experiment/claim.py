@@ -118,8 +118,7 @@ def interval_row(
     """A row that agrees if the interval lies on the stated side, disagrees if on the other, and else cannot tell.
 
     The same rule for good and bad news: swapping the sides swaps agreement and disagreement. An interval need not hold
-    its estimate (resampled intervals of an extreme often do not), but where the two lie on different sides nobody can
-    tell.
+    its estimate (resampled intervals of an extreme often do not): the interval alone decides.
 
     Args:
         quantity: what was measured.
@@ -139,8 +138,7 @@ def interval_row(
     bound = above if above is not None else below
     assert bound is not None
     known = not (math.isnan(low) or math.isnan(high))
-    over = known and bool(low > bound) and bool(measured >= bound)
-    under = known and bool(high < bound) and bool(measured <= bound)
+    over, under = bool(low > bound) and known, bool(high < bound) and known
     agrees = None if over is under else over is (above is not None)
     side = "above" if above is not None else "below"
     ends = alike(low, high, error=(high - low) / 2) if math.isfinite(high - low) else [number(low), number(high)]

@@ -122,7 +122,7 @@ def test_powers_of_two_reach_from_the_smallest_normal_number_to_large_ones(kind:
     import numba
 
     k = loops()
-    exp2, load, store = k.exp2, k.load, k.store
+    exp2, load, store = k.exp2, k.load_lanes, k.store
 
     @numba.njit
     def power(w: Any) -> None:

@@ -28,7 +28,7 @@ from .layout import (
     row_length,
 )
 from .making import inlined, kept_part, part
-from .merging import merge
+from .merging import merge_rows
 from .steps import anchor_here, largest_speed, one_step
 from .velocity import velocity
 
@@ -101,7 +101,7 @@ def _follow(
                 return ld
             if step % int(rules.merge_after) != 0:
                 continue
-            m = merge(
+            m = merge_rows(
                 w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors,
                 squares, ints,
             )  # fmt: skip

@@ -6,10 +6,10 @@ from typing import no_type_check
 
 import numpy
 
-from .making import kept_plain, plain
+from .making import kept_plain, plain_part
 
 
-@plain
+@plain_part
 @no_type_check
 def _attended(exact, which, d, n, f, totals, roots, a, weights, mean, query):
     """Attention of cluster a: the weights of all clusters, and their mean."""
@@ -37,7 +37,7 @@ def _attended(exact, which, d, n, f, totals, roots, a, weights, mean, query):
                 mean[k] += weights[i] * f[i * d + k]
 
 
-@plain
+@plain_part
 @no_type_check
 def _spread_of(d, n, f, roots, weights, mean, matrix):
     """Covariance of the attention of a cluster."""
@@ -51,7 +51,7 @@ def _spread_of(d, n, f, roots, weights, mean, matrix):
                     matrix[k, j] += weights[i] * f[i * d + k] * f[i * d + j]
 
 
-@plain
+@plain_part
 @no_type_check
 def _times(d, left, right, out):
     """``left right``."""
@@ -63,7 +63,7 @@ def _times(d, left, right, out):
                 out[i, j] += left[i, k] * right[k, j]
 
 
-@plain
+@plain_part
 @no_type_check
 def _times_transposed(d, left, right, out):
     """``left right'``."""
@@ -75,7 +75,7 @@ def _times_transposed(d, left, right, out):
             out[i, j] = total
 
 
-@plain
+@plain_part
 @no_type_check
 def _is_positive(d, matrix):
     """Whether a symmetric matrix is positive definite, by its Cholesky factor, which replaces it."""
@@ -124,7 +124,7 @@ def contracts(exact, bounds, which, d, n, f, totals, roots, a, vectors, squares)
     return _is_positive(d, _negated(d, block, gamma, axis, vectors[3], other))
 
 
-@plain
+@plain_part
 @no_type_check
 def _negated(d, block, gamma, axis, inner, out):
     """``gamma P - P sym(block) P + c x x'`` with a positive c as large as the rest."""

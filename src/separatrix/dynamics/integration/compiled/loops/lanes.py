@@ -65,7 +65,7 @@ def everywhere(builder, vector, number):
 
 @intrinsic
 @no_type_check
-def load(_, w, index):
+def load_lanes(_, w, index):
     """The vector at an index of ``w``."""
 
     def code(context, builder, sig, args):
@@ -91,7 +91,7 @@ def store(_, w, index, value):
 
 @intrinsic
 @no_type_check
-def spread(_, number):
+def filled_lanes(_, number):
     """A vector of one number."""
 
     def code(context, builder, sig, args):

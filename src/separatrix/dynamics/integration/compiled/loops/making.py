@@ -19,7 +19,7 @@ _FILES = sorted(map(str, Path(__file__).parent.glob("*.py")))
 
 part = numba.njit(fastmath=VECTORS, **_INSIDE)
 """Called by compiled functions only, with vectors written out."""
-plain = numba.njit(fastmath=SUMS, **_INSIDE)
+plain_part = numba.njit(fastmath=SUMS, **_INSIDE)
 """The same, without."""
 inlined = numba.njit(fastmath=VECTORS, inline="always", **_INSIDE)
 """Between ``carry`` and a step: numba optimises every function together with all that it calls, so a chain of calls

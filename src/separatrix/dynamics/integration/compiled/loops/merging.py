@@ -7,7 +7,7 @@ from typing import no_type_check
 import numpy
 
 from .contraction import contracts
-from .lanes import larger, load, spread, store
+from .lanes import filled_lanes, larger, load_lanes, store
 from .layout import ANCHORED, THRESHOLD, VECTOR_BYTES
 from .making import inlined, kept_part, kept_plain, part
 
@@ -34,9 +34,9 @@ def cluster(w, at, d, n, ld, distance, sizes, b, roots):
             roots[i] = 0
             continue
         for column in range(0, i, VECTOR_BYTES // w.itemsize):
-            square = spread(w.dtype.type(0))
+            square = filled_lanes(w.dtype.type(0))
             for k in range(d):
-                away = load(w, at.x + k * ld + column) - spread(w[at.x + k * ld + i])
+                away = load_lanes(w, at.x + k * ld + column) - filled_lanes(w[at.x + k * ld + i])
                 square = square + away * away
             store(w, at.logits + column, square)
         for j in range(i):
@@ -112,12 +112,12 @@ def may_halve(w, at, n, ld, distance, sizes, b):
     limits to the four of the row itself, and others nothing below zero: yes may be wrong, no is not.
     """
     limit = w.dtype.type(distance) * w.dtype.type(distance)
-    lanes, most, alone = VECTOR_BYTES // w.itemsize, spread(w.dtype.type(4) * limit), 0
-    zero, x, y = spread(w.dtype.type(0)), at.x, at.x + ld
+    lanes, most, alone = VECTOR_BYTES // w.itemsize, filled_lanes(w.dtype.type(4) * limit), 0
+    zero, x, y = filled_lanes(w.dtype.type(0)), at.x, at.x + ld
     for i in range(n):
-        one, other, near = spread(w[x + i]), spread(w[y + i]), zero
+        one, other, near = filled_lanes(w[x + i]), filled_lanes(w[y + i]), zero
         for column in range(0, n, lanes):
-            away, aside = load(w, x + column) - one, load(w, y + column) - other
+            away, aside = load_lanes(w, x + column) - one, load_lanes(w, y + column) - other
             near = near + larger(most - (away * away + aside * aside), zero)
         store(w, at.logits, near)
         total = w.dtype.type(0)
@@ -131,7 +131,7 @@ def may_halve(w, at, n, ld, distance, sizes, b):
 
 @inlined
 @no_type_check
-def merge(
+def merge_rows(
     w, at, rules, d, n, ld, tokens, sizes, labels, exact, bounds, which, numbers, counts, b, f, vectors, squares, ints
 ):
     """Carry on tokens that stay together as one row, where that halves the rows; returns how many there are.

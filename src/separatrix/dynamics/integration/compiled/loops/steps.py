@@ -6,7 +6,7 @@ from typing import no_type_check
 
 import numpy
 
-from .lanes import larger, load, root, spread, store
+from .lanes import filled_lanes, larger, load_lanes, root, store
 from .layout import (
     ANCHORED,
     BROKEN,
@@ -28,7 +28,7 @@ from .layout import (
     UNTIL,
     VECTOR_BYTES,
 )
-from .making import inlined, kept_part, part, plain
+from .making import inlined, kept_part, part, plain_part
 from .velocity import velocity
 
 
@@ -50,11 +50,11 @@ def _largest(w, scratch, worst, total):
 @no_type_check
 def largest_speed(w, at, d, n, ld, slope):
     """Of the fastest token."""
-    worst = total = spread(w.dtype.type(0))
+    worst = total = filled_lanes(w.dtype.type(0))
     for column in range(0, n, VECTOR_BYTES // w.itemsize):
-        square = spread(w.dtype.type(0))
+        square = filled_lanes(w.dtype.type(0))
         for k in range(d):
-            entry = load(w, slope + k * ld + column)
+            entry = load_lanes(w, slope + k * ld + column)
             square = square + entry * entry
         worst, total = larger(square, worst), total + square
     return numpy.sqrt(_largest(w, at.scale, worst, total))
@@ -72,33 +72,35 @@ def _scale_weights(w, at, table, row, size):
 @no_type_check
 def _propose(w, at, d, n, ld, n_slopes):
     """The next stage on the sphere, from the weighted slopes before it."""
-    one = spread(w.dtype.type(1))
+    one = filled_lanes(w.dtype.type(1))
     for column in range(0, n, VECTOR_BYTES // w.itemsize):
-        square = load(w, at.filled + column)
+        square = load_lanes(w, at.filled + column)
         for k in range(d):
             place = k * ld + column
-            entry = load(w, at.x + place)
+            entry = load_lanes(w, at.x + place)
             for s in range(n_slopes):
-                entry = entry + spread(w[at.scaled + s]) * load(w, at.slopes + s * at.block + place)
+                entry = entry + filled_lanes(w[at.scaled + s]) * load_lanes(w, at.slopes + s * at.block + place)
             store(w, at.next + place, entry)
             square = square + entry * entry
         scale = one / root(square)
         for k in range(d):
             place = at.next + k * ld + column
-            store(w, place, load(w, place) * scale)
+            store(w, place, load_lanes(w, place) * scale)
 
 
 @part
 @no_type_check
 def _error(w, at, d, n, ld, n_slopes):
     """Largest estimated error of a token, from all weighted slopes."""
-    worst = total = spread(w.dtype.type(0))
+    worst = total = filled_lanes(w.dtype.type(0))
     for column in range(0, n, VECTOR_BYTES // w.itemsize):
-        square = spread(w.dtype.type(0))
+        square = filled_lanes(w.dtype.type(0))
         for k in range(d):
-            entry = spread(w.dtype.type(0))
+            entry = filled_lanes(w.dtype.type(0))
             for s in range(n_slopes):
-                entry = entry + spread(w[at.scaled + s]) * load(w, at.slopes + s * at.block + k * ld + column)
+                entry = entry + filled_lanes(w[at.scaled + s]) * load_lanes(
+                    w, at.slopes + s * at.block + k * ld + column
+                )
             square = square + entry * entry
         worst, total = larger(square, worst), total + square
     return numpy.sqrt(_largest(w, at.scale, worst, total))
@@ -133,7 +135,7 @@ def anchor_here(w, at, d, ld, numbers, counts, b):
     counts[b, ANCHORED] = 1
 
 
-@plain
+@plain_part
 @no_type_check
 def _away(w, at, d, n, ld):
     """Height of the proposed state over the section of the anchor, and the distance from it."""

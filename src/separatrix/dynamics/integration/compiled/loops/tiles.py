@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from .lanes import Lanes, everywhere, spread, store
+from .lanes import Lanes, everywhere, filled_lanes, store
 from .layout import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
 from .making import part
 from .powers import powers_of
@@ -121,7 +121,7 @@ def softmax_powers(w, at, n_vectors, by, n, ld, state, d):
     """Two to the logits of a block, and their sums; the logits must not be so large that a power is no number."""
     lanes = VECTOR_BYTES // w.itemsize
     for v in range(n_vectors):
-        store(w, at.scale + v * lanes, spread(w.dtype.type(0)))
+        store(w, at.scale + v * lanes, filled_lanes(w.dtype.type(0)))
     for j in range(0, n, 4):
         row, start, left = at.logits + j * by, at.logs + j, (at.keys + j, ld, 1)
         if n_vectors == 4:

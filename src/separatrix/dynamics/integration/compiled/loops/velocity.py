@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import no_type_check
 
-from .lanes import larger, load, root, spread, store
+from .lanes import filled_lanes, larger, load_lanes, root, store
 from .layout import TILE_VECTORS, VECTOR_BYTES
 from .making import kept_part, part
 from .powers import exp2
@@ -28,12 +28,12 @@ def _soften(w, at, n_vectors, by, n):
     """Logits of a block to powers of two below their largest, and the sums of these."""
     lanes = VECTOR_BYTES // w.itemsize
     for first in range(at.logits, at.logits + n_vectors * lanes, lanes):
-        top = load(w, first)
+        top = load_lanes(w, first)
         for j in range(1, n):
-            top = larger(load(w, first + j * by), top)
-        total = spread(w.dtype.type(0))
+            top = larger(load_lanes(w, first + j * by), top)
+        total = filled_lanes(w.dtype.type(0))
         for j in range(n):
-            power = exp2(load(w, first + j * by) - top)
+            power = exp2(load_lanes(w, first + j * by) - top)
             store(w, first + j * by, power)
             total = total + power
         store(w, at.scale + first - at.logits, total)
@@ -43,13 +43,13 @@ def _soften(w, at, n_vectors, by, n):
 @no_type_check
 def _are_moderate(w, at, d, n, ld):
     """Whether no logit can be so large that the powers of two of a row, or their sum, are no numbers."""
-    most = load(w, at.logs)
+    most = load_lanes(w, at.logs)
     for column in range(0, n, VECTOR_BYTES // w.itemsize):
-        square = spread(w.dtype.type(0))
+        square = filled_lanes(w.dtype.type(0))
         for k in range(d):
-            entry = load(w, at.keys + k * ld + column)
+            entry = load_lanes(w, at.keys + k * ld + column)
             square = square + entry * entry
-        most = larger(root(square) + larger(load(w, at.logs + column), spread(w.dtype.type(0))), most)
+        most = larger(root(square) + larger(load_lanes(w, at.logs + column), filled_lanes(w.dtype.type(0))), most)
     store(w, at.scale, most)
     for i in range(VECTOR_BYTES // w.itemsize):  # noqa: SIM110 (generators are not compiled)
         if not w[at.scale + i] < MODERATE:
@@ -65,19 +65,19 @@ def _tangent(w, at, n_vectors, by, state, slope, ld, column, d):
     for v in range(n_vectors):
         here, pull = column + v * lanes, at.pull + v * lanes
         x, y = state + here, slope + here
-        scale = load(w, at.live + here) / load(w, at.scale + v * lanes)
-        a0 = a1 = a2 = a3 = spread(w.dtype.type(0))
+        scale = load_lanes(w, at.live + here) / load_lanes(w, at.scale + v * lanes)
+        a0 = a1 = a2 = a3 = filled_lanes(w.dtype.type(0))
         whole = d // 4 * 4
         for k in range(0, whole, 4):
-            a0 = a0 + load(w, x + k * ld) * load(w, pull + k * by)
-            a1 = a1 + load(w, x + (k + 1) * ld) * load(w, pull + (k + 1) * by)
-            a2 = a2 + load(w, x + (k + 2) * ld) * load(w, pull + (k + 2) * by)
-            a3 = a3 + load(w, x + (k + 3) * ld) * load(w, pull + (k + 3) * by)
+            a0 = a0 + load_lanes(w, x + k * ld) * load_lanes(w, pull + k * by)
+            a1 = a1 + load_lanes(w, x + (k + 1) * ld) * load_lanes(w, pull + (k + 1) * by)
+            a2 = a2 + load_lanes(w, x + (k + 2) * ld) * load_lanes(w, pull + (k + 2) * by)
+            a3 = a3 + load_lanes(w, x + (k + 3) * ld) * load_lanes(w, pull + (k + 3) * by)
         for k in range(whole, d):
-            a0 = a0 + load(w, x + k * ld) * load(w, pull + k * by)
+            a0 = a0 + load_lanes(w, x + k * ld) * load_lanes(w, pull + k * by)
         along = ((a0 + a1) + (a2 + a3)) * scale
         for k in range(d):
-            store(w, y + k * ld, load(w, pull + k * by) * scale - load(w, x + k * ld) * along)
+            store(w, y + k * ld, load_lanes(w, pull + k * by) * scale - load_lanes(w, x + k * ld) * along)
 
 
 @kept_part

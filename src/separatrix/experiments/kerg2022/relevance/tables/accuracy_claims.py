@@ -63,7 +63,7 @@ def keeps(models: Sequence[str], above: float, *, trained_only: bool = False) ->
         short = _cut_short(summary, above)
         rows = [_as_row(row, above=above) for row in found if (row["model"], row["trained_at"]) not in short]
         rows += [
-            Row(f"{model} learned its delay of {delay}", f"not within {updates} updates", "", agrees=None)
+            Row(f"{model} learned its delay of {delay}", f"not within {updates} updates", "learned", agrees=None)
             for (model, delay), updates in short.items()
             if model in models
         ]
