@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ def draw(rows: list[Row], target: Path) -> None:
     from matplotlib import pyplot
 
     shown = [row for row in rows if row.readme and row.ratio is not None][::-1]
-    figure, axes = pyplot.subplots(figsize=(10, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
+    names = [textwrap.fill(f"{row.job} / {row.peer}", 72) for row in shown]
+    figure, axes = pyplot.subplots(figsize=(10, 1.4 + 0.34 * max(1, len(shown))), layout="constrained")
     for place, row in enumerate(shown):
         assert row.ratio is not None
         colour = "tab:red" if row.holds is False else "tab:blue"
@@ -85,8 +87,9 @@ def draw(rows: list[Row], target: Path) -> None:
         if row.goal is not None:
             axes.plot(row.goal, place, "|", color="black", markersize=14)
     axes.axvline(1, color="gray", linewidth=0.8)
-    axes.set(xscale="log", xlabel="CPU time, ours over theirs (bar: spread; mark: goal)")
-    axes.set_yticks(range(len(shown)), [f"{row.job} / {row.peer}" for row in shown], fontsize=8)
+    axes.set(xscale="log", xlabel="CPU time, ours over theirs\nbar: spread; upright mark: goal; red: missed")
+    axes.set_yticks(range(len(shown)), names, fontsize=8)
+    axes.margins(y=0.01)
     figure.savefig(target, dpi=130)
 
 
