@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +36,11 @@ def kept(*files: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
 def digest(path: str) -> str:
     """Of the content of a file: copying an installation, or touching it, changes nothing."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def has_code(function: Any, arguments: Iterable[Any]) -> bool:
+    """Whether a kept function is compiled for such arguments, here or in the cache on disk. Imports numba."""
+    import numba
+
+    kinds = tuple(numba.typeof(argument) for argument in arguments)
+    return kinds in function.overloads or function._cache.load_overload(kinds, function.targetctx) is not None

@@ -169,11 +169,7 @@ def _of_its_family(
     pace = torch.einsum("bknd,bnd->bk", every, own.velocity(point))[beside]
     period = closed.period[at] - (late * pace).sum(dim=-1) / (pace**2).sum(dim=-1)
     other, maps = collocate(flow.select((len(x),), at), start, period, blocks)
-    kept = other.found
-    mismatch, moved = closed.mismatch[at[kept]], closed.moved[at[kept]]
-    split[at[kept]] = maps[kept]
-    _take(closed, at[kept], _some(other, kept))
-    closed.mismatch[at[kept]], closed.moved[at[kept]] = mismatch, moved  # those of the state that was given
+    _take_found(closed, split, at, other, maps)
     return closed, split
 
 
@@ -199,16 +195,18 @@ def _shortest(
     if bool(again.any()):
         at = some[again]
         once, maps = collocate(flow.select((len(closed.period),), at), closed.point[at], shorter[again], blocks)
-        kept = once.found
-        mismatch, moved = closed.mismatch[at[kept]], closed.moved[at[kept]]
-        split[at[kept]] = maps[kept]
-        _take(closed, at[kept], _some(once, kept))
-        closed.mismatch[at[kept]], closed.moved[at[kept]] = mismatch, moved  # those of the state that was given
+        _take_found(closed, split, at, once, maps)
     return closed, split
 
 
-def _some(closed: Closed, kept: Tensor) -> Closed:
-    return Closed(**{field.name: getattr(closed, field.name)[kept] for field in dataclasses.fields(Closed)})
+def _take_found(closed: Closed, split: Tensor, at: Tensor, other: Closed, maps: Tensor) -> None:
+    """Put those of other orbits that were found in their places; how far the given state was off stays as it is."""
+    kept = other.found
+    at = at[kept]
+    mismatch, moved = closed.mismatch[at], closed.moved[at]
+    split[at] = maps[kept]
+    _take(closed, at, Closed(**{field.name: getattr(other, field.name)[kept] for field in dataclasses.fields(Closed)}))
+    closed.mismatch[at], closed.moved[at] = mismatch, moved
 
 
 def _shot(

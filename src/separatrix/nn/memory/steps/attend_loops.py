@@ -19,7 +19,7 @@ import numpy
 from numba.core import types
 from numba.extending import overload
 
-from separatrix.core.arithmetic.keeping import kept
+from separatrix.core.arithmetic.keeping import has_code, kept
 
 from ...recurrent.steps import elman_loops
 from ...recurrent.steps.elman_loops import (
@@ -29,7 +29,6 @@ from ...recurrent.steps.elman_loops import (
     _apply as apply_phi,
     _tanh as tanh_of_doubles,
     _through_slope as through_slope,
-    has_code,
     packed,
 )
 

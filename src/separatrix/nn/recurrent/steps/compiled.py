@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arithmetic.backend import current_backend, has_numba
+from separatrix.core.arithmetic.keeping import has_code
 from separatrix.core.arithmetic.readiness import Readiness
 
 from .elman_kernels import ElmanKernel
@@ -118,7 +119,7 @@ def is_cached(dtype: torch.dtype) -> bool:
     forward = (numbers[3], numbers[3], numbers[3], numbers[1], 0, one, one, steps)
     backward = (numbers[3], numbers[3], numbers[2], numbers[1], (1, 1), numbers[2], numbers[3], 0, one, one, steps)
     wanted = {loops.forward: forward, loops.backward: backward, loops.add_outer: (numbers[2],) * 4}
-    return all(loops.has_code(function, arguments) for function, arguments in wanted.items())
+    return all(has_code(function, arguments) for function, arguments in wanted.items())
 
 
 def _array(tensor: Tensor) -> numpy.ndarray:

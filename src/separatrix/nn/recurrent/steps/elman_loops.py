@@ -317,12 +317,3 @@ def add_outer(sums, left, right, panel):
                 for j in range(min(panel.shape[1], n_columns - column)):
                     panel[k, j] = right[first + k, column + j]
             _add_panel(sums, column, left, 1, n_rows, first * n_rows, panel, 0, depth)
-
-
-@no_type_check
-def has_code(function, arguments):
-    """Whether the function is compiled for such arguments, here or in the cache on disk."""
-    kinds = tuple(numba.typeof(argument) for argument in arguments)
-    if kinds in function.overloads:
-        return True
-    return function._cache.load_overload(kinds, function.targetctx) is not None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import no_type_check
 
-import numba
 import numpy
 
 from .layout import (
@@ -192,12 +191,3 @@ def carry(
         if counts[b, ANCHORED] == 1:
             _exchange(w, at.anchor, d, n, ld, anchors, b, True)
             _exchange(w, at.heading, d, n, ld, headings, b, True)
-
-
-@no_type_check
-def has_code(function, arguments):
-    """Whether the function is compiled for such arguments, here or in the cache on disk."""
-    kinds = tuple(numba.typeof(argument) for argument in arguments)
-    if kinds in function.overloads:
-        return True
-    return function._cache.load_overload(kinds, function.targetctx) is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .carry import carry, has_code
+from separatrix.core.arithmetic.keeping import has_code
+
+from .carry import carry
 from .layout import (
     ANCHORED,
     BROKEN,
