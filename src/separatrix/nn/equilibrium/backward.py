@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 import torch
@@ -36,6 +36,10 @@ LinearSolver: TypeAlias = Callable[[PackedMap, Tensor], Tensor]
 Report: TypeAlias = Callable[[EquilibriumSolution], None]
 _FALLS = 0.9
 """Rate of an adjoint solve from which on a plain step further is not known to be nearer."""
+_COMES_NEARER = 1e-6
+"""Share of its distance that an unrolled iteration must leave behind in the second half of its steps."""
+_NEAR = 1e-2
+"""Distance, relative to the equilibrium, at which it need not."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -219,18 +223,28 @@ class Unrolled(AbstractBackward):
 
     def attach(self, packed_map: PackedMap, z_star: Tensor, z0: Tensor, report: Report) -> Tensor:
         """The solver's equilibrium with the graph of the iteration."""
-        z = z0
+        value = z_star.detach()
+        z, distances = z0, [torch.linalg.vector_norm(z0.detach() - value, dim=-1)]
         for _ in range(self.steps):
             z = packed_map(z)
-        value = z_star.detach()
-        start, end = (torch.linalg.vector_norm(point.detach() - value, dim=-1) for point in (z0, z))
-        room = 1e-2 * torch.linalg.vector_norm(value, dim=-1)
-        if any_true(torch.isfinite(value).all(-1) & ~(end <= torch.maximum(start, room))):
+            distances.append(torch.linalg.vector_norm(z.detach() - value, dim=-1))
+        if any_true(torch.isfinite(value).all(-1) & ~_approached(distances, torch.linalg.vector_norm(value, dim=-1))):
             raise SeparatrixError(
                 "backward=Unrolled(): plain steps lead away from the equilibrium that the solver found, so their "
                 "derivative is not its derivative. Use backward=Implicit()."
             )
         return value + (z - z.detach())
+
+
+def _approached(distances: Sequence[Tensor], size: Tensor) -> Tensor:
+    """Mask of those who came nearer in the second half of their steps, or are near.
+
+    The start says nothing: far away, it would excuse steps that circle around their aim, or leave it. Steps are looked
+    at in pairs: those that change sides are not equally far on both.
+    """
+    last = len(distances) - 1
+    then, now = (torch.maximum(distances[k], distances[max(k - 1, 0)]) for k in (last // 2, last))
+    return (now < (1 - _COMES_NEARER) * then) | (distances[-1] <= _NEAR * size)
 
 
 @final

@@ -23,6 +23,7 @@ from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.methods.named import find_solver
 
 from ..dropout import renew_masks
+from .acquaintance import TWO_ANSWERS, Acquaintance
 from .backward import AbstractBackward, AbstractLinearBackward, find_backward
 from .closures import contains, modules_used, under_construction
 from .guards import (
@@ -37,6 +38,8 @@ from .state import State, StateLayout
 
 _TOL = 1e-4
 """Tolerance of a solver given by name."""
+_REACHED = 32
+"""The same in units of rounding, where that is more."""
 
 
 def zeros_like_input(x: Any) -> Tensor:
@@ -70,7 +73,7 @@ class DEQ(nn.Module):
             of such tensors.
         solver: forward method with its tolerances, or its name (``"anderson"``, ``"broyden"``, ...; ``solvers()`` has
             them all), which stands for ``max_steps=50`` and ``tol=1e-4``, or more where the precision of the cell
-            cannot reach that (0.1 in bfloat16).
+            cannot reach that (0.1 in bfloat16, 0.03 in float16, wherever in the cell it is used).
         backward: how gradients are computed: ``Implicit()``, ``OneStep()``, ``Phantom()``, ``Neumann()``, ``Exact()``,
             ``Unrolled()``, or a name (``"implicit"``, ``"one-step"``, ...), which stands for its defaults.
         initial: the start from the input; zeros shaped like the input by default.
@@ -120,7 +123,7 @@ class DEQ(nn.Module):
         self.indexing = _checked_indexing(indexing)
         self.last = None
         self.last_backward = None
-        self._known_deterministic = False
+        self._known = Acquaintance()
         outside = [] if isinstance(cell, nn.Module) else modules_used(cell)
         outside = [module for module in outside if not under_construction(module)]
         if outside:
@@ -143,8 +146,10 @@ class DEQ(nn.Module):
         packed_map = CellMap(self.cell, x, layout, has_aux=self.has_aux)
         renew_masks(*modules)
         with parametrize.cached(), refused_batch_norm(modules):
-            self._require_a_map(packed_map, packed_start)
-            solution, earlier = self._solve(packed_map, packed_start)
+            self._known.make(packed_map, packed_start, modules, training=self.training)
+            packed_map.rounding = max(packed_map.rounding, self._known.rounding or 0.0)
+            with self._known.drawing_refused(packed_map, packed_start, training=self.training):
+                solution, earlier = self._solve(packed_map, packed_start)
             require_gradients(modules)
             z_star = solution.best
             if torch.is_grad_enabled():
@@ -173,7 +178,7 @@ class DEQ(nn.Module):
     def _solve(self, packed_map: CellMap, start: Tensor) -> tuple[EquilibriumSolution, list[Tensor]]:
         solver = self.solver if self.training or self.eval_solver is None else self.eval_solver
         if self._named[solver is self.eval_solver]:  # its tolerance is ours to choose: what the precision can reach
-            solver = dataclasses.replace(solver, tol=max(_TOL, min(1e3 * packed_map.rounding, 0.1)))
+            solver = dataclasses.replace(solver, tol=max(_TOL, min(_REACHED * packed_map.rounding, 0.1)))
         wanted = _steps(self.indexing, solver.max_steps)
         seen: dict[int, Tensor] = {}
 
@@ -207,21 +212,6 @@ class DEQ(nn.Module):
             raise NotConverged(message, solution)
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
-    def _require_a_map(self, packed_map: CellMap, start: Tensor) -> None:
-        """Refuse, at the first call in training mode, a cell that gives two answers to one question.
-
-        It is asked beside the start: at zero, dropout of the state would not be seen.
-        """
-        if self._known_deterministic or not self.training or transforms_active():
-            return
-        pattern = torch.cos(1.0 + 12.9898 * torch.arange(start.shape[-1], dtype=start.dtype, device=start.device))
-        with torch.set_grad_enabled(torch.is_grad_enabled()):  # the first evaluation computes the weights
-            first, second = (packed_map(start + pattern).detach() for _ in range(2))
-        scale = float(first.abs().nan_to_num().mean()) if first.numel() else 0.0
-        if not torch.allclose(first, second, rtol=1e-2, atol=1e-2 * scale, equal_nan=True):
-            raise InvalidInput(_TWO_ANSWERS)
-        self._known_deterministic = True
-
     def _look_again(self, packed_map: CellMap, solution: EquilibriumSolution) -> None:
         """In training, whether the cell still answers at the equilibrium as it did to the solver: at no cost."""
         if not self.training or transforms_active() or packed_map.watched is None:
@@ -233,7 +223,7 @@ class DEQ(nn.Module):
         scale = torch.linalg.vector_norm(image, dim=-1)
         differs = (residual - solution.residual).abs() > 0.5 * solution.residual + 10 * packed_map.rounding * scale
         if bool((differs & torch.isfinite(residual)).any()):
-            raise InvalidInput(_TWO_ANSWERS)
+            raise InvalidInput(TWO_ANSWERS)
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles hold: everything but the last solutions."""
@@ -242,12 +232,6 @@ class DEQ(nn.Module):
     def extra_repr(self) -> str:
         """Shown by ``print(module)``."""
         return f"solver={self.solver}, backward={self.backward}"
-
-
-_TWO_ANSWERS = (
-    "the cell gave two different results for the same state and input, so it has no equilibrium; it "
-    "probably contains nn.Dropout. Use separatrix.nn.VariationalDropout, which keeps one mask per solve."
-)
 
 
 def _checked_indexing(indexing: int | Sequence[int] | None) -> int | tuple[int, ...] | None:
