@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -252,6 +253,11 @@ def test_dictionaries_are_known_by_their_keys_and_features_are_needed(x: Tensor)
     start = {"a": torch.zeros(3, 4, dtype=torch.float64), "b": torch.zeros(3, 4, dtype=torch.float64)}
     turned = DEQ(lambda s, x: {"b": 0.5 * s["b"] + 1, "a": 0.5 * s["a"] + x}, solver=TIGHT, initial=lambda x: start)
     assert torch.allclose(turned(x)["a"], 2 * x)
+    ordered = DEQ(
+        lambda s, x: OrderedDict(b=0.5 * s["b"] + 1, a=0.5 * s["a"] + x), initial=lambda x: OrderedDict(start)
+    )(x)
+    assert isinstance(ordered, OrderedDict)
+    assert list(ordered) == ["a", "b"]
     with pytest.raises(InvalidInput, match=r"shapes \{'a': \(3, 4\), 'b': \(3, 4\)\}; it returned shapes \{'a'"):
         DEQ(lambda s, x: {"a": s["a"], "c": s["b"]}, initial=lambda x: start)(x)
     with pytest.raises(InvalidInput, match=r"at least one feature; got shapes \[\(3, 0\)\]"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from typing import Any, TypeAlias, final
@@ -79,7 +80,9 @@ class StateLayout:
 def _in_the_order_of(model: Any, state: Any) -> Any:
     """The same state with its dictionaries in the order of the model's: a dictionary is known by its keys."""
     if isinstance(model, dict) and isinstance(state, dict) and model.keys() == state.keys():
-        return {key: _in_the_order_of(model[key], state[key]) for key in model}
+        ordered = copy.copy(model)  # of the kind that was given: OrderedDict and others are dictionaries too
+        ordered.update({key: _in_the_order_of(model[key], state[key]) for key in model})
+        return ordered
     if type(model) in (list, tuple) and type(state) is type(model) and len(model) == len(state):
         return type(model)(_in_the_order_of(a, b) for a, b in zip(model, state, strict=True))
     return state
