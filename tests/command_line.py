@@ -30,8 +30,7 @@ def environment(**changes: str) -> dict[str, str]:
     here = str(Path(__file__).parent)
     source = str(Path(__file__).parents[1] / "src")
     path = os.pathsep.join([changes.pop("PYTHONPATH", here), here, source])
-    one = {"OMP_NUM_THREADS": "1"}  # as in the tests themselves: a thread that waits for another spins
-    return {**os.environ, **one, "PYTHONPATH": path, **changes}
+    return {**os.environ, "PYTHONPATH": path, **changes}
 
 
 def run_apart(*words: str, env: Mapping[str, str] | None = None) -> Answer:
