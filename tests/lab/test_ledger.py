@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from separatrix.core import CorruptData
 from separatrix.lab import ExperimentError, LedgerEntry, Store, Verdict, ledger, publish, read_publication
+from separatrix.lab.ledger import shipped_publications
 from short_experiments import BUGGY, MISJUDGED, SHORT, run_inline
 
 
@@ -102,3 +105,16 @@ def test_a_rule_that_fails_hides_no_other_verdict(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="misjudged-word"):
         publish([MISJUDGED], store, tmp_path / "results", scale="smoke")
     assert not (tmp_path / "results" / "misjudged.json").exists()
+
+
+def test_of_the_shipped_results_only_those_asked_for_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(tmp_path / "store") as store:
+        run_inline(store, (SHORT, SHORT.params("laptop"), "laptop"))
+        publish([SHORT], store, tmp_path / "results")
+    (tmp_path / "results" / "other.json").write_text("of no interest here")
+    monkeypatch.setattr(sys.modules["separatrix.lab.ledger"], "shipped_results", lambda: tmp_path / "results")
+    assert list(shipped_publications({"short": SHORT})) == ["short"]
+    newer = dataclasses.replace(SHORT, version=SHORT.version + 1)
+    assert not shipped_publications({"short": newer, "unpublished": SHORT})
+    with pytest.raises(CorruptData, match=r"other\.json is not a published result"):
+        shipped_publications({"other": SHORT})

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +83,22 @@ def test_code_without_a_file_is_told_apart_too() -> None:
     first = rule("def decide(summary): return judge('x', [Row('x', 0.0, 0.0, 0.1)])")
     second = rule("def decide(summary): return judge('x', [Row('x', 0.0, 0.0, 0.2)])")
     assert rule_digest(first) != rule_digest(second)
+
+
+def test_a_rule_is_read_once_however_many_records_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = rule_digest(claim(limited))
+    monkeypatch.setattr(inspect, "getsource", lambda function: pytest.fail(f"{function} is read again"))
+    assert rule_digest(claim(limited)) == first
+
+
+def test_equal_code_of_two_files_is_two_rules(tmp_path: Path) -> None:
+    """Of an ``if`` that can never be, the code keeps nothing."""
+    found = []
+    for number in (1, 2):
+        path = tmp_path / f"rules_{number}.py"
+        path.write_text(f"def decide(summary):\n    if 0: return {number}\n    return summary\n")
+        names: dict[str, Any] = {"__name__": path.stem}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+        found.append(names["decide"])
+    assert found[0].__code__ == found[1].__code__
+    assert rule_digest(claim(found[0])) != rule_digest(claim(found[1]))

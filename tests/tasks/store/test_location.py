@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from separatrix.core import CorruptData, DatasetUnavailable, InvalidInput
 from separatrix.tasks import DataFile, Dataset, Mirror, locate
+from separatrix.tasks.store import location
+from separatrix.tasks.store.content import measure
 from separatrix.tasks.store.location import ModifiedData
 
 CONTENT = b"to be or not to be\n" * 20
@@ -129,3 +133,32 @@ def test_guarded_licence_must_be_accepted_before_a_download() -> None:
 def test_guarded_data_already_here_needs_no_download_and_no_question(tmp_path: Path) -> None:
     put(tmp_path / "play.txt")
     assert locate("guarded", path=tmp_path, download=True, opener=never).verified
+
+
+def test_what_was_found_intact_is_measured_again_only_when_it_was_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = put(tmp_path / "play.txt")
+    paths: list[Path] = []
+    monkeypatch.setattr(location, "measure", lambda path, limit: paths.append(path) or measure(path, limit))
+    for _ in range(2):  # it was written a moment ago: its times would not tell of a second writing
+        locate("play", path=tmp_path)
+    assert len(paths) == 2
+    later = time.time_ns() + 10**10
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    for _ in range(2):
+        assert locate("play", path=tmp_path).sha256["all"] == DIGEST
+    assert len(paths) == 3
+    put(stored, CONTENT.swapcase())
+    os.utime(stored, ns=(0, stored.stat().st_mtime_ns + 10**6))
+    with pytest.raises(CorruptData, match="wrong content"):
+        locate("play", path=tmp_path)
+
+
+def test_what_was_found_broken_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "play.txt", CONTENT.swapcase())
+    later = time.time_ns() + 10**10
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    for _ in range(2):
+        with pytest.raises(CorruptData, match="wrong content"):
+            locate("play", path=tmp_path)

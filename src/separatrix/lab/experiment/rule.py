@@ -8,12 +8,13 @@ count. Functions of other rooms count by name only: theory and numerics have tes
 from __future__ import annotations
 
 import ast
+import dataclasses
 import hashlib
 import inspect
 import textwrap
 import types
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, final
 
 from .cell import canonical_json
 from .claim import Claim, judge
@@ -40,19 +41,19 @@ def _reached(rule: Any) -> Iterator[str]:
         if bare is not value:
             yield f"{name} = partial {value.args!r} {sorted(value.keywords.items())!r}"
         if isinstance(function, types.FunctionType):
-            tree = _syntax(function)
-            yield _written(tree) if tree is not None else _compiled(function)
-            waiting += list(_dependencies(function, tree))
+            source = _source(function)
+            yield source.text if source is not None else _compiled(function)
+            waiting += list(_dependencies(function, source))
         else:
             yield f"{name} = {_constant(function)}"
 
 
-def _dependencies(function: types.FunctionType, tree: ast.AST | None) -> Iterator[tuple[str, Any]]:
+def _dependencies(function: types.FunctionType, source: _Source | None) -> Iterator[tuple[str, Any]]:
     """What the names in a function stand for: its closure, and globals that are values or code of its own package."""
     room = function.__module__.split(".")
     package = ".".join(room[:2] if room[0] == "separatrix" else room[:1])
     closed = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    for name in _names(function, tree):
+    for name in _names(function, source):
         if name in closed:
             yield name, closed[name].cell_contents
         elif name in function.__globals__:
@@ -62,14 +63,36 @@ def _dependencies(function: types.FunctionType, tree: ast.AST | None) -> Iterato
                 yield name, value
 
 
-def _names(function: types.FunctionType, tree: ast.AST | None) -> list[str]:
-    if tree is None:
+def _names(function: types.FunctionType, source: _Source | None) -> Sequence[str]:
+    if source is None:
         return sorted({*function.__code__.co_names, *function.__code__.co_freevars})
-    return sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
+    return source.names
 
 
-def _syntax(function: types.FunctionType) -> ast.AST | None:
-    """The function as a syntax tree without docstrings; none if it was typed at a prompt or is a lambda in a call."""
+@final
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What is written in a function: its syntax as text, and the names in it."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+_read: dict[tuple[str, types.CodeType], _Source | None] = {}
+"""By file and code: equal code of two files is two functions."""
+
+
+def _source(function: types.FunctionType) -> _Source | None:
+    """What is written in a function. Read once: every record of a run holds the rules of all claims, and to read these
+    took longer than a small cell."""
+    key = (function.__code__.co_filename, function.__code__)
+    if key not in _read:
+        _read[key] = _parsed(function)
+    return _read[key]
+
+
+def _parsed(function: types.FunctionType) -> _Source | None:
+    """A function without docstrings; none if it was typed at a prompt or is a lambda in a call."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
@@ -77,7 +100,8 @@ def _syntax(function: types.FunctionType) -> ast.AST | None:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return tree
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return _Source(_written(tree), tuple(sorted(names)))
 
 
 def _compiled(function: types.FunctionType) -> str:

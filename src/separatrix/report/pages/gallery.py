@@ -98,12 +98,13 @@ def _is_wide(figure: Figure) -> bool:
 
 def _view(number: int, name: str, figure: Figure, stacked: Mapping[str, Figure], said: str) -> FigureView:
     narrow = stacked.get(name) if _is_wide(figure) else None
+    wide = Markup(to_page_svg(figure, f"figure{number}"))
     return FigureView(
         name=name,
         anchor=f"figure-{slug(name)}",
         caption=caption_of(figure) or name,
         ledger=said,
-        wide=Markup(to_page_svg(figure, f"figure{number}")),
+        wide=wide,
         narrow=None if narrow is None else Markup(to_page_svg(narrow, f"narrow{number}")),
         thumbnail=_thumbnail(figure),
         ratio=figure.get_figwidth() / figure.get_figheight(),
@@ -111,8 +112,10 @@ def _view(number: int, name: str, figure: Figure, stacked: Mapping[str, Figure],
 
 
 def _thumbnail(figure: Figure) -> str:
-    """A small picture of few colours, a few kilobytes: a front page holds more than a hundred."""
+    """A small picture of few colours, a few kilobytes: a front page holds more than a hundred. It is laid out as the
+    large one, which was drawn before; to find a layout takes longer than to draw."""
     drawn, stream = io.BytesIO(), io.BytesIO()
+    figure.set_layout_engine("none")
     figure.savefig(drawn, format="png", dpi=_THUMBNAIL_DPI)
     Image.open(drawn).convert("RGB").quantize(48).save(stream, format="png", optimize=True)
     return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()

@@ -49,12 +49,17 @@ class CavityProblem:
 
     def reaction(self, chi: Tensor) -> tuple[Tensor, Tensor]:
         """a and the gain: tau V chi and V for Gaussian entries, R(chi) and R'(chi) for symmetric families."""
-        tau = gaussian_correlation(self.ensemble)
-        if is_bi_invariant(self.ensemble):
+        tau, bi_invariant = self._facts
+        if bi_invariant:
             return torch.zeros_like(chi), self.weight_var
         if tau is not None:
             return tau * self.weight_var * chi, self.weight_var
         return _scaled_r_transform(self.law, self.weight_var, chi)
+
+    @functools.cached_property
+    def _facts(self) -> tuple[float | None, bool]:
+        """Asked of the family once: a family states its facts anew at every call, and a solution takes sixty."""
+        return gaussian_correlation(self.ensemble), is_bi_invariant(self.ensemble)
 
     @functools.cached_property
     def law(self) -> AbstractLaw:

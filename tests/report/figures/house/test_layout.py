@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import io
 import math
+from typing import Any
 
 import numpy
 import pytest
+from matplotlib.figure import Figure
 
 from separatrix.core import InvalidInput
 from separatrix.report.figures.house.layout import (
+    HouseFigure,
     caption_of,
     captioned,
     legend_outside,
@@ -16,7 +20,7 @@ from separatrix.report.figures.house.layout import (
     smooth,
     within,
 )
-from separatrix.report.figures.house.style import new_figure, single_axes
+from separatrix.report.figures.house.style import new_figure, single_axes, theme
 
 
 def test_intervals_end_at_what_a_share_can_be_and_unknown_ends_have_no_bar() -> None:
@@ -90,3 +94,37 @@ def test_a_notebook_shows_a_figure_and_axes_as_a_picture_of_the_same_width() -> 
 def test_a_projection_keeps_its_own_axes() -> None:
     _, axes = new_figure(1, 1, subplot_kw={"projection": "polar"})
     assert axes[0, 0].name == "polar"
+
+
+def counted_line(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[int]]:
+    """A figure, and how often its line was drawn, in a file or nowhere."""
+    figure, axes = single_axes()
+    (line,) = axes.plot([0, 1], [0, 1], label="a")
+    draw, drawn = line.draw, []
+    monkeypatch.setattr(line, "draw", lambda renderer: drawn.append(1) or draw(renderer))
+    return figure, drawn
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_figure_that_is_saved_is_drawn_once_and_looks_as_matplotlib_would_save_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    written = []
+    for save in (HouseFigure.savefig, Figure.savefig):
+        figure, drawn = counted_line(monkeypatch)
+        stream = io.BytesIO()
+        with theme("light"):
+            save(figure, stream, format=kind, metadata=date)
+        written.append((stream.getvalue(), len(drawn)))
+    (ours, once), (theirs, twice) = written
+    assert ours == theirs
+    assert (once, twice) == (1, 2)
+
+
+def test_a_figure_that_is_cut_to_size_is_drawn_before_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    figure, drawn = counted_line(monkeypatch)
+    figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
+    assert len(drawn) == 2
+    figure.savefig(io.BytesIO(), format="png")
+    assert len(drawn) == 3

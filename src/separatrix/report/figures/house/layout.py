@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeAlias
 
+import matplotlib
 import numpy
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -37,6 +38,26 @@ class HouseFigure(Figure):
     caption: str = ""
     n_columns: int = 1
     """How many panels stand side by side when there is room."""
+    _rehearsed: bool = False
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As matplotlib's; of the drawing that only settles the layout, only the layout is made."""
+        around = options.get("bbox_inches", matplotlib.rcParams["savefig.bbox"])  # to cut to size, it must be drawn
+        self._rehearsed = around is None and self.get_layout_engine() is not None
+        try:
+            super().savefig(fname, **options)
+        finally:
+            self._rehearsed = False
+
+    def draw(self, renderer: Any) -> None:
+        """Draw everything; when saved, matplotlib first calls this with a renderer that draws nothing."""
+        engine = self.get_layout_engine()
+        if not self._rehearsed or engine is None:
+            super().draw(renderer)
+            return
+        self._rehearsed = False
+        if self.axes:
+            engine.execute(self)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         """What a notebook shows; without it a figure that pyplot does not know would be a line of text."""
