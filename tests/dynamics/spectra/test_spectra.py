@@ -10,10 +10,12 @@ from torch.nn import functional
 
 from separatrix.core import InvalidInput
 from separatrix.dynamics import (
+    JacobianAt,
     NewtonKrylov,
     find_equilibrium,
     jacobian_product,
     non_normality,
+    ritz_values,
     spectral_abscissa,
     spectral_norm,
     spectral_radius,
@@ -176,3 +178,52 @@ def test_newton_finds_equilibria_of_attention(generator: torch.Generator) -> Non
 
     solution = find_equilibrium(cell, NewtonKrylov(tol=1e-10), torch.zeros_like(x))
     assert torch.allclose(cell(solution.value), solution.value, atol=1e-9)
+
+
+@pytest.mark.parametrize("samples", [2, 5, 6, 8, 12])
+def test_a_sample_that_reads_any_other_one_is_named(samples: int) -> None:
+    z = torch.ones(samples, 3, dtype=torch.float64)
+    for reader in range(samples):
+        for read in set(range(samples)) - {reader}:
+
+            def coupled(z: Tensor, reader: int = reader, read: int = read) -> Tensor:
+                return 0.5 * z + 0.1 * functional.one_hot(torch.tensor(reader), samples).to(z).unsqueeze(1) * z[read]
+
+            with pytest.raises(InvalidInput, match=f"sample {reader} depends on other samples"):
+                spectral_norm(coupled, z)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 4])
+def test_tokens_that_look_at_distant_ones_are_no_samples(stride: int, generator: torch.Generator) -> None:
+    z = torch.randn(2, 8, 3, generator=generator, dtype=torch.float64)
+    with pytest.raises(InvalidInput, match="depends on other samples"):
+        spectral_radius(lambda z: 0.5 * z + 0.2 * z.roll(stride, 1), z, batch_dims=2)
+
+
+@pytest.mark.parametrize(
+    "eigenvalues",
+    [[-0.5] * 6, [-3.0, -3.0, -2.0, -2.0, -2.0, -3.0], [0.0] * 6, [-1.0, -1.0, -1.0, -1.0, -1.0, -0.25]],
+)
+@pytest.mark.parametrize("krylov", [3, 60])
+def test_abscissa_of_repeated_eigenvalues_is_one_of_them(
+    eigenvalues: list[float], krylov: int, generator: torch.Generator
+) -> None:
+    basis = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64))[0]
+    matrix = basis @ torch.diag(torch.tensor(eigenvalues, dtype=torch.float64)) @ basis.mT
+    found = spectral_abscissa(linear(matrix), point(6), krylov=krylov)  # type: ignore[arg-type]
+    assert torch.allclose(found, torch.full_like(found, max(eigenvalues)), atol=1e-12)
+
+
+def test_abscissa_of_turning_planes_that_all_decay_is_negative() -> None:
+    plane = torch.tensor([[-0.5, -1.0], [1.0, -0.5]], dtype=torch.float64)
+    found = spectral_abscissa(linear(torch.block_diag(*[plane] * 4)), point(8))  # type: ignore[arg-type]
+    assert torch.allclose(found, torch.full_like(found, -0.5), atol=1e-12)
+
+
+def test_every_ritz_value_of_a_whole_space_is_an_eigenvalue_with_its_multiplicity(generator: torch.Generator) -> None:
+    eigenvalues = torch.tensor([-1.0, -1.0, 0.5, 0.5, 0.5, 2.0], dtype=torch.float64)
+    change = torch.randn(6, 6, generator=generator, dtype=torch.float64) + 3 * torch.eye(6, dtype=torch.float64)
+    matrix = change @ torch.diag(eigenvalues) @ torch.linalg.inv(change)
+    jacobian = JacobianAt(linear(matrix), point(6, rows=1))  # type: ignore[arg-type]
+    values = ritz_values(jacobian, jacobian.random_directions(generator), 6)[0]
+    assert torch.allclose(values.real.sort().values, eigenvalues, atol=1e-6)

@@ -13,6 +13,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.eigenvalues import eigvals
+from separatrix.core.arithmetic.transforms import all_true
 from separatrix.core.arrays import require_integer
 
 from ..solve.maps.counted import FixedPointMap
@@ -100,8 +101,9 @@ def spectral_abscissa(
 def ritz_values(jacobian: JacobianAt, start: Float[Tensor, "samples d"], n_krylov: int) -> Complex[Tensor, "samples k"]:
     """Eigenvalues of the Jacobian restricted to the Krylov space of ``start`` (Arnoldi's method).
 
-    They are eigenvalues of J when the space is invariant, in particular when ``n_krylov`` reaches d. Rows whose space
-    closes earlier are filled with zeros. Memory grows as (samples, n_krylov, d).
+    They are eigenvalues of J when the space is invariant, in particular when ``n_krylov`` reaches d: then all of them,
+    as often as they occur. A row whose space closes earlier (repeated eigenvalues) goes on in a direction outside it.
+    Memory grows as (samples, n_krylov, d).
     """
     samples, dim = start.shape
     tiny = torch.finfo(start.dtype).tiny
@@ -114,10 +116,24 @@ def ritz_values(jacobian: JacobianAt, start: Float[Tensor, "samples d"], n_krylo
         if k + 1 < n_krylov:
             length = torch.linalg.vector_norm(vector, dim=-1)
             rounding = 1e2 * torch.finfo(start.dtype).eps * torch.linalg.vector_norm(image, dim=-1)
-            alive = length > rounding  # else the space is invariant: stop there
+            alive = length > rounding  # else the space is invariant, and a direction outside it is as good as any
             hessenberg[:, k + 1, k] = torch.where(alive, length, torch.zeros_like(length))
-            basis[:, k + 1] = torch.where(alive.unsqueeze(-1), vector / length.clamp_min(tiny).unsqueeze(-1), 0.0)
+            following = vector / length.clamp_min(tiny).unsqueeze(-1)
+            if not all_true(alive):
+                following = torch.where(alive.unsqueeze(-1), following, _outside(basis[:, : k + 1]))
+            basis[:, k + 1] = following
     return _eigenvalues(hessenberg)
+
+
+def _outside(stack: Float[Tensor, "samples k d"]) -> Float[Tensor, "samples d"]:
+    """A unit vector at right angles to every vector of an orthonormal stack; zero if that spans everything."""
+    samples, members, dim = stack.shape
+    if members >= dim:
+        return stack.new_zeros(samples, dim)
+    place = torch.arange(dim, dtype=stack.dtype, device=stack.device)
+    pattern = torch.cos(1.0 + (12.9898 + members) * place)  # any vector will do; this one lies in no space of interest
+    direction = orthogonalised(stack, unit(pattern.expand(samples, dim)))[0]
+    return unit(orthogonalised(stack, unit(direction))[0])
 
 
 def _eigenvalues(hessenberg: Tensor) -> Tensor:

@@ -55,14 +55,19 @@ class JacobianAt(Described):
         return self._map.transposed_derivative(self._point, vector)
 
     def _require_separate_rows(self) -> None:
-        """Move every other sample, then the rest, then each half: those that rest must not feel it. Four products."""
+        """Move one part of the samples, then the other: those that rest must not feel it.
+
+        The parts are the digits of their numbers in base two, so that any two samples are parted by one of them. Two
+        products for each digit.
+        """
         samples = len(self._point)
         if samples < 2 or self.dim == 0:
             return
         index = torch.arange(samples, device=self._point.device)
         direction = self.random_directions(None)
+        digits = [(index >> place) % 2 == 1 for place in range((samples - 1).bit_length())]
         with torch.no_grad():
-            for moving in (index % 2 == 0, index % 2 == 1, index < samples // 2, index >= samples // 2):
+            for moving in (part for digit in digits for part in (digit, ~digit)):
                 image = self.times(torch.where(moving.unsqueeze(1), direction, 0.0))
                 felt = torch.linalg.vector_norm(image, dim=1)
                 limit = _COUPLED * self._map.rounding * felt[moving].nan_to_num().amax()
