@@ -108,9 +108,7 @@ def groups(lr: float, **options: tuple[float, float]) -> Make:
         ({"momentum": (0.8, 0.0), "rate": (0.2, 1.0)}, (1.0, 1.0)),
     ],
 )
-def test_momentum_counts_as_a_larger_rate(
-    options: dict[str, tuple[float, float]], scales: tuple[float, float]
-) -> None:
+def test_momentum_counts_as_a_larger_rate(options: dict[str, tuple[float, float]], scales: tuple[float, float]) -> None:
     def make(lr: float) -> Make:
         return groups(lr, **options)
 
