@@ -227,3 +227,35 @@ def test_every_ritz_value_of_a_whole_space_is_an_eigenvalue_with_its_multiplicit
     jacobian = JacobianAt(linear(matrix), point(6, rows=1))  # type: ignore[arg-type]
     values = ritz_values(jacobian, jacobian.random_directions(generator), 6)[0]
     assert torch.allclose(values.real.sort().values, eigenvalues, atol=1e-6)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1, -0.3])
+def test_a_small_delay_line_has_the_spectrum_of_its_diagonal(decay: float) -> None:
+    """One eigenvalue for thirty: an orthogonal change of basis would spread it over a circle of radius 0.28."""
+    delay = torch.diag(torch.ones(29, dtype=torch.float64), 1) + decay * torch.eye(30, dtype=torch.float64)
+    radius = spectral_radius(linear(delay), point(30))  # type: ignore[arg-type]
+    abscissa = spectral_abscissa(linear(delay), point(30))  # type: ignore[arg-type]
+    assert torch.allclose(radius, torch.full_like(radius, abs(decay)), atol=1e-14)
+    assert torch.allclose(abscissa, torch.full_like(abscissa, decay), atol=1e-14)
+    if decay == 0:
+        assert bool(non_normality(linear(delay), point(30)).isinf().all())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("krylov", [4, 40])
+def test_spectra_of_an_ensemble_of_weights_can_be_mapped(krylov: int, generator: torch.Generator) -> None:
+    weights = torch.randn(3, 8, 8, generator=generator, dtype=torch.float64)
+    z = torch.randn(2, 8, generator=generator, dtype=torch.float64)
+    for measure in (
+        lambda f: spectral_radius(f, z, krylov=krylov, power=400),
+        lambda f: spectral_abscissa(f, z, krylov=2 * krylov),
+        lambda f: spectral_norm(f, z, power=400),
+    ):
+        one_by_one = torch.stack([measure(lambda z, w=w: torch.tanh(z @ w)) for w in weights])  # type: ignore[no-untyped-call]
+        mapped = torch.func.vmap(lambda w, measure=measure: measure(lambda z: torch.tanh(z @ w)))(weights)  # type: ignore[no-untyped-call]
+        assert torch.allclose(mapped, one_by_one, rtol=1e-2)  # inside, the random start is another one
+
+
+def test_states_without_entries_are_refused_by_every_measure() -> None:
+    for measure in (spectral_radius, spectral_abscissa, spectral_norm):
+        with pytest.raises(InvalidInput, match="z must not be empty"):
+            measure(torch.tanh, torch.zeros(3, 0))

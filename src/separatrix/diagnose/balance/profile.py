@@ -166,7 +166,7 @@ def balance_profile(
     search = find_pairs(model, pairs, example_inputs=example_inputs, rotary=rotary)
     tensors = parameters_of(model, search.pairs)
     checked = certify(model, search.pairs, example_inputs, output=output)
-    still = _not_trained(model, optimiser)
+    still = not_trained(model, optimiser)
     return BalanceProfile(
         tuple(_while_training(pair_balance(pair, tensors), still) for pair in checked),
         search.skipped,
@@ -174,7 +174,7 @@ def balance_profile(
     )
 
 
-def _not_trained(model: nn.Module, optimiser: str | torch.optim.Optimizer) -> frozenset[str]:
+def not_trained(model: nn.Module, optimiser: str | torch.optim.Optimizer) -> frozenset[str]:
     """Parameters that stand still: frozen, without a rate, or not given to an optimiser that has others of the model.
 
     An optimiser that has none belongs to another copy, and only its kind counts.
