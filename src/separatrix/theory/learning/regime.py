@@ -28,7 +28,7 @@ _SMALL = 0.1
 _DUST = 1e-12
 """Size, relative to the largest, up to which a singular value is a zero that rounding has moved."""
 _MISSED = 0.01
-"""Share of the task (squared) that turning the heavy layer can gain from which on it has to turn."""
+"""Share of what can be learned (squared) outside the heavy layer from which on it has to turn."""
 
 
 class Regime(Labelled):
@@ -120,8 +120,8 @@ def classify_regime(n_in: int, n_hidden: int, n_out: int, balance: float, task_s
 class _Begin:
     """A start: its weakest and strongest mode, how far it is from what it can learn, and what its heavy layer misses.
 
-    ``missed`` is the share of the task outside the heavy layer, ``to_gain`` the part of it that turning can gain: a
-    bottleneck leaves its last modes outside whichever way it turns.
+    ``missed`` is the share of the task outside the heavy layer; ``to_turn`` that of what can be learned, the modes that a
+    bottleneck ends in: the others stay outside whichever way it turns.
     """
 
     weakest: float
@@ -129,7 +129,7 @@ class _Begin:
     nearest: float
     farthest: float
     missed: float
-    to_gain: float
+    to_turn: float
 
 
 def _require_fitting(task: Tensor, shape: tuple[int, int]) -> None:
@@ -147,14 +147,13 @@ def _begin(
     start: Any, task: Tensor, s: Tensor, n_hidden: int, shape: tuple[int, int], balance: float, missed: float
 ) -> _Begin:
     learned = s[s > 0][:n_hidden]
-    for_ever = float(s[n_hidden:].square().sum() / s.square().sum())
     product = as_float64(start, "start")
     if product.ndim == 0:
         strength = float(product)
         if not strength > 0:
             raise InvalidInput(f"start must be positive; got {strength}.")
         near, far = (math.hypot(strength, float(learned[k])) for k in (-1, 0))  # of random direction: at right angles
-        return _Begin(strength, strength, near, far, missed, missed - for_ever)
+        return _Begin(strength, strength, near, far, missed, missed)
     if task.shape != shape or product.shape != shape:
         raise InvalidInput(
             f"start as a matrix needs the task as a matrix too, both of shape (n_out, n_in) = {shape}; got "
@@ -173,8 +172,8 @@ def _begin(
     strengths, distance = (modes[: len(learned)] for modes in (strengths, torch.linalg.svdvals(reachable - product)))
     left = distance[distance > 1e-9 * float(learned[0])]
     near, far = (float(left[-1]), float(left[0])) if left.numel() else (0.0, 0.0)
-    missed = _missed(product, task, balance, n_hidden)
-    return _Begin(float(strengths[-1]), float(strengths[0]), near, far, missed, missed - for_ever)
+    missed, to_turn = (_missed(product, part, balance, n_hidden) for part in (task, reachable))
+    return _Begin(float(strengths[-1]), float(strengths[0]), near, far, missed, to_turn)
 
 
 def _missed(product: Tensor, task: Tensor, balance: float, n_hidden: int) -> float:
@@ -196,7 +195,7 @@ def _decide(lam: float, begin: _Begin, n_hidden: int, width: int, name: str) -> 
             Regime.RICH,
             "balance and start are small against every mode of the task: modes grow one after another",
         )
-    if lam > _LARGE * begin.farthest and n_hidden < width and begin.to_gain > _MISSED:
+    if lam > _LARGE * begin.farthest and n_hidden < width and begin.to_turn > _MISSED:
         return (
             Regime.DELAYED_RICH,
             f"the balance is large but n_hidden = {n_hidden} < {name} = {width}: the heavy layer must turn",
