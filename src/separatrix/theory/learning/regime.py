@@ -120,8 +120,8 @@ def classify_regime(n_in: int, n_hidden: int, n_out: int, balance: float, task_s
 class _Begin:
     """A start: its weakest and strongest mode, how far it is from what it can learn, and what its heavy layer misses.
 
-    ``missed`` is the share of the task outside the heavy layer; ``to_turn`` that of what can be learned, the modes that a
-    bottleneck ends in: the others stay outside whichever way it turns.
+    ``missed`` is the share of the task outside the heavy layer; ``to_turn`` that of what can be learned, the modes that
+    a bottleneck ends in: the others stay outside whichever way it turns.
     """
 
     weakest: float
