@@ -126,7 +126,7 @@ def optimiser_law(optimiser: str | torch.optim.Optimizer) -> OptimiserLaw:
 
 def _law(optimiser: torch.optim.Optimizer) -> tuple[Keeps, str]:
     """By the step the optimiser takes, whatever its class is called."""
-    if _changed_from_outside(optimiser):
+    if changed_from_outside(optimiser):
         return Keeps.UNKNOWN, f"{_HOOKS}; {_STRANGER.partition('; ')[2]}"
     groups = optimiser.param_groups
     if _steps_like(optimiser, torch.optim.SGD):
@@ -147,7 +147,7 @@ def _steps_like(optimiser: torch.optim.Optimizer, kind: type[torch.optim.Optimiz
     return isinstance(optimiser, kind) and inspect.unwrap(type(optimiser).step) is inspect.unwrap(kind.step)
 
 
-def _changed_from_outside(optimiser: torch.optim.Optimizer) -> bool:
+def changed_from_outside(optimiser: torch.optim.Optimizer) -> bool:
     """Whether hooks stand around the step, or another one in its place (a wrapper of torch's schedulers is none)."""
     if optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks:
         return True

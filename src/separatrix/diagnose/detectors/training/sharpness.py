@@ -45,7 +45,7 @@ def sharpness(facts: Observed) -> list[Finding]:
     said = f"largest curvature {value:.3g}: plain SGD steps above {2 / value:.2g} are unstable at first order"
     optimiser = facts.subject.optimizer
     if isinstance(optimiser, torch.optim.SGD):
-        said += f", yours is {float(optimiser.param_groups[0]['lr']):.3g}"
+        said += f", yours is {max(float(group['lr']) for group in optimiser.param_groups):.3g}"
     return [
         Finding(
             "sharpness", "note", Place("loss"), value, said + ".", theory=_THEORY,
