@@ -32,7 +32,7 @@ def after_one_step(
     own.grad = gradient.detach().to(own.dtype).clone()
     stand_in = type(optimiser).__new__(type(optimiser))
     settings = {name: copy.deepcopy(value) for name, value in group.items() if name != "params"}
-    state = collections.defaultdict(dict)
+    state: dict[Tensor, Any] = collections.defaultdict(dict)
     if parameter in optimiser.state:
         state[own] = copy.deepcopy(optimiser.state[parameter])
     stand_in.__setstate__(
