@@ -130,6 +130,9 @@ def learning_rate(facts: Observed) -> list[Finding]:
             gradient = facts.gradients.get(names.get(id(parameter), ""))
             if gradient is None:
                 continue
+            if not bool(torch.isfinite(gradient).all()):
+                facts.skip("learning_rate", "the gradient is not finite")
+                return []
             moved_to = after_one_step(optimizer, group, parameter, gradient)
             if moved_to is None:
                 facts.skip("learning_rate", f"the next step of {type(optimizer).__name__} is not known")
