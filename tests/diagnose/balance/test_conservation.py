@@ -121,3 +121,14 @@ def test_bad_input_is_refused(generator: torch.Generator) -> None:
         conservation_check(nn.Linear(4, 3).double(), "mse", batch)
     with pytest.raises(InvalidInput, match="lr must be a positive"):
         conservation_check(block.model, "mse", batch, lr=-1.0)
+
+
+def test_a_layer_that_the_optimiser_does_not_train_breaks_the_law_and_is_named(generator: torch.Generator) -> None:
+    model = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3)).double()
+    data = tuple(torch.randn(6, size, generator=generator, dtype=torch.float64) for size in (4, 3))
+    one_layer = torch.optim.SGD(model[2].parameters(), lr=0.1)
+    pair = conservation_check(model, "mse", data, lr=0.1, optimiser=one_layer).pairs[0]
+    assert not pair.holds
+    assert pair.note == "0.weight is not trained"
+    all_layers = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert conservation_check(model, "mse", data, optimiser=all_layers).pairs[0].holds

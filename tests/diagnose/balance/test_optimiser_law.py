@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,95 @@ def test_the_class_and_its_settings_decide(make: Make, keeps: Keeps, words: str)
     law = optimiser_law(make(weights()))
     assert law.keeps is keeps
     assert words in law.sentence
+
+
+def groups(lr: float, **options: tuple[float, float]) -> Make:
+    """SGD with options of its own for each layer, rates in units of ``lr``."""
+    rates = options.pop("rate", (1.0, 1.0))
+
+    def make(p: list[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(
+            [
+                {"params": [w], "lr": lr * rates[k], **{name: both[k] for name, both in options.items()}}
+                for k, w in enumerate(p)
+            ]
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("options", "scales"),
+    [
+        ({"momentum": (0.8, 0.0)}, (5.0, 1.0)),
+        ({"momentum": (0.5, 0.8)}, (2.0, 5.0)),
+        ({"momentum": (0.5, 0.5), "dampening": (0.5, 0.0)}, (1.0, 2.0)),
+        ({"momentum": (0.8, 0.0), "rate": (0.2, 1.0)}, (1.0, 1.0)),
+    ],
+)
+def test_momentum_counts_as_a_larger_rate(options: dict[str, tuple[float, float]], scales: tuple[float, float]) -> None:
+    def make(lr: float) -> Make:
+        return groups(lr, **options)
+
+    weighted = [drift(make, lr, time=0.5, scales=scales) for lr in (0.002, 0.001)]
+    assert weighted[0] / weighted[1] == pytest.approx(2, rel=0.15)  # of order lr
+    law = optimiser_law(make(0.1)(weights()))
+    if scales[0] == scales[1]:
+        assert law.keeps is Keeps.TO_FIRST_ORDER
+    else:
+        own = [drift(make, lr, time=0.5) for lr in (0.002, 0.001)]
+        assert own[0] / own[1] == pytest.approx(1, rel=0.1)  # not kept at any rate
+        assert law.keeps is Keeps.WEIGHTED
+        assert "lr / (1 - momentum)" in law.sentence
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.8])
+def test_with_momentum_the_balance_decays_in_a_time_of_its_own(momentum: float) -> None:
+    lr, decay, n_steps = 5e-4, 0.4, 1000
+    start, (w1, w2) = train(
+        lambda p: torch.optim.SGD(p, lr=lr * (1 - momentum), weight_decay=decay, momentum=momentum), n_steps
+    )
+    end = w2.mT @ w2 - w1 @ w1.mT
+    assert torch.allclose(end, start * math.exp(-2 * decay * lr * n_steps), atol=1e-2 * float(start.norm()))
+    law = optimiser_law(torch.optim.SGD(weights(), lr=lr, weight_decay=decay, momentum=momentum))
+    assert law.keeps is Keeps.DECAYS
+    assert ("1 - momentum" in law.sentence) is (momentum > 0)
+
+
+def test_layers_that_decay_alike_keep_a_decaying_weighted_balance() -> None:
+    lr, n_steps = 1e-3, 1000
+    first, second = (parameter.detach().clone() for parameter in weights())
+    make = groups(lr, rate=(1.0, 2.0), weight_decay=(0.4, 0.2))
+    _, (w1, w2) = train(make, n_steps)
+    start, end = second.mT @ second / 2 - first @ first.mT, w2.mT @ w2 / 2 - w1 @ w1.mT
+    assert torch.allclose(end, start * math.exp(-2 * 0.4 * lr * n_steps), atol=1e-2 * float(start.norm()))
+    law = optimiser_law(make(weights()))
+    assert law.keeps is Keeps.DECAYS
+    assert "divided by its own learning rate" in law.sentence
+
+
+def test_a_layer_without_a_rate_stands_still_and_nothing_is_kept() -> None:
+    own = [drift(lambda lr: groups(lr, rate=(1.0, 0.0)), lr) for lr in (0.01, 0.005)]
+    assert own[0] / own[1] == pytest.approx(1, rel=0.1)
+    law = optimiser_law(groups(0.1, rate=(1.0, 0.0))(weights()))
+    assert law.keeps is Keeps.NOT_KEPT
+    assert "stand still" in law.sentence
+
+
+def test_hooks_and_replaced_steps_are_not_taken_for_the_step_of_the_class() -> None:
+    def signs(optimiser: Any, *_: Any) -> None:
+        for group in optimiser.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = parameter.grad.sign()
+
+    hooked, after, replaced, scheduled = (torch.optim.SGD(weights(), lr=0.1) for _ in range(4))
+    hooked.register_step_pre_hook(signs)
+    after.register_step_post_hook(signs)
+    replaced.step = lambda closure=None: None  # type: ignore[method-assign, misc, assignment]
+    torch.optim.lr_scheduler.StepLR(scheduled, 5)
+    for optimiser in (hooked, after, replaced):
+        assert optimiser_law(optimiser).keeps is Keeps.UNKNOWN
+    assert optimiser_law(scheduled).keeps is Keeps.TO_SECOND_ORDER
 
 
 def test_an_optimiser_with_a_step_of_its_own_is_not_taken_for_its_base() -> None:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from separatrix.core import InvalidInput
-from separatrix.diagnose import balance_profile, optimiser_law
+from separatrix.diagnose import Law, balance_profile, optimiser_law
 
 
 def test_the_balance_of_a_linear_pair_is_the_trace_by_hand() -> None:
@@ -82,3 +82,46 @@ def test_the_optimiser_decides_what_training_keeps(optimiser: object, label: str
 def test_an_unknown_optimiser_is_refused() -> None:
     with pytest.raises(InvalidInput, match="Did you mean 'adam'"):
         optimiser_law("adm")
+
+
+def two_layers() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).double()
+
+
+def drift_of_training(model: nn.Sequential, optimiser: torch.optim.Optimizer, n_steps: int) -> float:
+    """How far the diagonal of D moves, relative to itself."""
+    before = balance_profile(model).pairs[0].quantity
+    inputs = torch.randn(8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for _ in range(n_steps):
+        optimiser.zero_grad()
+        model(inputs).square().sum().backward()
+        optimiser.step()
+    return float((balance_profile(model).pairs[0].quantity - before).norm() / before.norm())
+
+
+@pytest.mark.parametrize("still", ["0.weight", "0.bias", "2.weight"])
+@pytest.mark.parametrize("how", ["frozen", "not in the optimiser", "no rate"])
+def test_a_pair_of_which_a_part_is_not_trained_keeps_nothing(still: str, how: str) -> None:
+    torch.manual_seed(0)
+    model = two_layers()
+    parameters = dict(model.named_parameters())
+    others = [parameter for name, parameter in parameters.items() if name != still]
+    groups = [{"params": others}] + ([{"params": [parameters[still]], "lr": 0.0}] if how == "no rate" else [])
+    optimiser = torch.optim.SGD(groups, lr=1e-4)
+    parameters[still].requires_grad_(how != "frozen")
+    pair = balance_profile(model, optimiser=optimiser).pairs[0]
+    assert drift_of_training(model, optimiser, 200) > 1e-3  # all parts trained: 1e-5
+    assert pair.law is Law.NOTHING
+    assert pair.note == f"{still} is not trained, so what the others lose it does not gain"
+
+
+def test_a_pair_that_is_trained_or_frozen_as_a_whole_has_its_law() -> None:
+    torch.manual_seed(0)
+    model = two_layers()
+    assert drift_of_training(model, torch.optim.SGD(model.parameters(), lr=1e-4), 200) < 1e-4
+    elsewhere = torch.optim.SGD(two_layers().parameters(), lr=0.1)  # an optimiser of another copy says nothing of this
+    for optimiser in ("gd", torch.optim.SGD(model.parameters(), lr=0.1), elsewhere):
+        assert balance_profile(model, optimiser=optimiser).pairs[0].law is Law.DIAGONAL
+    model[2].bias.requires_grad_(False)  # in no pair
+    assert balance_profile(model).pairs[0].law is Law.DIAGONAL
+    assert balance_profile(model.requires_grad_(False)).pairs[0].law is Law.DIAGONAL

@@ -10,10 +10,12 @@ from torch.nn import functional
 
 from separatrix.core import InvalidInput
 from separatrix.dynamics import (
+    JacobianAt,
     NewtonKrylov,
     find_equilibrium,
     jacobian_product,
     non_normality,
+    ritz_values,
     spectral_abscissa,
     spectral_norm,
     spectral_radius,
@@ -176,3 +178,84 @@ def test_newton_finds_equilibria_of_attention(generator: torch.Generator) -> Non
 
     solution = find_equilibrium(cell, NewtonKrylov(tol=1e-10), torch.zeros_like(x))
     assert torch.allclose(cell(solution.value), solution.value, atol=1e-9)
+
+
+@pytest.mark.parametrize("samples", [2, 5, 6, 8, 12])
+def test_a_sample_that_reads_any_other_one_is_named(samples: int) -> None:
+    z = torch.ones(samples, 3, dtype=torch.float64)
+    for reader in range(samples):
+        for read in set(range(samples)) - {reader}:
+
+            def coupled(z: Tensor, reader: int = reader, read: int = read) -> Tensor:
+                return 0.5 * z + 0.1 * functional.one_hot(torch.tensor(reader), samples).to(z).unsqueeze(1) * z[read]
+
+            with pytest.raises(InvalidInput, match=f"sample {reader} depends on other samples"):
+                spectral_norm(coupled, z)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 4])
+def test_tokens_that_look_at_distant_ones_are_no_samples(stride: int, generator: torch.Generator) -> None:
+    z = torch.randn(2, 8, 3, generator=generator, dtype=torch.float64)
+    with pytest.raises(InvalidInput, match="depends on other samples"):
+        spectral_radius(lambda z: 0.5 * z + 0.2 * z.roll(stride, 1), z, batch_dims=2)
+
+
+@pytest.mark.parametrize(
+    "eigenvalues",
+    [[-0.5] * 6, [-3.0, -3.0, -2.0, -2.0, -2.0, -3.0], [0.0] * 6, [-1.0, -1.0, -1.0, -1.0, -1.0, -0.25]],
+)
+@pytest.mark.parametrize("krylov", [3, 60])
+def test_abscissa_of_repeated_eigenvalues_is_one_of_them(
+    eigenvalues: list[float], krylov: int, generator: torch.Generator
+) -> None:
+    basis = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64))[0]
+    matrix = basis @ torch.diag(torch.tensor(eigenvalues, dtype=torch.float64)) @ basis.mT
+    found = spectral_abscissa(linear(matrix), point(6), krylov=krylov)  # type: ignore[arg-type]
+    assert torch.allclose(found, torch.full_like(found, max(eigenvalues)), atol=1e-12)
+
+
+def test_abscissa_of_turning_planes_that_all_decay_is_negative() -> None:
+    plane = torch.tensor([[-0.5, -1.0], [1.0, -0.5]], dtype=torch.float64)
+    found = spectral_abscissa(linear(torch.block_diag(*[plane] * 4)), point(8))  # type: ignore[arg-type]
+    assert torch.allclose(found, torch.full_like(found, -0.5), atol=1e-12)
+
+
+def test_every_ritz_value_of_a_whole_space_is_an_eigenvalue_with_its_multiplicity(generator: torch.Generator) -> None:
+    eigenvalues = torch.tensor([-1.0, -1.0, 0.5, 0.5, 0.5, 2.0], dtype=torch.float64)
+    change = torch.randn(6, 6, generator=generator, dtype=torch.float64) + 3 * torch.eye(6, dtype=torch.float64)
+    matrix = change @ torch.diag(eigenvalues) @ torch.linalg.inv(change)
+    jacobian = JacobianAt(linear(matrix), point(6, rows=1))  # type: ignore[arg-type]
+    values = ritz_values(jacobian, jacobian.random_directions(generator), 6)[0]
+    assert torch.allclose(values.real.sort().values, eigenvalues, atol=1e-6)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1, -0.3])
+def test_a_small_delay_line_has_the_spectrum_of_its_diagonal(decay: float) -> None:
+    """One eigenvalue for thirty: an orthogonal change of basis would spread it over a circle of radius 0.28."""
+    delay = torch.diag(torch.ones(29, dtype=torch.float64), 1) + decay * torch.eye(30, dtype=torch.float64)
+    radius = spectral_radius(linear(delay), point(30))  # type: ignore[arg-type]
+    abscissa = spectral_abscissa(linear(delay), point(30))  # type: ignore[arg-type]
+    assert torch.allclose(radius, torch.full_like(radius, abs(decay)), atol=1e-14)
+    assert torch.allclose(abscissa, torch.full_like(abscissa, decay), atol=1e-14)
+    if decay == 0:
+        assert bool(non_normality(linear(delay), point(30)).isinf().all())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("krylov", [4, 40])
+def test_spectra_of_an_ensemble_of_weights_can_be_mapped(krylov: int, generator: torch.Generator) -> None:
+    weights = torch.randn(3, 8, 8, generator=generator, dtype=torch.float64)
+    z = torch.randn(2, 8, generator=generator, dtype=torch.float64)
+    for measure in (
+        lambda f: spectral_radius(f, z, krylov=krylov, power=400),
+        lambda f: spectral_abscissa(f, z, krylov=2 * krylov),
+        lambda f: spectral_norm(f, z, power=400),
+    ):
+        one_by_one = torch.stack([measure(lambda z, w=w: torch.tanh(z @ w)) for w in weights])  # type: ignore[no-untyped-call]
+        mapped = torch.func.vmap(lambda w, measure=measure: measure(lambda z: torch.tanh(z @ w)))(weights)  # type: ignore[no-untyped-call]
+        assert torch.allclose(mapped, one_by_one, rtol=1e-2)  # inside, the random start is another one
+
+
+def test_states_without_entries_are_refused_by_every_measure() -> None:
+    for measure in (spectral_radius, spectral_abscissa, spectral_norm):
+        with pytest.raises(InvalidInput, match="z must not be empty"):
+            measure(torch.tanh, torch.zeros(3, 0))

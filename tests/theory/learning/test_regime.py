@@ -154,3 +154,94 @@ def test_a_start_at_the_task_has_nothing_to_learn_and_shapes_are_checked() -> No
         classify_regime(2, 2, 2, 0.0, [1.0, 1.0], corr)
     with pytest.raises(InvalidInput, match="the task as a matrix too"):
         classify_regime(2, 2, 2, 0.0, corr, torch.ones(3, 2))
+
+
+def kernel_moved(
+    n_hidden: int, balance: float, corr: torch.Tensor, product: torch.Tensor, time: float = 80.0, step: float = 0.02
+) -> float:
+    """Relative change of the tangent kernel along descent of a network, step by step."""
+    u, s, vh = torch.linalg.svd(product)
+    root = torch.hypot(torch.tensor(balance, dtype=F64), 2 * s[:n_hidden])
+    w1 = torch.diag(((root - balance) / 2).sqrt()) @ vh[:n_hidden]
+    w2 = u[:, :n_hidden] @ torch.diag(((root + balance) / 2).sqrt())
+
+    def kernel(w1: torch.Tensor, w2: torch.Tensor) -> torch.Tensor:
+        eye_in, eye_out = (torch.eye(size, dtype=F64) for size in (w1.shape[1], w2.shape[0]))
+        return torch.kron(w2 @ w2.mT, eye_in) + torch.kron(eye_out, w1.mT @ w1)
+
+    start, step = kernel(w1, w2), step / (1 + abs(balance))
+    for _ in range(round(time / step)):
+        error = corr - w2 @ w1
+        w1, w2 = w1 + step * w2.mT @ error, w2 + step * error @ w1.mT
+    return float((kernel(w1, w2) - start).norm() / start.norm())
+
+
+@checks(classify_regime, by="the kernel along gradient descent of bottlenecks")
+@pytest.mark.parametrize("sizes", [(3, 2, 3), (4, 2, 3), (3, 1, 2), (3, 2, 5)])
+@pytest.mark.parametrize("balance", [0.0, 3.0])
+def test_what_a_bottleneck_cannot_learn_does_not_count(sizes: tuple[int, int, int], balance: float) -> None:
+    n_in, n_hidden, n_out = sizes
+    generator = seeded(7)
+    u, _, vh = torch.linalg.svd(torch.randn(n_out, n_in, dtype=F64, generator=generator), full_matrices=False)
+    s = torch.tensor([2.0, 1.5, 0.01])[-len(u.mT) :] if n_hidden == 2 else torch.tensor([1.5, 0.01])
+    corr = u @ torch.diag(s.to(F64)) @ vh
+    best = (u[:, :n_hidden] * s[:n_hidden].to(F64)) @ vh[:n_hidden]
+    near = classify_regime(n_in, n_hidden, n_out, balance, corr, 0.99 * best)
+    assert kernel_moved(n_hidden, balance, corr, 0.99 * best) < 0.05
+    assert near.regime is Regime.LAZY
+    if balance == 0:
+        noise = torch.randn(n_out, n_in, dtype=F64, generator=generator)
+        left, size, right = torch.linalg.svd(noise, full_matrices=False)
+        small = 1e-3 * (left[:, :n_hidden] * size[:n_hidden]) @ right[:n_hidden]
+        assert kernel_moved(n_hidden, balance, corr, small) > 50
+        assert classify_regime(n_in, n_hidden, n_out, balance, corr, small).regime is Regime.RICH
+
+
+def test_a_task_of_few_modes_is_rich_from_a_small_start_of_many() -> None:
+    generator = seeded(3)
+    noise, left, right = (torch.randn(3, k, dtype=F64, generator=generator) for k in (3, 1, 1))
+    corr, small = 2 * left @ right.mT / (left.norm() * right.norm()), 1e-3 * noise
+    assert kernel_moved(3, 0.0, corr, small) > 50
+    found = classify_regime(3, 3, 3, 0.0, corr, small)
+    assert found.regime is Regime.RICH
+    assert found.lazy_time == pytest.approx(1 / 4)  # not that of the zeros of its spectrum, which rounding moves
+    assert classify_regime(3, 3, 3, 0.0, torch.linalg.svdvals(corr), 1e-3).regime is Regime.RICH
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 3), (4, 2, 3), (3, 1, 2)])
+def test_a_strong_mode_that_a_bottleneck_cannot_learn_does_not_make_it_turn(sizes: tuple[int, int, int]) -> None:
+    n_in, n_hidden, n_out = sizes
+    corr = torch.zeros(n_out, n_in, dtype=F64)
+    for k in range(min(n_in, n_out)):
+        corr[k, k] = 2.0 - 0.4 * k
+    best = corr.clone()
+    best[n_hidden:] = 0
+    assert kernel_moved(n_hidden, 3.0, corr, 0.99 * best) < 0.05
+    assert classify_regime(n_in, n_hidden, n_out, 3.0, corr, 0.99 * best).regime is Regime.LAZY
+    found = classify_regime(n_in, n_hidden, n_out, 1000.0, corr, 0.01 * corr.roll(1, 0) * (best != 0).roll(1, 0))
+    assert found.regime is Regime.DELAYED_RICH
+
+
+def test_a_bottleneck_turns_to_the_strongest_of_modes_that_are_nearly_equal() -> None:
+    """Little is gained by it, but the kernel does not stay."""
+    corr = torch.diag(torch.tensor([1.5, 1.47, 1.4], dtype=F64))
+    start = torch.zeros(3, 3, dtype=F64)
+    start[:2, 0] = 1e-3  # the heavy layer lies between the first two modes
+    assert kernel_moved(1, 20.0, corr, start, time=1000.0, step=1.0) > 0.5
+    assert classify_regime(3, 1, 3, 20.0, corr, start).regime is Regime.DELAYED_RICH
+
+
+@pytest.mark.parametrize("balance", [math.nan, math.inf, True, "large"])
+def test_a_balance_that_is_no_number_has_no_regime(balance: float) -> None:
+    with pytest.raises(InvalidInput, match="balance"):
+        classify_regime(2, 2, 2, balance, [2.0, 1.0])
+
+
+def test_tasks_and_starts_that_the_sizes_do_not_allow_are_refused() -> None:
+    eye = torch.eye(3, dtype=F64)
+    with pytest.raises(InvalidInput, match="at most 2 singular values"):
+        classify_regime(2, 2, 3, 1.0, [3.0, 2.0, 1.0])
+    with pytest.raises(InvalidInput, match=r"shape \(n_out, n_in\) = \(3, 2\)"):
+        classify_regime(2, 2, 3, 1.0, eye)
+    with pytest.raises(InvalidInput, match="rank 3, and 2 hidden units"):
+        classify_regime(3, 2, 3, 1.0, eye, eye)

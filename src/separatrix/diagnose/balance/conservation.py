@@ -20,7 +20,7 @@ from ..model_call import Pick, call_with, prediction
 from .optimiser_law import OptimiserLaw, optimiser_law
 from .pairs.laws import HOLDS_BELOW, Law, LayerPair, conserved_form, second_part
 from .pairs.search import Pairs, SkippedLayer, find_pairs
-from .profile import parameters_of
+from .profile import not_trained, parameters_of
 
 
 @final
@@ -103,7 +103,7 @@ def conservation_check(
         data: inputs and targets.
         pairs: as in ``balance_profile``.
         lr: a learning rate, to predict and measure the drift of one step of gradient descent.
-        optimiser: as in ``balance_profile``.
+        optimiser: as in ``balance_profile``; parameters that an optimiser of torch does not train stand still.
         output: takes the model's output and returns the prediction.
         example_inputs: as in ``balance_profile``.
         rotary: as in ``balance_profile``.
@@ -125,9 +125,13 @@ def conservation_check(
         raise InvalidInput(f"no layer pair was found in the model ({reasons}). Name pairs explicitly with pairs=.")
     value, gradients = _gradients(model, loss_function(loss), data, output)
     tensors = parameters_of(model, search.pairs)
-    gradients = {name: gradients.get(name, torch.zeros_like(tensors[name])).to(torch.float64) for name in tensors}
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    checks = tuple(_check(pair, tensors, gradients, lr, tol, frozen) for pair in search.pairs)
+    still = {name: "is frozen" if name in frozen else "is not trained" for name in not_trained(model, optimiser)}
+    gradients = {
+        name: torch.zeros_like(value) if name in still or name not in gradients else gradients[name].to(torch.float64)
+        for name, value in tensors.items()
+    }
+    checks = tuple(_check(pair, tensors, gradients, lr, tol, still) for pair in search.pairs)
     return ConservationCheck(value, checks, search.skipped, optimiser_law(optimiser))
 
 
@@ -153,7 +157,7 @@ def _check(
     gradients: dict[str, Tensor],
     lr: float | None,
     tol: float,
-    frozen: set[str],
+    still: dict[str, str],
 ) -> PairConservation:
     rate = conserved_form(pair, gradients, tensors).norm()
     residual = float(rate / _scale(pair, tensors, gradients))
@@ -165,8 +169,8 @@ def _check(
         promised = lr**2 * conserved_form(pair, gradients, gradients)
         predicted, measured = float(promised.norm()), float(change.norm())
         error = float((change - promised).norm() / before.norm().clamp_min(torch.finfo(before.dtype).tiny))
-    still = [name for name in pair.parameters if name in frozen]
-    note = f"{still[0]} is frozen" if still else pair.reason or pair.condition
+    fixed = [f"{name} {still[name]}" for name in pair.parameters if name in still]
+    note = fixed[0] if fixed else pair.reason or pair.condition
     return PairConservation(pair.name, pair.law, residual, residual < tol, predicted, measured, error, note)
 
 

@@ -1,7 +1,10 @@
 r"""Which optimisers keep the balance of layer pairs, in one sentence each.
 
 With learning rates :math:`\eta_l` of its own for each parameter, gradient flow keeps the balance with every square
-divided by its rate, :math:`B B^\top / \eta_B - A A^\top / \eta_A`.
+divided by its rate, :math:`B B^\top / \eta_B - A A^\top / \eta_A`. Momentum :math:`\mu` with dampening :math:`\delta`
+adds up past gradients, so that small steps follow the flow at the rate :math:`\eta (1 - \delta) / (1 - \mu)`: layers
+with momentum of their own have rates of their own. Weight decay g shrinks the square of a layer like
+:math:`e^{-2 g \eta t}`; where :math:`g \eta` is the same for all, what is kept without it shrinks like that.
 
 Muon replaces the gradient of a matrix by its polar factor. For one hidden unit per mode (aligned layers) it moves both
 singular values of a mode at the same speed, so their *difference* is kept, not that of their squares. In general it
@@ -13,7 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import final
+import math
+from typing import Any, final
 
 import torch
 
@@ -51,12 +55,23 @@ _MOMENTUM = (
     "momentum moves the weights along past gradients: the drift over a fixed training time is still of order lr, "
     "but far larger than that of plain gradient descent"
 )
-_DECAY = "the quantity shrinks like exp(-2 g t) with weight decay g and t = lr times steps"
+_DECAY = "the quantity shrinks like exp(-2 g t) with weight decay g and t the sum of the learning rates of all steps"
+_INERT_DECAY = f"{_DECAY}, over 1 - momentum (times 1 - dampening)"
+_WEIGHTED_DECAY = (
+    "the learning rates differ, but weight decay times learning rate is the same for all: the difference with every "
+    "parameter's square divided by its own learning rate shrinks like exp(-2 g t) with g t the sum of that product"
+)
 _ENTRIES = "steps are rescaled entry by entry, which no conservation law survives, however small lr is"
 _TWO_RATES = (
     "the learning rates differ: the balance itself drifts, but the same difference with every parameter's square "
     "divided by its own learning rate is kept, up to lr per training time"
 )
+_TWO_INERTIAS = (
+    "the rates at which parameters move, lr / (1 - momentum) (times 1 - dampening), differ: the balance itself drifts, "
+    "but the same difference with every parameter's square divided by its own rate is kept, up to lr per training time"
+)
+_STILL = "a learning rate is zero: its parameters stand still while the others move, and their difference has no law"
+_ENDLESS = "with a momentum of one or more steps grow for ever: no law of gradient flow holds"
 _TWO_DECAYS = "parameters decay at different rates (weight decay times learning rate), so their difference has no law"
 _MUON = (
     "the gradient of each matrix is replaced by its polar factor, and over all tasks such steps reach every direction "
@@ -67,6 +82,7 @@ _LBFGS = (
     "the law of gradient flow does not hold for them"
 )
 _FACTORED = "steps are divided by a root mean square over rows and columns, which no conservation law survives"
+_HOOKS = "its step is changed from outside (hooks, or a step put in its place), and what they do is not known here"
 _STRANGER = "this optimiser is not known here; conservation_check measures the first step, training shows the rest"
 
 _NAMED = {
@@ -110,14 +126,15 @@ def optimiser_law(optimiser: str | torch.optim.Optimizer) -> OptimiserLaw:
 
 def _law(optimiser: torch.optim.Optimizer) -> tuple[Keeps, str]:
     """By the step the optimiser takes, whatever its class is called."""
+    if changed_from_outside(optimiser):
+        return Keeps.UNKNOWN, f"{_HOOKS}; {_STRANGER.partition('; ')[2]}"
+    groups = optimiser.param_groups
     if _steps_like(optimiser, torch.optim.SGD):
         return _descent_law(
-            [(float(g["lr"]), float(g["weight_decay"]), float(g["momentum"])) for g in optimiser.param_groups]
+            [_Group(*(float(g[key]) for key in ("lr", "weight_decay", "momentum", "dampening"))) for g in groups]
         )
     if _steps_like(optimiser, torch.optim.ASGD):
-        return _descent_law(
-            [(float(g["lr"]), float(g["weight_decay"] + g["lambd"]), 0.0) for g in optimiser.param_groups]
-        )
+        return _descent_law([_Group(float(g["lr"]), float(g["weight_decay"] + g["lambd"])) for g in groups])
     for name, law in _CLASSES.items():
         kind = getattr(torch.optim, name, None)  # older versions of torch lack some
         if kind is not None and _steps_like(optimiser, kind):
@@ -130,14 +147,54 @@ def _steps_like(optimiser: torch.optim.Optimizer, kind: type[torch.optim.Optimiz
     return isinstance(optimiser, kind) and inspect.unwrap(type(optimiser).step) is inspect.unwrap(kind.step)
 
 
-def _descent_law(groups: list[tuple[float, float, float]]) -> tuple[Keeps, str]:
-    """The law of descent from the learning rate, weight decay and momentum of each group of parameters."""
-    rates, decays = {rate for rate, _, _ in groups}, {decay for _, decay, _ in groups}
-    momentum = any(inertia for _, _, inertia in groups)
-    if any(decays):
-        if len(rates) > 1 or len(decays) > 1:
+def changed_from_outside(optimiser: torch.optim.Optimizer) -> bool:
+    """Whether hooks stand around the step, or another one in its place (a wrapper of torch's schedulers is none)."""
+    if optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks:
+        return True
+    own = vars(optimiser).get("step")
+    return own is not None and _function(own) is not _function(type(optimiser).step)
+
+
+def _function(step: Any) -> Any:
+    """The function behind a method and its wrappers."""
+    return inspect.unwrap(getattr(inspect.unwrap(step), "__func__", inspect.unwrap(step)))
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class _Group:
+    """The settings of a group of parameters under descent."""
+
+    lr: float
+    decay: float
+    momentum: float = 0.0
+    dampening: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """How fast small steps follow the flow: past gradients add up to 1 / (1 - momentum) of them."""
+        return self.lr * (1 - self.dampening) / (1 - self.momentum) if self.momentum else self.lr
+
+
+def _descent_law(groups: list[_Group]) -> tuple[Keeps, str]:
+    """The law of descent from the settings of each group of parameters."""
+    momentum = any(group.momentum for group in groups)
+    if any(group.momentum >= 1 for group in groups):
+        return Keeps.NOT_KEPT, _ENDLESS
+    rates = [group.rate for group in groups]
+    if any(rates) and not all(rates):
+        return Keeps.NOT_KEPT, _STILL
+    inertia = f"; {_MOMENTUM}" if momentum else ""
+    if any(group.decay for group in groups):
+        if not _alike([group.rate * group.decay for group in groups]):
             return Keeps.NOT_KEPT, _TWO_DECAYS
-        return Keeps.DECAYS, f"{_DECAY}; {_MOMENTUM}" if momentum else _DECAY
-    if len(rates) > 1:
-        return Keeps.WEIGHTED, f"{_TWO_RATES}; {_MOMENTUM}" if momentum else _TWO_RATES
+        decay = _INERT_DECAY if momentum else _DECAY
+        return Keeps.DECAYS, (decay if _alike(rates) else _WEIGHTED_DECAY) + inertia
+    if not _alike(rates):
+        return Keeps.WEIGHTED, (_TWO_INERTIAS if momentum else _TWO_RATES) + inertia
     return (Keeps.TO_FIRST_ORDER, _MOMENTUM) if momentum else (Keeps.TO_SECOND_ORDER, _EACH_STEP)
+
+
+def _alike(values: list[float]) -> bool:
+    """Whether numbers that were computed along different ways are meant to be the same."""
+    return all(math.isclose(value, values[0], rel_tol=1e-9) for value in values)

@@ -33,7 +33,8 @@ class PairBalance(Result):
     Attributes:
         name: first and second layer.
         law: which part of D gradient flow keeps, found true by running the model; ``Law.UNCHECKED`` where it could not
-            be run. ``pair.law`` is what its operations suggest.
+            be run, ``Law.NOTHING`` where only a part of the pair is trained. ``pair.law`` is what the function of the
+            model has, whoever is trained.
         law_residual: how far the model was from the law when it was run; NaN where there was nothing to check.
         n_hidden: hidden units of the pair.
         balance: lambda* = Tr(D) / n_h. For the laws of one normalised layer its squared norm (mean per neuron).
@@ -141,7 +142,8 @@ def balance_profile(
         example_inputs: a batch with which one call is watched and the laws are checked; without it the model is
             traced symbolically and run on made-up inputs, if its signature allows.
         rotary: pairing of dimensions by rotary embeddings: ``"auto"``, ``"none"``, ``"half"``, ``"interleaved"``.
-        optimiser: the name of an optimiser or an optimiser of torch, for the sentence on what training keeps.
+        optimiser: the name of an optimiser or an optimiser of torch, for the sentence on what training keeps. Pairs
+            that it trains in part only (as those with frozen parameters) have no law.
         output: takes the model's output and returns the tensor that counts; by default every floating tensor does.
 
     Returns:
@@ -164,9 +166,35 @@ def balance_profile(
     search = find_pairs(model, pairs, example_inputs=example_inputs, rotary=rotary)
     tensors = parameters_of(model, search.pairs)
     checked = certify(model, search.pairs, example_inputs, output=output)
+    still = not_trained(model, optimiser)
     return BalanceProfile(
-        tuple(pair_balance(pair, tensors) for pair in checked), search.skipped, optimiser_law(optimiser)
+        tuple(_while_training(pair_balance(pair, tensors), still) for pair in checked),
+        search.skipped,
+        optimiser_law(optimiser),
     )
+
+
+def not_trained(model: nn.Module, optimiser: str | torch.optim.Optimizer) -> frozenset[str]:
+    """Parameters that stand still: frozen, without a rate, or not given to an optimiser that has others of the model.
+
+    An optimiser that has none belongs to another copy, and only its kind counts.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    still = {name for name, parameter in named.items() if not parameter.requires_grad}
+    if isinstance(optimiser, torch.optim.Optimizer):
+        given = {id(parameter): float(group["lr"]) for group in optimiser.param_groups for parameter in group["params"]}
+        if any(id(parameter) in given for parameter in named.values()):
+            still |= {name for name, parameter in named.items() if not given.get(id(parameter))}
+    return frozenset(still)
+
+
+def _while_training(found: PairBalance, still: frozenset[str]) -> PairBalance:
+    """A pair as training treats it: its law needs both sides to move, or neither."""
+    fixed = [name for name in found.pair.parameters if name in still]
+    if found.law is Law.NOTHING or not fixed or len(fixed) == len(found.pair.parameters):
+        return found
+    note = f"{fixed[0]} is not trained, so what the others lose it does not gain"
+    return dataclasses.replace(found, law=Law.NOTHING, note=note)
 
 
 def parameters_of(model: nn.Module, pairs: tuple[LayerPair, ...]) -> dict[str, Tensor]:

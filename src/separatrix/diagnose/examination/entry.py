@@ -309,7 +309,9 @@ def _described(facts: Observed) -> dict[str, Any]:
     optimiser = facts.subject.optimizer
     loss = "loss given" if facts.subject.loss is not None else "own loss" if facts.subject.own_loss else "no loss"
     if optimiser is not None:
-        loss += f"; {type(optimiser).__name__} lr {optimiser.param_groups[0]['lr']:.3g}"
+        rates = sorted({float(group["lr"]) for group in optimiser.param_groups})
+        spread = f"{rates[0]:.3g}" + (f" to {rates[-1]:.3g}" if len(rates) > 1 else "")
+        loss += f"; {type(optimiser).__name__} lr {spread}"
     return {
         "shapes": [list(tensor.shape) for tensor in sample.tensors],
         "used": sample.n,

@@ -13,6 +13,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.eigenvalues import eigvals
+from separatrix.core.arithmetic.transforms import all_true
 from separatrix.core.arrays import require_integer
 
 from ..solve.maps.counted import FixedPointMap
@@ -32,7 +33,9 @@ def spectral_radius(
     """Largest modulus of the eigenvalues of the Jacobian of a map at z, for each sample.
 
     The larger of the growth rate over the last half of ``power`` products and the largest Ritz value of a Krylov space
-    of dimension ``krylov`` started from there. Exact to rounding when ``krylov`` reaches d.
+    of dimension ``krylov`` started from there. When ``krylov`` reaches d the Jacobian is formed, and its eigenvalues
+    are exact to its rounding. In more dimensions a Jacobian far from normal (a long delay line) shows the growth that
+    it has over ``power`` products, which may be far above its eigenvalues.
 
     Args:
         fixed_point_map: the map; samples must not depend on each other.
@@ -54,11 +57,10 @@ def spectral_radius(
     require_integer(power, "power", at_least=2)
     require_integer(krylov, "krylov", at_least=1)
     jacobian = JacobianAt(fixed_point_map, z, batch_dims=batch_dims)
-    start = jacobian.random_directions(generator)
     with torch.no_grad():
         if krylov >= jacobian.dim:
-            return jacobian.per_sample(ritz_values(jacobian, start, jacobian.dim).abs().amax(dim=-1))
-        rate, grown = _growth_rate(jacobian, start, power)
+            return jacobian.per_sample(_eigenvalues(jacobian.matrix()).abs().amax(dim=-1))
+        rate, grown = _growth_rate(jacobian, jacobian.random_directions(generator), power)
         ritz = ritz_values(jacobian, grown, krylov).abs().amax(dim=-1)
     return jacobian.per_sample(torch.maximum(rate, ritz))
 
@@ -74,9 +76,9 @@ def spectral_abscissa(
     """Largest real part of the eigenvalues of the Jacobian of a map at z, for each sample.
 
     Below one, the flow dz/dt = f(z) - z is stable at the equilibrium, and a small enough damping makes the iteration
-    converge; the modulus (``spectral_radius``) decides about the undamped iteration. Exact to rounding when ``krylov``
-    reaches d; with a smaller Krylov space it is the right-most Ritz value, an estimate from inside the spectrum's hull
-    for a normal Jacobian.
+    converge; the modulus (``spectral_radius``) decides about the undamped iteration. When ``krylov`` reaches d the
+    Jacobian is formed, and its eigenvalues are exact to its rounding; with a smaller Krylov space it is the right-most
+    Ritz value, an estimate from inside the spectrum's hull for a normal Jacobian.
 
     Args:
         fixed_point_map: the map; samples must not depend on each other.
@@ -91,33 +93,51 @@ def spectral_abscissa(
     """
     require_integer(krylov, "krylov", at_least=1)
     jacobian = JacobianAt(fixed_point_map, z, batch_dims=batch_dims)
-    n_krylov = min(krylov, jacobian.dim)
     with torch.no_grad():
-        values = ritz_values(jacobian, jacobian.random_directions(generator), n_krylov)
+        if krylov >= jacobian.dim:
+            values = _eigenvalues(jacobian.matrix())
+        else:
+            values = ritz_values(jacobian, jacobian.random_directions(generator), krylov)
     return jacobian.per_sample(values.real.amax(dim=-1))
 
 
 def ritz_values(jacobian: JacobianAt, start: Float[Tensor, "samples d"], n_krylov: int) -> Complex[Tensor, "samples k"]:
     """Eigenvalues of the Jacobian restricted to the Krylov space of ``start`` (Arnoldi's method).
 
-    They are eigenvalues of J when the space is invariant, in particular when ``n_krylov`` reaches d. Rows whose space
-    closes earlier are filled with zeros. Memory grows as (samples, n_krylov, d).
+    They are eigenvalues of J when the space is invariant, in particular when ``n_krylov`` reaches d: then all of them,
+    as often as they occur. A row whose space closes earlier (repeated eigenvalues) goes on in a direction outside it.
+    Memory grows as (samples, n_krylov, d).
     """
     samples, dim = start.shape
     tiny = torch.finfo(start.dtype).tiny
-    basis = start.new_zeros(samples, n_krylov, dim)
-    hessenberg = start.new_zeros(samples, n_krylov, n_krylov)
+    image = jacobian.times(unit(start))  # inside torch.func.vmap it has the mapped axis, the start may not
+    basis = image.new_zeros(samples, n_krylov, dim)
+    hessenberg = image.new_zeros(samples, n_krylov, n_krylov)
     basis[:, 0] = unit(start)
     for k in range(n_krylov):
-        image = jacobian.times(basis[:, k])
+        image = jacobian.times(basis[:, k]) if k else image
         vector, hessenberg[:, : k + 1, k] = orthogonalised(basis[:, : k + 1], image)
         if k + 1 < n_krylov:
             length = torch.linalg.vector_norm(vector, dim=-1)
             rounding = 1e2 * torch.finfo(start.dtype).eps * torch.linalg.vector_norm(image, dim=-1)
-            alive = length > rounding  # else the space is invariant: stop there
+            alive = length > rounding  # else the space is invariant, and a direction outside it is as good as any
             hessenberg[:, k + 1, k] = torch.where(alive, length, torch.zeros_like(length))
-            basis[:, k + 1] = torch.where(alive.unsqueeze(-1), vector / length.clamp_min(tiny).unsqueeze(-1), 0.0)
+            following = vector / length.clamp_min(tiny).unsqueeze(-1)
+            if not all_true(alive):
+                following = torch.where(alive.unsqueeze(-1), following, _outside(basis[:, : k + 1]))
+            basis[:, k + 1] = following
     return _eigenvalues(hessenberg)
+
+
+def _outside(stack: Float[Tensor, "samples k d"]) -> Float[Tensor, "samples d"]:
+    """A unit vector at right angles to every vector of an orthonormal stack; zero if that spans everything."""
+    samples, members, dim = stack.shape
+    if members >= dim:
+        return stack.new_zeros(samples, dim)
+    place = torch.arange(dim, dtype=stack.dtype, device=stack.device)
+    pattern = torch.cos(1.0 + (12.9898 + members) * place)  # any vector will do; this one lies in no space of interest
+    direction = orthogonalised(stack, unit(pattern.expand(samples, dim)))[0]
+    return unit(orthogonalised(stack, unit(direction))[0])
 
 
 def _eigenvalues(hessenberg: Tensor) -> Tensor:

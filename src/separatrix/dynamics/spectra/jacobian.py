@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.core.arithmetic.transforms import any_true, exposed
+from separatrix.core.arithmetic.transforms import any_true, exposed, transforms_active
 from separatrix.core.arrays import require_integer
 from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput
@@ -29,7 +30,7 @@ class JacobianAt(Described):
             that is looked at.
 
     Raises:
-        InvalidInput: a sample depends on another one, or no axis is left for the state.
+        InvalidInput: a sample depends on another one, or nothing is left for the state.
     """
 
     def __init__(self, fixed_point_map: FixedPointMap, z: Float[Tensor, "*state"], *, batch_dims: int = 1) -> None:
@@ -42,6 +43,8 @@ class JacobianAt(Described):
         self._map = CountedMap(fixed_point_map, z.shape, z.dtype)
         self.batch_shape = z.shape[:batch_dims]
         self.dim = z.shape[batch_dims:].numel()
+        if self.dim == 0:
+            raise InvalidInput(f"z must not be empty; got shape {tuple(z.shape)}.")
         self._point = z.detach().reshape(self.batch_shape.numel(), self.dim)
         self._point = self._point.to(torch.promote_types(z.dtype, torch.float32))
         self._require_separate_rows()
@@ -54,15 +57,25 @@ class JacobianAt(Described):
         """J^T times a vector, by reverse differentiation."""
         return self._map.transposed_derivative(self._point, vector)
 
+    def matrix(self) -> Float[Tensor, "samples d d"]:
+        """J itself, column by column: d products, memory (samples, d, d)."""
+        units = torch.eye(self.dim, dtype=self._point.dtype, device=self._point.device)
+        return torch.stack([self.times(column.expand_as(self._point)) for column in units], dim=-1)
+
     def _require_separate_rows(self) -> None:
-        """Move every other sample, then the rest, then each half: those that rest must not feel it. Four products."""
+        """Move one part of the samples, then the other: those that rest must not feel it.
+
+        The parts are the digits of their numbers in base two, so that any two samples are parted by one of them. Two
+        products for each digit.
+        """
         samples = len(self._point)
-        if samples < 2 or self.dim == 0:
+        if samples < 2:
             return
         index = torch.arange(samples, device=self._point.device)
         direction = self.random_directions(None)
+        digits = [(index >> place) % 2 == 1 for place in range((samples - 1).bit_length())]
         with torch.no_grad():
-            for moving in (index % 2 == 0, index % 2 == 1, index < samples // 2, index >= samples // 2):
+            for moving in (part for digit in digits for part in (digit, ~digit)):
                 image = self.times(torch.where(moving.unsqueeze(1), direction, 0.0))
                 felt = torch.linalg.vector_norm(image, dim=1)
                 limit = _COUPLED * self._map.rounding * felt[moving].nan_to_num().amax()
@@ -76,7 +89,13 @@ class JacobianAt(Described):
                     )
 
     def random_directions(self, generator: torch.Generator | None) -> Float[Tensor, "samples d"]:
-        """A unit vector per sample, from a fixed stream unless a generator is given."""
+        """A unit vector per sample, from a fixed stream unless a generator is given.
+
+        Inside ``torch.func.vmap``, where torch draws nothing unless told how, the stream is one of NumPy.
+        """
+        if generator is None and transforms_active():
+            drawn = numpy.random.default_rng(0).standard_normal(tuple(self._point.shape))
+            return unit(torch.as_tensor(drawn, dtype=self._point.dtype, device=self._point.device))
         stream = generator if generator is not None else torch.Generator().manual_seed(0)
         start = torch.randn(self._point.shape, generator=stream, dtype=self._point.dtype, device=stream.device)
         return unit(start.to(self._point.device))

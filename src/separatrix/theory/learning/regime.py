@@ -4,7 +4,8 @@ A large balance makes learning lazy and fast only if the heavy layer is onto: ``
 balance, ``n_hidden = n_in`` for a negative one. Otherwise the network first fits what its heavy layer can already
 express, waits on a plateau, and then turns the heavy layer slowly: rich after all, and the later the larger the
 balance. What counts is the kernel of the start, ``sqrt(balance^2 + 4 strength^2)``, against what has to be learned:
-above 10 times the largest distance from the task it is large, below a tenth of the smallest one it is small.
+above 10 times the largest distance from the task it is large, below a tenth of the smallest one it is small. The task
+is here what the network can learn of it: modes beyond the hidden units are left for ever and count for nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from torch import Tensor
 
 from separatrix.core import InvalidInput, Result, as_float64, formula, require_integer
 from separatrix.core.labelled import Labelled
+from separatrix.core.scalars import require_number
 from separatrix.matrices import require_pair
 
 _LARGE = 10.0
 _SMALL = 0.1
+_DUST = 1e-12
+"""Size, relative to the largest, up to which a singular value is a zero that rounding has moved."""
 _MISSED = 0.01
-"""Share of the task (squared) outside the heavy layer from which on it has to turn."""
+"""Share of what can be learned (squared) outside the heavy layer from which on it has to turn."""
 
 
 class Regime(Labelled):
@@ -71,7 +75,10 @@ def classify_regime(n_in: int, n_hidden: int, n_out: int, balance: float, task_s
         balance: coefficient of the balanced start.
         task_s: singular values of ``corr_yx``, or the matrix itself (n_out, n_in); zeros are left out of the times.
         start: the product ``w2 w1`` at the start: its strength, for a start of random direction, or, with the matrix of
-            the task, the matrix (n_out, n_in).
+            the task, the matrix (n_out, n_in), whose rank is at most ``n_hidden``.
+
+    Raises:
+        InvalidInput: a balance that is not finite, a task or a start that no network of these sizes has.
 
     Example:
         >>> classify_regime(2, 3, 5, 1000.0, [2.0, 1.0]).regime.label
@@ -85,14 +92,17 @@ def classify_regime(n_in: int, n_hidden: int, n_out: int, balance: float, task_s
     """
     for size, name in ((n_in, "n_in"), (n_hidden, "n_hidden"), (n_out, "n_out")):
         require_integer(size, name, at_least=1)
+    balance = require_number(balance, "balance")
     task = as_float64(task_s, "task_s")
+    _require_fitting(task, (n_out, n_in))
     s = torch.linalg.svdvals(task) if task.ndim == 2 else task.reshape(-1).sort(descending=True).values
     if bool((s < 0).any()) or s.numel() == 0 or not bool((s > 0).any()):
         raise InvalidInput("task_s must hold singular values, none negative and at least one above zero.")
+    s = torch.where(s > _DUST * s[0], s, 0.0)
     learned = s[s > 0][:n_hidden]
     smallest, lam = float(learned[-1]), abs(balance)
     width, name = (n_out, "n_out") if balance > 0 else (n_in, "n_in")
-    begin = _begin(start, task, learned, (n_out, n_in), balance, max(0, width - n_hidden) / width, n_hidden)
+    begin = _begin(start, task, s, n_hidden, (n_out, n_in), balance, max(0, width - n_hidden) / width)
     regime, why = _decide(lam, begin, n_hidden, width, name)
     return RegimeMap(
         regime,
@@ -108,34 +118,62 @@ def classify_regime(n_in: int, n_hidden: int, n_out: int, balance: float, task_s
 @final
 @dataclasses.dataclass(frozen=True)
 class _Begin:
-    """A start: its weakest and strongest mode, how far it is from the task, and what its heavy layer misses of it."""
+    """A start: its weakest and strongest mode, how far it is from what it can learn, and what its heavy layer misses.
+
+    ``missed`` is the share of the task outside the heavy layer; ``to_turn`` that of what can be learned, the modes that
+    a bottleneck ends in: the others stay outside whichever way it turns.
+    """
 
     weakest: float
     strongest: float
     nearest: float
     farthest: float
     missed: float
+    to_turn: float
+
+
+def _require_fitting(task: Tensor, shape: tuple[int, int]) -> None:
+    """Refuse a task that no network of these sizes has."""
+    if task.ndim == 2 and task.shape != shape:
+        raise InvalidInput(f"task_s as a matrix must have the shape (n_out, n_in) = {shape}; got {tuple(task.shape)}.")
+    if task.ndim != 2 and task.numel() > min(shape):
+        raise InvalidInput(
+            f"task_s must hold at most {min(shape)} singular values, as many as the smaller of n_out and n_in; got "
+            f"{task.numel()}."
+        )
 
 
 def _begin(
-    start: Any, task: Tensor, learned: Tensor, shape: tuple[int, int], balance: float, missed: float, n_hidden: int
+    start: Any, task: Tensor, s: Tensor, n_hidden: int, shape: tuple[int, int], balance: float, missed: float
 ) -> _Begin:
+    learned = s[s > 0][:n_hidden]
     product = as_float64(start, "start")
     if product.ndim == 0:
         strength = float(product)
         if not strength > 0:
             raise InvalidInput(f"start must be positive; got {strength}.")
         near, far = (math.hypot(strength, float(learned[k])) for k in (-1, 0))  # of random direction: at right angles
-        return _Begin(strength, strength, near, far, missed)
+        return _Begin(strength, strength, near, far, missed, missed)
     if task.shape != shape or product.shape != shape:
         raise InvalidInput(
             f"start as a matrix needs the task as a matrix too, both of shape (n_out, n_in) = {shape}; got "
             f"{tuple(product.shape)} and {tuple(task.shape)}."
         )
-    strengths, distance = torch.linalg.svdvals(product)[: len(learned)], torch.linalg.svdvals(task - product)
+    strengths = torch.linalg.svdvals(product)
+    rank = int((strengths > 1e-9 * strengths[:1].clamp_min(1e-300)).sum())
+    if rank > n_hidden:
+        raise InvalidInput(
+            f"start must be a product of two layers: it has rank {rank}, and {n_hidden} hidden units give at most "
+            f"{n_hidden}."
+        )
+    u, size, vh = torch.linalg.svd(task, full_matrices=False)
+    reachable = (u[:, :n_hidden] * size[:n_hidden]) @ vh[:n_hidden]
+    # beyond the modes of the task there are only those of the start, which are to be lost
+    strengths, distance = (modes[: len(learned)] for modes in (strengths, torch.linalg.svdvals(reachable - product)))
     left = distance[distance > 1e-9 * float(learned[0])]
     near, far = (float(left[-1]), float(left[0])) if left.numel() else (0.0, 0.0)
-    return _Begin(float(strengths[-1]), float(strengths[0]), near, far, _missed(product, task, balance, n_hidden))
+    missed, to_turn = (_missed(product, part, balance, n_hidden) for part in (task, reachable))
+    return _Begin(float(strengths[-1]), float(strengths[0]), near, far, missed, to_turn)
 
 
 def _missed(product: Tensor, task: Tensor, balance: float, n_hidden: int) -> float:
@@ -157,7 +195,7 @@ def _decide(lam: float, begin: _Begin, n_hidden: int, width: int, name: str) -> 
             Regime.RICH,
             "balance and start are small against every mode of the task: modes grow one after another",
         )
-    if lam > _LARGE * begin.farthest and n_hidden < width and begin.missed > _MISSED:
+    if lam > _LARGE * begin.farthest and n_hidden < width and begin.to_turn > _MISSED:
         return (
             Regime.DELAYED_RICH,
             f"the balance is large but n_hidden = {n_hidden} < {name} = {width}: the heavy layer must turn",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -40,3 +41,36 @@ def test_tokens_without_a_table_are_tried_by_exchange() -> None:
     x = torch.randint(0, 10, (9, 5))
     assert separatrix.check(OneHot(False), x).find("batch_mixing").severity == "ok"  # type: ignore[union-attr]
     assert separatrix.check(OneHot(True), x).find("batch_mixing").severity == "fault"  # type: ignore[union-attr]
+
+
+class OneReadsAnother(nn.Module):
+    """Sample ``reader`` gets a part of sample ``read``; all others are left alone."""
+
+    def __init__(self, reader: int, read: int) -> None:
+        super().__init__()
+        self.first, self.last, self.reader, self.read = nn.Linear(6, 16), nn.Linear(16, 3), reader, read
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.tanh(self.first(x))
+        rows = torch.arange(len(x)).unsqueeze(1)
+        return self.last(hidden + 0.5 * (rows == self.reader) * hidden[self.read])
+
+
+@pytest.mark.parametrize(
+    ("reader", "read"), [(0, 1), (1, 0), (0, 8), (8, 0), (9, 8), (3, 5), (15, 14), (14, 15), (2, 13), (4, 12), (15, 0)]
+)
+def test_any_sample_that_reads_another_one_is_found(reader: int, read: int) -> None:
+    torch.manual_seed(0)
+    finding = separatrix.check(OneReadsAnother(reader, read), torch.randn(16, 6)).find("batch_mixing")
+    assert finding is not None
+    assert finding.severity == "fault"
+    assert f"output {reader} reacts to other samples" in finding.meaning
+
+
+@pytest.mark.parametrize("n", [2, 3, 16])
+def test_samples_that_are_kept_apart_are_not_accused(n: int) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 3))
+    finding = separatrix.check(model, torch.randn(n, 6)).find("batch_mixing")
+    assert finding is not None
+    assert (finding.severity, finding.meaning) == ("ok", "no mixing between samples (exact)")

@@ -35,6 +35,14 @@ def test_a_large_block_is_measured_by_products_within_its_error(generator: torch
     assert row.norm <= float(torch.linalg.matrix_norm(w, 2)) * (1 + 1e-5)
 
 
+def test_a_block_that_hardly_passes_anything_on_has_the_spectrum_of_its_size(generator: torch.Generator) -> None:
+    w = torch.randn(200, 200, generator=generator) / math.sqrt(200)
+    w[0, 0] += 3.0
+    row, faint = spectrum_of(_linear(w), seed=0), spectrum_of(_linear(1e-12 * w), seed=0)
+    assert faint.radius == pytest.approx(1e-12 * row.radius, rel=1e-3, abs=0)
+    assert faint.norm == pytest.approx(1e-12 * row.norm, rel=1e-3, abs=0)
+
+
 def test_normal_blocks_have_no_transient_and_shear_has() -> None:
     rotation = torch.linalg.qr(torch.randn(8, 8, generator=torch.Generator().manual_seed(0)))[0]
     normal, sheared = spectrum_of(_linear(rotation), 0), spectrum_of(_linear(torch.eye(8) + 5 * torch.eye(8).roll(1, 1)

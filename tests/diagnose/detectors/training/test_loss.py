@@ -55,3 +55,27 @@ def test_standardised_inputs_are_not_accused() -> None:
     case = RECIPES["mlp_relu_none"].case(0)
     assert scores.published_rules(case)["umlaut"]  # outside [-1, 1], as every standardised data set
     assert scores.examine(case).find("unscaled_input") is None
+
+
+def test_a_gradient_that_is_not_finite_says_nothing_of_the_rate() -> None:
+    class RootAtZero(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 1, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sqrt(self.layer(x).square())
+
+    model = RootAtZero()
+    x = torch.cat([torch.zeros(4, 4), torch.randn(4, 4, generator=torch.Generator().manual_seed(0))])
+    found = separatrix.check(
+        model,
+        x,
+        loss=nn.functional.mse_loss,
+        target=torch.ones(8, 1),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+    )
+    assert found.find("learning_rate") is None
+    (skipped,) = [item for item in found.skipped if item.id == "learning_rate"]
+    assert skipped.reason == "the gradient is not finite"
+    assert not any("LinAlgError" in item.reason for item in found.skipped)

@@ -6,7 +6,7 @@ import torch
 
 from separatrix.core import SeparatrixError
 
-from ...balance import Law, balance_profile
+from ...balance import Keeps, Law, balance_profile
 from ...findings.finding import Certainty, Finding, Place
 from ...recording.observed import Observed
 from ...recording.subject import open_kernels
@@ -14,6 +14,7 @@ from .guard import never_fatal
 
 _THEORY = "anguita2024, Theorem 4.5.1: lambda* = Tr(W2'W2 - W1W1') / n_h"
 _LARGEST = 20_000_000
+_KEPT = (Keeps.TO_SECOND_ORDER, Keeps.TO_FIRST_ORDER)
 
 
 @never_fatal
@@ -33,7 +34,12 @@ def balance(facts: Observed) -> list[Finding]:
     inputs = dict(kwargs) if kwargs else tuple(args)
     try:
         with open_kernels():
-            profile = balance_profile(facts.subject.model, example_inputs=inputs, output=facts.subject.pick)
+            profile = balance_profile(
+                facts.subject.model,
+                example_inputs=inputs,
+                output=facts.subject.pick,
+                optimiser=facts.subject.optimizer or "gd",
+            )
     except SeparatrixError as error:
         facts.skip("balance", f"could not be measured ({' '.join(str(error).split())[:80]})")
         return []
@@ -46,8 +52,14 @@ def balance(facts: Observed) -> list[Finding]:
     ]
     top = max(kept, key=lambda pair: abs(pair.balance))
     low, high = min(pair.balance for pair in kept), max(pair.balance for pair in kept)
-    many = f"{len(kept)} pairs keep their balance: lambda* {low:.3g} to {high:.3g}" if len(kept) > 1 else (
-        f"{top.name} keeps its balance: lambda* {top.balance:.3g}")  # fmt: skip
+    one = len(kept) == 1
+    many = f"{top.name} keeps its balance" if one else f"{len(kept)} pairs keep their balance"
+    if profile.optimiser.keeps not in _KEPT:  # gradient flow would, this optimiser does not
+        which = f"the balance of {top.name}" if one else f"the balance of {len(kept)} pairs"
+        verb = "" if profile.optimiser.keeps is Keeps.DECAYS else "is "
+        fate = f"it {verb}{profile.optimiser.keeps.label}"
+        many = f"gradient flow keeps {which}, under {profile.optimiser.name} {fate}"
+    many += f": lambda* {top.balance:.3g}" if one else f": lambda* {low:.3g} to {high:.3g}"
     said = f"{many}; furthest from 0 at {top.name} (spread {top.spread:.2g} a unit)."
     return [
         Finding("balance", "note", Place(top.name), top.balance, said, theory=_THEORY, unit="lambda*",

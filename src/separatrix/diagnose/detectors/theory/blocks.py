@@ -212,7 +212,7 @@ def _arnoldi(pull: Callable[[Tensor], Tensor], start: Tensor) -> tuple[float, fl
             w = w - column[place] * vector
         column[step + 1] = w.norm()
         columns.append(column)
-        if float(w.norm()) < 1e-10:
+        if float(w.norm()) <= 1e-10 * float(column.norm()):
             break
         basis.append(w / w.norm())
     h = torch.stack(columns, 1)

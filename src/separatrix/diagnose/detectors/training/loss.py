@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from ...recording.protection import moved
 from ...recording.subject import as_left
 from ..reporting import beyond, fine, judged, module_of
 from .loss_kinds import loss_kind
+from .next_step import after_one_step
 from .sharpness import curvature, estimated_seconds
 
 
@@ -117,30 +117,6 @@ def initial_loss(facts: Observed) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _state_step(group: dict[str, Any], state: dict[str, Any], gradient: Tensor) -> Tensor | None:
-    """What one step of the optimiser subtracts from a parameter, for the kinds whose first step is known."""
-    lr = float(group["lr"])
-    if "betas" in group:
-        b1, b2 = (float(beta) for beta in group["betas"])
-        if "exp_avg" not in state or "exp_avg_sq" not in state:
-            return lr * gradient.sign()
-        step = float(state.get("step", 1)) + 1
-        first = b1 * state["exp_avg"] + (1 - b1) * gradient
-        second = b2 * state["exp_avg_sq"] + (1 - b2) * gradient.square()
-        first, second = first / (1 - b1**step), second / (1 - b2**step)
-        return lr * first / (second.sqrt() + float(group.get("eps", 1e-8)))
-    if "momentum" in group and "alpha" not in group:
-        buffer = state.get("momentum_buffer")
-        held = gradient if not isinstance(buffer, Tensor) else float(group["momentum"]) * buffer + gradient
-        return lr * held
-    if "alpha" in group:
-        average = state.get("square_avg")
-        a = float(group["alpha"])
-        square = (1 - a) * gradient.square() + (a * average if isinstance(average, Tensor) else 0.0)
-        return lr * gradient / (square.sqrt() + float(group.get("eps", 1e-8)))
-    return None
-
-
 def learning_rate(facts: Observed) -> list[Finding]:
     """L(theta - one step of the optimiser) > 1.1 L + 0.1. Cost: one forward."""
     subject, optimizer = facts.subject, facts.subject.optimizer
@@ -154,11 +130,14 @@ def learning_rate(facts: Observed) -> list[Finding]:
             gradient = facts.gradients.get(names.get(id(parameter), ""))
             if gradient is None:
                 continue
-            step = _state_step(group, optimizer.state.get(parameter, {}), gradient)
-            if step is None:
-                facts.skip("learning_rate", f"the first step of {type(optimizer).__name__} is not known")
+            if not bool(torch.isfinite(gradient).all()):
+                facts.skip("learning_rate", "the gradient is not finite")
                 return []
-            steps[parameter] = parameter.detach() - step.to(parameter.dtype)
+            moved_to = after_one_step(optimizer, group, parameter, gradient)
+            if moved_to is None:
+                facts.skip("learning_rate", f"the next step of {type(optimizer).__name__} is not known")
+                return []
+            steps[parameter] = moved_to
     start = float(facts.loss)
     if not steps or not math.isfinite(start):
         if not steps:
@@ -171,8 +150,10 @@ def learning_rate(facts: Observed) -> list[Finding]:
     scale = kind.scale if kind is not None else 1.0
     facts.measures["learning_rate"] = (after - start) / scale
     limit = threshold("learning_rate", "ratio") * start + threshold("learning_rate", "absolute") * scale
-    rate = float(optimizer.param_groups[0]["lr"])
-    said = f"one {type(optimizer).__name__} step at rate {rate:.3g}: loss {start:.4g} -> {after:.4g}"
+    rates = sorted({float(group["lr"]) for group in optimizer.param_groups})
+    rate = rates[-1]
+    at = f"rate {rate:.3g}" if len(rates) == 1 else f"rates {rates[0]:.3g} to {rate:.3g}"
+    said = f"one {type(optimizer).__name__} step at {at}: loss {start:.4g} -> {after:.4g}"
     if after <= limit:
         return [fine("learning_rate", after - start, said)]
     advice, code = _smaller_rate(facts, rate)

@@ -45,7 +45,7 @@ def sharpness(facts: Observed) -> list[Finding]:
     said = f"largest curvature {value:.3g}: plain SGD steps above {2 / value:.2g} are unstable at first order"
     optimiser = facts.subject.optimizer
     if isinstance(optimiser, torch.optim.SGD):
-        said += f", yours is {float(optimiser.param_groups[0]['lr']):.3g}"
+        said += f", yours is {max(float(group['lr']) for group in optimiser.param_groups):.3g}"
     return [
         Finding(
             "sharpness", "note", Place("loss"), value, said + ".", theory=_THEORY,
@@ -84,6 +84,8 @@ def _lanczos(facts: Observed, size: int) -> tuple[float, float]:
         if betas[-1] < 1e-8 * max(abs(alphas[0]), 1e-30):
             break
         basis = [*basis, w.div_(betas[-1])][-kept:]
+    if not all(math.isfinite(value) for value in (*alphas, *betas)):
+        return math.nan, math.nan
     t = torch.diag(torch.tensor(alphas, dtype=torch.float64))
     off = torch.tensor(betas[: len(alphas) - 1], dtype=torch.float64)
     t = t + torch.diag(off, 1) + torch.diag(off, -1)
