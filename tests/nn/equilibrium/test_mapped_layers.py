@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from separatrix.core import NotConverged, SeparatrixError
 from separatrix.dynamics import Anderson, solvers
@@ -89,3 +89,22 @@ def test_a_derivative_outside_of_vmap_raises_instead_of_being_zero(cell: TanhCel
         torch.func.vmap(layer)(inputs).sum().backward()
     with pytest.raises(SeparatrixError, match="take the derivative inside vmap"):
         torch.func.grad(lambda x: torch.func.vmap(layer)(x).sum())(inputs)
+
+
+class FusedAttention(nn.Module):
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8, generator=generator, dtype=torch.float64) / 8**0.5)
+
+    def forward(self, z: Tensor, x: Tensor) -> Tensor:
+        h = z @ self.weight.T
+        return 0.3 * nn.functional.scaled_dot_product_attention(h, h, h) + x
+
+
+def test_forward_derivatives_pass_through_fused_attention(generator: torch.Generator) -> None:
+    layer = DEQ(FusedAttention(generator), solver=Anderson(tol=1e-10), backward=Implicit(solver=Anderson(tol=1e-10)))
+    x, direction = torch.randn(2, 2, 1, 4, 8, generator=generator, dtype=torch.float64)  # with an axis of heads
+    tangent = torch.func.jvp(layer, (x,), (direction,))[1]
+    with torch.no_grad():
+        differences = (layer(x + 1e-4 * direction) - layer(x - 1e-4 * direction)) / 2e-4
+    torch.testing.assert_close(tangent, differences, rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import InvalidInput
@@ -84,7 +85,11 @@ class CellMap:
     def with_aux(self, z: Tensor) -> tuple[State, Any]:
         """The state that the cell returns, and what else it returns."""
         first, self._fresh = self._fresh, False
-        with torch.set_grad_enabled(self._gradients) if first else contextlib.nullcontext():
+        with (
+            torch.set_grad_enabled(self._gradients) if first else contextlib.nullcontext(),
+            # fused attention has no forward derivative, which a transform may ask for
+            sdpa_kernel(SDPBackend.MATH) if transforms_active() else contextlib.nullcontext(),
+        ):
             result = self.cell(self.layout.unpack(z), self.x)
         if not self.has_aux:
             return result, None
