@@ -116,3 +116,14 @@ def test_the_rule_sees_a_summary_of_its_own_class() -> None:
         return says(math.isnan(summary.slope))
 
     assert judge_what_was_measured(rule, measured(slope=math.nan)).verdict is Verdict.UNDECIDED
+
+
+def test_a_rule_that_fails_on_what_was_not_measured_is_undecided_and_no_other() -> None:
+    def rule(summary: Measured) -> Judgement:
+        return says(int(summary.slope) == 1)
+
+    assert judge_what_was_measured(rule, measured(slope=math.nan)).verdict is Verdict.UNDECIDED
+    with pytest.raises(OverflowError):
+        judge_what_was_measured(rule, measured(slope=math.inf))
+    with pytest.raises(OverflowError):  # the NaN is not what it stumbled over
+        judge_what_was_measured(rule, measured(slope=math.inf, ends=(math.nan, 1.0)))

@@ -47,7 +47,8 @@ class Row:
     ``expected`` is a number (printed in the document, or predicted by theory) or a sentence for a yes/no question.
     ``agrees`` follows from the numbers unless it is given, which a yes/no question must do; ``None`` means that the
     measurement cannot tell. A measured or expected value that is not there (NaN, also as a word; ``None``; no word at
-    all) never can, whatever is given.
+    all) never can, whatever is given. Nor can one whose ``spread``, or the tolerance made of it, is as large as what is
+    expected: it would agree with nothing at all.
     """
 
     quantity: str
@@ -66,6 +67,8 @@ class Row:
             object.__setattr__(self, "agrees", None)
         elif self.agrees is _FOLLOWS:
             object.__setattr__(self, "agrees", self._within())
+        if self.agrees and self._is_blurred():
+            object.__setattr__(self, "agrees", None)
 
     def _within(self) -> bool:
         numbers = (self.measured, self.expected, self.tolerance)
@@ -77,6 +80,13 @@ class Row:
         if not 0 <= tolerance < math.inf:
             raise InvalidInput(f"tolerance of row {self.quantity!r} must be finite and at least 0; got {tolerance}.")
         return math.isfinite(measured) and abs(measured - expected) <= tolerance
+
+    def _is_blurred(self) -> bool:
+        """Whether zero would agree as well, for want of precision, where something else is expected."""
+        if self.spread is None or not isinstance(self.expected, int | float) or self.expected == 0:
+            return False
+        room = self.tolerance if isinstance(self.tolerance, int | float) else 0.0
+        return not (room < abs(self.expected) and self.spread < abs(self.expected))
 
     @property
     def is_number(self) -> bool:

@@ -8,7 +8,7 @@ hands out, and a rule that was given one cannot tell. What does not apply to a r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pydantic
@@ -27,15 +27,24 @@ def judge_what_was_measured(rule: Callable[[Any], Judgement], summary: Summary) 
     if not _lacks(summary):
         return rule(summary)
     missing: dict[str, None] = {}
-    judgement = rule(_noting(summary, "", missing))
+    try:
+        judgement = rule(_noting(summary, "", missing))
+    except Exception as error:
+        if not missing:
+            raise
+        return Judgement(Verdict.UNDECIDED, f"undecided, because {_told(missing)} ({error})")
     if not missing or not isinstance(judgement, Judgement):
         return judgement
     if judgement.verdict in (Verdict.UNDECIDED, Verdict.NOT_RUN):
         return judgement
-    rest = f"; {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
-    named = "; ".join(list(missing)[:MOST_NAMED]) + rest
-    evidence = f"undecided, because this was not measured: {named} ({judgement.evidence})"
-    return Judgement(Verdict.UNDECIDED, evidence, judgement.rows)
+    return Judgement(Verdict.UNDECIDED, f"undecided, because {_told(missing)} ({judgement.evidence})", judgement.rows)
+
+
+def _told(missing: Iterable[str]) -> str:
+    """Where the first few stand, and how many more there are."""
+    places = list(missing)
+    rest = f"; {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
+    return f"this was not measured: {'; '.join(places[:MOST_NAMED])}{rest}"
 
 
 def _is_missing(value: Any) -> bool:
@@ -104,7 +113,7 @@ class _Noting(dict[Any, Any]):
         return value
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if super().__contains__(key) else default
 
     def __iter__(self) -> Iterator[Any]:
         # a dictionary with a way of its own to be walked through is copied key by key
