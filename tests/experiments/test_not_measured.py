@@ -13,6 +13,7 @@ import pytest
 from separatrix.core import InvalidInput
 from separatrix.experiments import catalogue
 from separatrix.lab import Judgement, Summary, Verdict, judgements_of, read_publication
+from separatrix.lab.experiment.reading import judge_what_was_measured
 
 RESULTS = Path(__file__).parents[2] / "results"
 PUBLISHED = [name for name in catalogue() if (RESULTS / f"{name}.json").exists()]
@@ -65,3 +66,24 @@ def test_nan_in_a_column_leaves_every_claim_that_reads_it_undecided(name: str) -
                 if judgement != before[claim] and judgement.verdict not in OPEN:
                     wrong.append((claim, "/".join(path), "all" if wanted < 0 else "one", judgement.verdict.value))
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if any(claim.needs for claim in catalogue()[name].claims)])
+def test_a_group_that_a_statement_names_is_missed(name: str) -> None:
+    """Without it nothing good is said; with all of them what is published is."""
+    experiment = catalogue()[name]
+    published = read_publication(RESULTS / f"{name}.json", experiment)
+    real = experiment.summary.from_dict(published.summary)
+    said = {key: judgement.verdict.value for key, judgement in decided(name, real).items()}
+    assert {key: said[key] for key in published.claims} == {
+        k: judged["verdict"] for k, judged in published.claims.items()
+    }
+    for claim in experiment.claims:
+        for needed in claim.needs:
+            rows = real.tables[needed.rows]
+            for value in needed.values:
+                left = [row for row in rows if row[needed.column] != value]
+                assert len(left) < len(rows)
+                lacking = real.model_copy(update={"tables": {**real.tables, needed.rows: left}})
+                found = judge_what_was_measured(claim, lacking)
+                assert found.verdict in (*OPEN, Verdict.REFUTED), (claim.id, value)

@@ -296,7 +296,7 @@ def _judged(experiment: Experiment, scale: str, summary: Summary) -> tuple[dict[
     for claim in experiment.claims:
         if SCALES.index(claim.scale) <= SCALES.index(scale):
             try:
-                judgement = judge_what_was_measured(claim.judge, summary)
+                judgement = judge_what_was_measured(claim, summary)
                 if not isinstance(judgement, Judgement):
                     raise TypeError(f"judge must return a Judgement; got {in_words(judgement)}")
                 found[claim.id] = require_earned(judgement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, interval_row, judge, with_column
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, groups, interval_row, judge, with_column
 
 from .nonlinear import Measured, Settings, expand, grid, measure, summarise
 
@@ -103,6 +103,7 @@ EXPERIMENT = Experiment(
             statement="Eq. (25) predicts the variance for independent and orthogonal weights",
             measures=_MEASURED,
             test="within 4 standard errors over matrices and 3%, radius up to 0.95",
+            needs=(groups("scales", "family", "gaussian", "haar"),),
             judge=judge_independent,
             counterfeit=with_column("scales", "h_var", lambda row: 1.2 * row["h_var"]),
         ),

@@ -16,6 +16,7 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    groups,
     instead,
     judge,
     misprint,
@@ -269,6 +270,7 @@ EXPERIMENT = Experiment(
             statement="random layers are balanced in expectation, with the coefficient of Table 3.1",
             measures="mean diagonal entry of the balance",
             test="within 5 standard errors",
+            needs=(groups("balance of random layers", "scheme", "glorot", "he", "lecun", "scaled"),),
             judge=judge_mean,
             counterfeit=with_column("balance of random layers", "mean", lambda row: row["mean"] + 1),
         ),
@@ -290,6 +292,7 @@ EXPERIMENT = Experiment(
             statement="variance and limits of the balance in terms of the ratios of widths",
             measures="off-diagonal variance; Glorot limits",
             test="5 percent; 1e-6",
+            needs=(groups("balance of random layers", "scheme", "glorot", "he", "lecun", "scaled"),),
             judge=judge_tables,
             counterfeit=with_column(
                 "balance of random layers", "variance_offdiagonal", lambda row: 2 * row["variance_offdiagonal"]

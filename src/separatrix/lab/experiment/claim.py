@@ -252,6 +252,23 @@ def holds(rows: Sequence[Row]) -> bool | None:
 
 @final
 @suggest_options
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """Groups that a statement names: values that a column must hold before a rule may say anything good of it."""
+
+    rows: str
+    """Title of a table of the summary, or name of a field that holds rows."""
+    column: str
+    values: tuple[str, ...]
+
+
+def groups(rows: str, column: str, *values: str) -> Needed:
+    """That a statement names these groups, as in "for independent and orthogonal weights"."""
+    return Needed(rows, column, values)
+
+
+@final
+@suggest_options
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Claim:
     """A statement and the rule that decides it.
@@ -266,6 +283,7 @@ class Claim:
             twice the stated effect in the other direction): the rule must refute it, or it has no power.
         genuine: summary of a real run to one in which the statement is true: the rule must confirm it. Needed where
             real runs refute the claim or leave it undecided, so that good news could have been told as well.
+        needs: groups that the statement names; without one of them the statement cannot be confirmed.
         document: key of the source, or ``"separatrix"``; that of the experiment if not given.
         place: where the statement stands; the experiment's if not given.
         erratum: key of the erratum, when the print is known to be wrong.
@@ -279,6 +297,7 @@ class Claim:
     judge: Callable[[Any], Judgement]
     counterfeit: Callable[[Any], Any]
     genuine: Callable[[Any], Any] | None = None
+    needs: tuple[Needed, ...] = ()
     document: str = ""
     place: str = ""
     erratum: str | None = None

@@ -2,42 +2,55 @@
 
 A rule may compare by a column, order rows by it, leave rows out by it or only name them by it. NaN in such a column
 shuffles rows, drops them or passes a comparison, each in silence. So a rule is given a summary that notes every NaN it
-hands out, and a rule that was given one cannot tell. What does not apply to a row is ``None``, not NaN.
+hands out, and a rule that was given one cannot tell. What does not apply to a row is ``None``, not NaN. And groups that
+a statement names must be there: a rule that goes through the rows it finds does not miss those it does not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pydantic
 
-from .claim import Judgement, Verdict
+from .claim import Claim, Judgement, Verdict
 from .summary import Summary
 
 MOST_NAMED = 3
 
 
-def judge_what_was_measured(rule: Callable[[Any], Judgement], summary: Summary) -> Judgement:
-    """What a rule says of a summary, and undecided if it was given a NaN on the way, for good and bad news alike.
+def judge_what_was_measured(claim: Claim, summary: Summary) -> Judgement:
+    """What the rule of a claim says of a summary, if all was measured that it read and that the statement names.
+
+    A NaN on the way leaves it undecided, for good and bad news alike. A group that the statement names and the summary
+    lacks leaves good news undecided: what is left can refute a statement about all, not confirm it.
 
     Cost: that of the rule; where the summary holds NaN, also that of a copy of it.
     """
-    if not _lacks(summary):
-        return rule(summary)
     missing: dict[str, None] = {}
     try:
-        judgement = rule(_noting(summary, "", missing))
+        judgement = claim.judge(_noting(summary, "", missing))
     except Exception as error:
         if not missing:
             raise
         return Judgement(Verdict.UNDECIDED, f"undecided, because {_told(missing)} ({error})")
-    if not missing or not isinstance(judgement, Judgement):
+    if not isinstance(judgement, Judgement) or judgement.verdict in (Verdict.UNDECIDED, Verdict.NOT_RUN):
         return judgement
-    if judgement.verdict in (Verdict.UNDECIDED, Verdict.NOT_RUN):
+    if judgement.verdict is not Verdict.REFUTED:
+        missing.update(dict.fromkeys(_absent(claim, summary)))
+    if not missing:
         return judgement
     return Judgement(Verdict.UNDECIDED, f"undecided, because {_told(missing)} ({judgement.evidence})", judgement.rows)
+
+
+def _absent(claim: Claim, summary: Summary) -> Iterator[str]:
+    """Groups that the statement names and no row has."""
+    for needed in claim.needs:
+        is_field = needed.rows in type(summary).model_fields
+        rows = getattr(summary, needed.rows) if is_field else summary.tables.get(needed.rows, [])
+        found = {row.get(needed.column) for row in rows}
+        yield from (f"{needed.column} {value}" for value in needed.values if value not in found)
 
 
 def _told(missing: Iterable[str]) -> str:
