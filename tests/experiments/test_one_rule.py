@@ -86,3 +86,42 @@ def test_noise_makes_no_accuracies_equal(sd: float, verdict: Verdict) -> None:
 def test_growth_of_the_distance_from_balance_is_told_by_its_error(growth: float, verdict: Verdict) -> None:
     changed = with_column("balance under training", "growth", growth)(published("anguita-fig4-8"))
     assert claim("anguita-fig4-8", "anguita2024-fig4.8-distance").judge(changed).verdict is verdict
+
+
+def test_a_layer_that_loses_the_stability_of_its_flow_refutes_the_analysis_in_discrete_time() -> None:
+    changed = with_entry("parts", "discrete", same_stability=70)(published("altafini-extensions"))
+    assert claim("altafini-extensions", "altafini2025-extension-discrete").judge(changed).verdict is Verdict.REFUTED
+
+
+def test_a_solution_with_other_units_is_not_the_one_that_is_stated() -> None:
+    changed = with_column("Networks with weights made by hand", "n_units", 267)(published("kergD-solutions"))
+    assert claim("kergD-solutions", "separatrix-D2-ring").judge(changed).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("left", [("alpha", 1.0), ("beta", 0.0)])
+def test_growth_is_told_only_of_what_was_varied(left: tuple[str, float]) -> None:
+    real = published("kerg3-fig1")
+    lacking = real.model_copy(update={"transients": [row for row in real.transients if row[left[0]] == left[1]]})
+    assert claim("kerg3-fig1", "kerg2022-ch3-fig1-growth").judge(lacking).verdict is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("altafini-propositions", "altafini2025-lemma5"),
+        ("altafini-theorem1", "altafini2025-theorem1"),
+        ("altafini-theorem2", "altafini2025-theorem2-consensus"),
+        ("attention-cluster-stability", "separatrix-cluster-necessary"),
+        ("kerg3-fig1", "kerg2022-ch3-fig1-end"),
+        ("kerg3-fig1", "kerg2022-ch3-fig1-normalisation"),
+        ("kerg3-prop3-4-1", "kerg2022-ch3-prop3-4-1"),
+        ("kerg3-prop3-4-2", "kerg2022-ch3-prop3-4-2"),
+        ("kerg5-text", "separatrix-relational-pairs"),
+        ("anguita-fig4-5", "anguita2024-fig4.5"),
+        ("linear-digits-regime", "separatrix-digits-equal-loss"),
+    ],
+)
+def test_the_evidence_is_what_was_measured_and_not_what_was_hoped(name: str, key: str) -> None:
+    """Where the statement is false, the sentence that bears the verdict is another."""
+    own, real = claim(name, key), published(name)
+    assert own.judge(own.counterfeit(real)).evidence != own.judge(real).evidence

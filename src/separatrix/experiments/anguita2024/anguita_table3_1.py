@@ -228,7 +228,7 @@ def judge_probability(summary: Measured) -> Judgement:
     ratio = wide["spread"] / narrow["spread"]
     rows.append(Row("eigenvalue spread, wide over narrow", ratio, 1.0, 0.1))
     whole = [Row("eigenvalue spread at the largest width, if balanced", wide["spread"], 0.0, 0.1)]
-    text = f"entries concentrate (variance ratio {shrink:.3f}), but eigenvalues keep a spread of {wide['spread']:.2f}"
+    text = f"the variance of entries falls to {shrink:.3f} of itself, the spread of eigenvalues is {wide['spread']:.2f}"
     return judge(text, whole, instead("each entry concentrates, the eigenvalues keep their spread", rows))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.core.wording import measured
+from separatrix.core.wording import measured, number
 from separatrix.lab import (
     Cell,
     Claim,
@@ -150,7 +150,8 @@ def judge_equal_loss(summary: Measured) -> Judgement:
         Row(f"alpha {alpha:g}: loss", row["loss"], target, 0.02 * target, spread=row["loss sd"])
         for alpha, row in _rows(summary).items()
     ]
-    return judge(f"every network was trained to loss {target:g}", rows)
+    losses = [float(row.measured) for row in rows]
+    return judge(f"losses of {number(min(losses))} to {number(max(losses))} where {target:g} was the aim", rows)
 
 
 def judge_lazy(summary: Measured) -> Judgement:
