@@ -81,7 +81,7 @@ def test_a_group_that_a_statement_names_is_missed(name: str) -> None:
     for claim in experiment.claims:
         for needed in claim.needs:
             rows = real.tables[needed.rows]
-            for value in needed.values:
+            for value in needed.entries:
                 left = [row for row in rows if row[needed.column] != value]
                 assert len(left) < len(rows)
                 lacking = real.model_copy(update={"tables": {**real.tables, needed.rows: left}})

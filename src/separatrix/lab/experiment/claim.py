@@ -254,17 +254,17 @@ def holds(rows: Sequence[Row]) -> bool | None:
 @suggest_options
 @dataclasses.dataclass(frozen=True)
 class Needed:
-    """Groups that a statement names: values that a column must hold before a rule may say anything good of it."""
+    """Groups that a statement names: entries that a column must hold before a rule may say anything good of it."""
 
     rows: str
     """Title of a table of the summary, or name of a field that holds rows."""
     column: str
-    values: tuple[str, ...]
+    entries: tuple[str, ...]
 
 
-def groups(rows: str, column: str, *values: str) -> Needed:
+def groups(rows: str, column: str, *entries: str) -> Needed:
     """That a statement names these groups, as in "for independent and orthogonal weights"."""
-    return Needed(rows, column, values)
+    return Needed(rows, column, entries)
 
 
 @final

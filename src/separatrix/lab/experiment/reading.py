@@ -50,7 +50,7 @@ def _absent(claim: Claim, summary: Summary) -> Iterator[str]:
         is_field = needed.rows in type(summary).model_fields
         rows = getattr(summary, needed.rows) if is_field else summary.tables.get(needed.rows, [])
         found = {row.get(needed.column) for row in rows}
-        yield from (f"{needed.column} {value}" for value in needed.values if value not in found)
+        yield from (f"{needed.column} {value}" for value in needed.entries if value not in found)
 
 
 def _told(missing: Iterable[str]) -> str:
