@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import numpy
 
-from separatrix.core.errors import MissingData
+from separatrix.core.errors import InvalidInput, MissingData
 from separatrix.core.random import spawn_numpy
 from separatrix.core.result import Result
 
@@ -110,7 +110,7 @@ def plan_run(
     cells = experiment.cells(params)
     done = store.present([cell.key for cell in cells]) if store is not None else set()
     left = [cell for cell in cells if cell.key not in done]
-    seconds, source = _seconds_model(experiment, store, published)
+    seconds, source = _seconds_model(experiment, scale, store, published)
     memory = CostModel.of_memory(store, experiment.name) if store is not None else None
     times = seconds.draws(left, spawn_numpy(0, "plan", experiment.name)) if left else None
     return RunPlan(
@@ -126,19 +126,35 @@ def plan_run(
     )
 
 
-def _seconds_model(experiment: Experiment, store: Store | None, published: Publication | None) -> tuple[CostModel, str]:
+def _seconds_model(
+    experiment: Experiment, scale: str, store: Store | None, published: Publication | None
+) -> tuple[CostModel, str]:
     model = CostModel.of_seconds(store, experiment.name) if store is not None else None
     if model is not None:
         return model, f"{model.n_measured} records of the store"
-    if published is not None and published.records and published.provenance.get("seconds"):
-        rows = [{**kept["args"], "seed": kept["seed"]} for kept in published.records.values()]
+    rows = _published_rows(experiment, published) if published is not None else []
+    if published is not None and rows:
         each = published.provenance["seconds"] / len(rows)
         model = CostModel(rows, [each] * len(rows), SECONDS_OF_SIZES, PUBLISHED_SPREAD)
         return model, f"the published run at scale {published.scale}"
     raise MissingData(
-        f"no cell of {experiment.name} was ever measured; begin with: separatrix run {experiment.typed_name} "
-        "--scale smoke"
+        f"no cell of {experiment.name} was ever measured here or published; measure some for a minute: separatrix plan "
+        f"{experiment.typed_name} --scale {scale} --measure 60s"
     )
+
+
+def _published_rows(experiment: Experiment, published: Publication) -> list[dict[str, Any]]:
+    """Arguments of the cells of a published run, from its records or else from its parameters; none if its time is not
+    known, or the parameters are those of another version."""
+    if not published.provenance.get("seconds"):
+        return []
+    if published.records:
+        return [{**kept["args"], "seed": kept["seed"]} for kept in published.records.values()]
+    try:
+        cells = experiment.cells(experiment.params(published.scale, **published.params))
+    except InvalidInput:
+        return []
+    return [{**cell.args, "seed": cell.seed} for cell in cells]
 
 
 def _largest(model: CostModel, cells: Sequence[Cell]) -> Estimate:
