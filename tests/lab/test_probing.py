@@ -102,7 +102,7 @@ def over_grid(settings: Grid) -> Iterator[Mapping[str, Any]]:
 
 
 def test_cells_on_the_way_reach_from_the_first_number_of_a_grid_to_the_last() -> None:
-    """A cell beside a transition may take forty times as long as the first of the grid, and no other number is asked."""
+    """A cell beside a transition may take forty times as long as the first; only numbers of the grid are asked."""
     large = Grid(width=1000, scales=tuple(0.1 * k for k in range(1, 16)))
     experiment = dataclasses.replace(
         GROWING, name="grid", scales={"smoke": Grid(), "laptop": large, "paper": large}, expand=over_grid

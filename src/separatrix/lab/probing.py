@@ -57,9 +57,9 @@ def measure_towards(
 
 
 def rung(experiment: Experiment, params: Params, scale: str, share: float) -> list[Cell]:
-    """The cells to measure a share of the way from the smallest scale, the smallest first: of every combination of words
-    among the arguments, since a cost differs between models, and there of the first, the middle and the last of the
-    numbers that are no sizes, since it may differ forty times between them (iterations beside a transition)."""
+    """The cells to measure a share of the way from the smallest scale: of every combination of words among the
+    arguments, since a cost differs between models, and there of the first, the middle and the last of the numbers that
+    are no sizes, since it may differ forty times between them (iterations beside a transition)."""
     small, large = experiment.params("smoke").model_dump(), params.model_dump()
     between = {name: part_way(small.get(name), value, share) for name, value in large.items() if name != "seeds"}
     changed = {name: value for name, value in between.items() if value != large[name]}

@@ -6,9 +6,9 @@ several values of the first, which count by how well they explain what was measu
 argument, a broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other
 numbers little. Sizes that the records never vary count together, as the one that changed most and a little of the
 others: a cell that trains longer, is tested on more and is looked at more often pays for each of them once, one that
-takes more steps with larger matrices for their product. What the others may add widens the interval. Of a cell that took no longer than calling functions does, only that much is known:
-how its time changes from one size to the next says nothing of large ones. So a forecast far from what was measured
-says by its interval how far.
+takes more steps with larger matrices for their product. What the others may add widens the interval. Of a cell that
+took no longer than calling functions does, only that much is known: how its time changes from one size to the next says
+nothing of large ones. So a forecast far from what was measured says by its interval how far.
 """
 
 from __future__ import annotations
