@@ -125,3 +125,11 @@ def test_the_evidence_is_what_was_measured_and_not_what_was_hoped(name: str, key
     """Where the statement is false, the sentence that bears the verdict is another."""
     own, real = claim(name, key), published(name)
     assert own.judge(own.counterfeit(real)).evidence != own.judge(real).evidence
+
+
+def test_the_heavy_representation_is_asked_of_the_starts_that_are_named() -> None:
+    """Labels that belong to other starts, which have no heavy representation, refute it."""
+    names = {"balance 10": "Gaussian 0.42", "Gaussian 0.42": "balance 10"}
+    swapped = with_column("semantic task", "start", lambda row: names.get(row["start"], row["start"]))
+    changed = swapped(published("anguita-fig4-2"))
+    assert claim("anguita-fig4-2", "anguita2024-fig4.2-heavy").judge(changed).verdict is Verdict.REFUTED

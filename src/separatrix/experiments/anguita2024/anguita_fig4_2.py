@@ -181,13 +181,13 @@ def judge_specific(summary: Measured) -> Judgement:
 
 def judge_heavy(summary: Measured) -> Judgement:
     """At large balance the heavy representation is nearly a multiple of the identity."""
+    balanced = [row for row in _table(summary) if row["start"].startswith("balance") and row["start"] != "balance 0"]
     rows = [
-        Row(f"distance from |balance| I, {row['start']}", row["heavy_error"], 0.0, 0.1)
-        for row in _table(summary)
-        if row["heavy_error"] >= 0
+        Row(f"distance from |balance| I, {row['start']}", row["heavy_error"], 0.0, 0.1, 0 <= row["heavy_error"] <= 0.1)
+        for row in balanced
     ]
-    far = {row["start"]: row["heavy_error"] for row in sorted(_table(summary), key=lambda row: row["heavy_error"])}
-    shown = ", ".join(f"{start} {small(error)}" for start, error in far.items() if error >= 0)
+    far = {row["start"]: row["heavy_error"] for row in sorted(balanced, key=lambda row: row["heavy_error"])}
+    shown = ", ".join(f"{start} {small(error)}" for start, error in far.items())
     return judge(f"largest distance from |balance| I: {shown}", rows)
 
 
