@@ -6,8 +6,8 @@ A forecast is made from the smoke scale and, with ``--measure``, from cells on t
 so many seconds (``plan --measure``). The experiments below were chosen after the rule of ``lab/store/costs.py`` and
 ``lab/probing.py`` was fixed, and none was measured before: of the published laptop runs of 8 to 60 s with two records
 or more that stand in no earlier list (nor among those whose smoke scale the priors were chosen on), the first six by
-the SHA-256 of their names. One of them, agarwala-fig2, had shown at paper scale what was wrong. A forecast that says it cannot tell
-is counted by itself. What is in the store is not computed again.
+the SHA-256 of their names. One of them, agarwala-fig2, had shown at paper scale what was wrong. A forecast that says it
+cannot tell is counted by itself. What is in the store is not computed again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def forecast(experiment: Experiment, folder: Path, seconds: float) -> RunPlan:
 
 def truth(experiment: Experiment, folder: Path) -> float:
     """Seconds of the processor of the cells that were not done at the smoke scale; a cell that was the first of its
-    process, which is the longest, counts without the imports that it may hold, and as the mean of the others at least."""
+    process, which is the longest, counts without the imports that it may hold, and at least as the mean of the others.
+    """
     with Store(folder / "smoke" / experiment.name) as store:
         before = store.keys()
     with Store(folder / "laptop" / experiment.name) as store:

@@ -47,4 +47,6 @@ def test_kernels_of_another_processor_are_taken_and_named_by_the_variables_that_
 
 def test_variables_of_kernels_are_those_of_the_libraries() -> None:
     assert settings_for("OpenBLAS SkylakeX, torch AVX2") == "OPENBLAS_CORETYPE=SkylakeX ATEN_CPU_CAPABILITY=avx2"
+    assert settings_for("oneDNN AVX2, torch AVX2") == "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2"
+    assert settings_for("oneDNN AVX512, torch AVX512") == "ATEN_CPU_CAPABILITY=avx512"
     assert settings_for("") == ""

@@ -8,30 +8,35 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import sys
 from pathlib import Path
 
 _CORENAMES = tuple(f"{prefix}openblas_get_corename{suffix}" for prefix in ("scipy_", "") for suffix in ("64_", ""))
-VARIABLES = {"torch": "ATEN_CPU_CAPABILITY", "OpenBLAS": "OPENBLAS_CORETYPE"}
-"""By library, the variable that makes it take the kernels of another processor."""
+VARIABLES = {"torch": "ATEN_CPU_CAPABILITY", "OpenBLAS": "OPENBLAS_CORETYPE", "oneDNN": "ONEDNN_MAX_CPU_ISA"}
+"""By library, the variable that makes it take the kernels of another processor. oneDNN is torch's for convolutions."""
+
+WIDEST = "AVX512"
 
 
 def kernels() -> str:
     """Library by library, the kernels of those that this process has loaded; empty if none tells.
 
     Example:
-        ``"OpenBLAS SkylakeX, torch AVX512"``
+        ``"OpenBLAS SkylakeX, oneDNN AVX512, torch AVX512"``
     """
-    found = {"OpenBLAS": _openblas(), "torch": _torch()}
+    found = {"OpenBLAS": _openblas(), "oneDNN": _onednn(), "torch": _torch()}
     return ", ".join(f"{library} {chosen}" for library, chosen in found.items() if chosen)
 
 
 def settings_for(chosen: str) -> str:
     """The variables under which a process on a processor that knows them takes these kernels."""
-    pairs = (part.partition(" ") for part in chosen.split(", ") if part)
+    known = {part.partition(" ")[0]: part.partition(" ")[2] for part in chosen.split(", ") if part}
+    if known.get("oneDNN") == WIDEST:
+        del known["oneDNN"]  # the variable is an upper limit, and none is needed
     return " ".join(
         f"{VARIABLES[library]}={name.lower() if library == 'torch' else name}"
-        for library, _, name in pairs
+        for library, name in known.items()
         if library in VARIABLES
     )
 
@@ -39,6 +44,23 @@ def settings_for(chosen: str) -> str:
 def _torch() -> str:
     torch = sys.modules.get("torch")
     return str(torch.backends.cpu.get_cpu_capability()) if torch is not None else ""
+
+
+def _onednn() -> str:
+    """What oneDNN may use, which does not tell what it chose: the limit that was set, else the processor's (Linux)."""
+    if "torch" not in sys.modules:
+        return ""
+    limit = os.environ.get(VARIABLES["oneDNN"], "").upper()
+    return limit or _widest()
+
+
+@functools.cache
+def _widest() -> str:
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    except OSError:
+        return ""
+    return WIDEST if "avx512f" in flags else "AVX2" if "avx2" in flags else ""
 
 
 def _openblas() -> str:
