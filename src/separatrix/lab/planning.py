@@ -23,6 +23,8 @@ from .store.records import Store
 LEVELS = (0.05, 0.5, 0.95)
 GUESS = 100.0
 """An interval whose ends are further apart than this factor (ten times either way) tells nothing to act on."""
+ROUGH = 10.0
+"""Beyond this factor (three times either way) cells that are nearer in size are worth measuring first."""
 PUBLISHED_SPREAD = 1.0
 """A published file tells the sum of all cells' times, not each: a cell may be some times shorter or longer."""
 
@@ -69,6 +71,11 @@ class RunPlan(Result):
     def is_guess(self) -> bool:
         """Whether the cells that were measured are too unlike those to come to tell what these cost."""
         return self.seconds is not None and self.seconds.high > GUESS * self.seconds.low
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether the run may well take several times as long as is said, or as short."""
+        return self.seconds is not None and self.seconds.high > ROUGH * self.seconds.low
 
     def wall_seconds(self, workers: int) -> float:
         """Time until the last cell ends on so many workers."""

@@ -107,6 +107,8 @@ def _print(found: RunPlan, workers: int) -> None:
         low, typical, high = (f"{value / 1e9:.2g}" for value in vars(found.memory).values())
         tell(f"memory of the largest cell: {typical} GB ({low} to {high} GB)")
     tell(f"on {workers} {'worker' if workers == 1 else 'workers'}: about {shown_duration(found.wall_seconds(workers))}")
+    if found.is_rough:
+        tell("this is rough; measure cells that are nearer in size for a minute: the same command with --measure 60s")
 
 
 def _spread(estimate: Estimate) -> str:
