@@ -195,21 +195,22 @@ def test_advice_is_judged_by_its_intervals_and_not_by_a_word() -> None:
     experiment = catalogue()["check-advice"]
     real = experiment.summary.from_dict(read_publication(RESULTS / "check-advice.json", experiment).summary)
     claims, table = {claim.id: claim for claim in experiment.claims}, next(iter(real.tables))
+    as_published = {True: Verdict.UNDECIDED, False: Verdict.REFUTED}
     for promised, key in ((True, "separatrix-advice-helps"), (False, "separatrix-advice-modest")):
-        good = [
-            {**row, "low": abs(row["low"]) + 0.01} if promised else {**row, "low": -abs(row["low"]) - 0.01}
-            for row in real.table(table)
-        ]
-        judged = claims[key].judge(real.model_copy(update={"tables": {table: good}}))
-        assert judged.verdict is Verdict.CONFIRMED
-        for index, row in enumerate(good):  # one change among all decides
-            if row["promised"] is promised:
-                bad = [*good[:index], {**row, "low": -row["low"]}, *good[index + 1 :]]
-                judged = claims[key].judge(real.model_copy(update={"tables": {table: bad}}))
-                assert judged.verdict is Verdict.REFUTED
+        sides = {Verdict.CONFIRMED: (0.01, 0.02), Verdict.REFUTED: (-0.02, -0.01), Verdict.UNDECIDED: (-0.01, 0.02)}
+        if not promised:
+            sides = {verdict: (-high, -low) for verdict, (low, high) in sides.items()}
+        low, high = sides[Verdict.CONFIRMED]
+        good = [{**row, "low": low, "high": high} for row in real.table(table)]
+        for verdict, (low, high) in sides.items():  # one change among all decides, on either side and across
+            for index, row in enumerate(good):
+                if row["promised"] is promised:
+                    rows = [*good[:index], {**row, "low": low, "high": high}, *good[index + 1 :]]
+                    judged = claims[key].judge(real.model_copy(update={"tables": {table: rows}}))
+                    assert judged.verdict is verdict
         words = [{**row, "result": "helps" if promised else "harms"} for row in real.table(table)]
         judged = claims[key].judge(real.model_copy(update={"tables": {table: words}}))
-        assert judged.verdict is Verdict.REFUTED  # as published, whatever the word says
+        assert judged.verdict is as_published[promised]  # whatever the word says
 
 
 def test_every_experiment_with_claims_is_published() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.core import MissingData
-from separatrix.lab import Record, Store, plan_run
+from separatrix.lab import Record, Store, plan_run, publish, read_publication
 from separatrix.lab.planning import Estimate
 from separatrix.lab.store.costs import SECONDS_OF_SIZES, CostModel
 from short_experiments import SHORT, run_inline
@@ -62,7 +62,7 @@ def test_a_cell_that_does_not_fit_is_told_before(store: Store) -> None:
 
 
 def test_without_any_measurement_a_plan_says_what_to_run(store: Store) -> None:
-    with pytest.raises(MissingData, match="separatrix run short_experiments:short --scale smoke"):
+    with pytest.raises(MissingData, match="separatrix plan short_experiments:short --scale paper --measure 60s"):
         plan_run(SHORT, SHORT.params("paper"), "paper", store)
     with pytest.raises(MissingData, match="was ever measured"):
         plan_run(SHORT, SHORT.params("paper"), "paper", None)
@@ -81,7 +81,7 @@ def test_sizes_that_never_varied_do_not_multiply(store: Store) -> None:
     (large,) = SHORT.cells(SHORT.params("smoke", n_cells=1))
     grown = dataclasses.replace(large, args={"n_steps": 2000, "n_test": 1000, "n_curve": 1000, "n_shapes": 1000})
     (typical,) = model.typical([grown])
-    assert 1.0 < typical < 1000.0
+    assert 1.0 < typical < 10_000.0
     (same,) = model.typical([dataclasses.replace(large, args=small)])
     assert same == pytest.approx(0.1, rel=1e-6)
 
@@ -92,3 +92,16 @@ def test_a_plan_from_cells_that_are_too_unlike_says_so(store: Store) -> None:
     assert not near.is_guess
     far = dataclasses.replace(near, seconds=Estimate(1.0, 50.0, 101.0))
     assert far.is_guess
+
+
+def test_a_published_run_without_records_tells_by_its_parameters(store: Store, tmp_path: Path) -> None:
+    run_inline(store, (SHORT, SHORT.params("smoke"), "smoke"))
+    publish([SHORT], store, tmp_path, scale="smoke")
+    published = read_publication(tmp_path / "short.json", SHORT)
+    published.provenance["seconds"] = 60.0
+    with_records, without = (
+        plan_run(SHORT, SHORT.params("laptop"), "laptop", None, dataclasses.replace(published, records=records))
+        for records in (published.records, {})
+    )
+    assert without.seconds == with_records.seconds
+    assert without.source == "the published run at scale smoke"

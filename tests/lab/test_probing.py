@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,3 +86,31 @@ def test_values_go_part_of_the_way_in_the_logarithm(tmp_path: Path) -> None:
     assert part_way((8,), (8, 80), 1.0) == (8, 80)
     with pytest.raises(InvalidInput, match="seconds must be a positive number"):
         measure_towards(GROWING, LARGE, "paper", Store(tmp_path), Noting(), -1.0)
+
+
+class Grid(Params):
+    width: int = 10
+    scales: tuple[float, ...] = (0.5,)
+    families: tuple[str, ...] = ("a", "b")
+
+
+def over_grid(settings: Grid) -> Iterator[Mapping[str, Any]]:
+    for seed in settings.seeds:
+        for family in settings.families:
+            for scale in settings.scales:
+                yield {"seed": seed, "family": family, "scale": scale, "width": settings.width}
+
+
+def test_cells_on_the_way_reach_from_the_first_number_of_a_grid_to_the_last() -> None:
+    """A cell beside a transition may take forty times as long as the first; only numbers of the grid are asked."""
+    large = Grid(width=1000, scales=tuple(0.1 * k for k in range(1, 16)))
+    experiment = dataclasses.replace(
+        GROWING, name="grid", scales={"smoke": Grid(), "laptop": large, "paper": large}, expand=over_grid
+    )
+    for share in (0.25, 0.5, 0.75):
+        cells = rung(experiment, large, "paper", share)
+        for family in ("a", "b"):
+            asked = [cell.args["scale"] for cell in cells if cell.args["family"] == family]
+            assert set(asked) <= set(large.scales)
+            assert {min(large.scales), max(large.scales)} <= set(asked)
+            assert len(asked) <= 3

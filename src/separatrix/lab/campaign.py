@@ -17,6 +17,7 @@ from .engines.progress import RunProgress
 from .experiment.cell import Cell, Cells
 from .experiment.claim import Claim, Judgement, Verdict, require_earned
 from .experiment.definition import Experiment, Params, Payload
+from .experiment.reading import judge_what_was_measured
 from .experiment.scales import SCALES, require_scale
 from .experiment.summary import Summary
 from .store.condensed import find_condensed, keep_condensed, state_of
@@ -295,7 +296,7 @@ def _judged(experiment: Experiment, scale: str, summary: Summary) -> tuple[dict[
     for claim in experiment.claims:
         if SCALES.index(claim.scale) <= SCALES.index(scale):
             try:
-                judgement = claim.judge(summary)
+                judgement = judge_what_was_measured(claim, summary)
                 if not isinstance(judgement, Judgement):
                     raise TypeError(f"judge must return a Judgement; got {in_words(judgement)}")
                 found[claim.id] = require_earned(judgement)

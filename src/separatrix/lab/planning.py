@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import numpy
 
-from separatrix.core.errors import MissingData
+from separatrix.core.errors import InvalidInput, MissingData
 from separatrix.core.random import spawn_numpy
 from separatrix.core.result import Result
 
@@ -23,6 +23,8 @@ from .store.records import Store
 LEVELS = (0.05, 0.5, 0.95)
 GUESS = 100.0
 """An interval whose ends are further apart than this factor (ten times either way) tells nothing to act on."""
+ROUGH = 10.0
+"""Beyond this factor (three times either way) cells that are nearer in size are worth measuring first."""
 PUBLISHED_SPREAD = 1.0
 """A published file tells the sum of all cells' times, not each: a cell may be some times shorter or longer."""
 
@@ -70,6 +72,11 @@ class RunPlan(Result):
         """Whether the cells that were measured are too unlike those to come to tell what these cost."""
         return self.seconds is not None and self.seconds.high > GUESS * self.seconds.low
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether the run may well take several times as long as is said, or as short."""
+        return self.seconds is not None and self.seconds.high > ROUGH * self.seconds.low
+
     def wall_seconds(self, workers: int) -> float:
         """Time until the last cell ends on so many workers."""
         if self.seconds is None or self.longest is None:
@@ -110,7 +117,7 @@ def plan_run(
     cells = experiment.cells(params)
     done = store.present([cell.key for cell in cells]) if store is not None else set()
     left = [cell for cell in cells if cell.key not in done]
-    seconds, source = _seconds_model(experiment, store, published)
+    seconds, source = _seconds_model(experiment, scale, store, published)
     memory = CostModel.of_memory(store, experiment.name) if store is not None else None
     times = seconds.draws(left, spawn_numpy(0, "plan", experiment.name)) if left else None
     return RunPlan(
@@ -126,19 +133,35 @@ def plan_run(
     )
 
 
-def _seconds_model(experiment: Experiment, store: Store | None, published: Publication | None) -> tuple[CostModel, str]:
+def _seconds_model(
+    experiment: Experiment, scale: str, store: Store | None, published: Publication | None
+) -> tuple[CostModel, str]:
     model = CostModel.of_seconds(store, experiment.name) if store is not None else None
     if model is not None:
         return model, f"{model.n_measured} records of the store"
-    if published is not None and published.records and published.provenance.get("seconds"):
-        rows = [{**kept["args"], "seed": kept["seed"]} for kept in published.records.values()]
+    rows = _published_rows(experiment, published) if published is not None else []
+    if published is not None and rows:
         each = published.provenance["seconds"] / len(rows)
         model = CostModel(rows, [each] * len(rows), SECONDS_OF_SIZES, PUBLISHED_SPREAD)
         return model, f"the published run at scale {published.scale}"
     raise MissingData(
-        f"no cell of {experiment.name} was ever measured; begin with: separatrix run {experiment.typed_name} "
-        "--scale smoke"
+        f"no cell of {experiment.name} was ever measured here or published; measure some for a minute: separatrix plan "
+        f"{experiment.typed_name} --scale {scale} --measure 60s"
     )
+
+
+def _published_rows(experiment: Experiment, published: Publication) -> list[dict[str, Any]]:
+    """Arguments of the cells of a published run, from its records or else from its parameters; none if its time is not
+    known, or the parameters are those of another version."""
+    if not published.provenance.get("seconds"):
+        return []
+    if published.records:
+        return [{**kept["args"], "seed": kept["seed"]} for kept in published.records.values()]
+    try:
+        cells = experiment.cells(experiment.params(published.scale, **published.params))
+    except InvalidInput:
+        return []
+    return [{**cell.args, "seed": cell.seed} for cell in cells]
 
 
 def _largest(model: CostModel, cells: Sequence[Cell]) -> Estimate:

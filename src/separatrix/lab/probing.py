@@ -25,7 +25,8 @@ from .sweeping import WithinBudget
 
 SHARES = (0.25, 0.5, 0.75)
 """How far the rungs are from the smallest scale to the plan."""
-MOST_PER_RUNG = 8
+MOST_GROUPS = 8
+"""Combinations of words of which a rung has cells."""
 
 
 def measure_towards(
@@ -56,8 +57,9 @@ def measure_towards(
 
 
 def rung(experiment: Experiment, params: Params, scale: str, share: float) -> list[Cell]:
-    """The cells to measure a share of the way from the smallest scale, the smallest first: one for every combination of
-    words among the arguments, since a cost differs between models."""
+    """The cells to measure a share of the way from the smallest scale: of every combination of words among the
+    arguments, since a cost differs between models, and there of the first, the middle and the last of the numbers that
+    are no sizes, since it may differ forty times between them (iterations beside a transition)."""
     small, large = experiment.params("smoke").model_dump(), params.model_dump()
     between = {name: part_way(small.get(name), value, share) for name, value in large.items() if name != "seeds"}
     changed = {name: value for name, value in between.items() if value != large[name]}
@@ -68,16 +70,30 @@ def rung(experiment: Experiment, params: Params, scale: str, share: float) -> li
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(_words(cell.args), []).append(cell)
-    chosen = [largest_cell(group) for group in groups.values()]
-    return chosen[:: max(1, math.ceil(len(chosen) / MOST_PER_RUNG))]
+    kept = list(groups.values())[:: max(1, math.ceil(len(groups) / MOST_GROUPS))]
+    return [cell for group in kept for cell in _along_numbers(group)]
+
+
+def _along_numbers(group: Sequence[Cell]) -> list[Cell]:
+    """The largest cells of a group: the first, the middle and the last by their numbers, if these differ."""
+    by_numbers: dict[tuple[float, ...], list[Cell]] = {}
+    for cell in group:
+        numbers = tuple(value for value in cell.args.values() if isinstance(value, float))
+        by_numbers.setdefault(numbers, []).append(cell)
+    order = sorted(by_numbers)
+    places = sorted({0, len(order) // 2, len(order) - 1})
+    return [largest_cell(by_numbers[order[place]]) for place in places]
 
 
 def part_way(small: Any, large: Any, share: float) -> Any:
-    """A value a share of the way from one to another: numbers in the logarithm, lists of them in length and in size.
+    """A value a share of the way from one to another: numbers in the logarithm, lists of them in length and, where they
+    are counts, in size. A list of other numbers is a grid: it gets fewer points, not others.
 
     Example:
         >>> part_way(1, 100, 0.5), part_way("a", "b", 0.5), part_way([2], [200, 400], 0.5), part_way(4, 4, 0.5)
         (10, 'b', [14], 4)
+        >>> part_way([0.5], [0.1, 0.4, 0.7, 1.0], 0.5)
+        [0.1, 1.0]
     """
     if isinstance(large, list | tuple) and isinstance(small, list | tuple) and small and large:
         return _list_part_way(small, large, share)
@@ -91,10 +107,12 @@ def _list_part_way(small: Sequence[Any], large: Sequence[Any], share: float) -> 
     if not all(map(_is_positive, [*small, *large])):
         return large  # words: a cost differs between them
     count = part_way(len(small), len(large), share)
+    if not all(isinstance(value, int) for value in large):
+        kept = [large[round(place * (len(large) - 1) / max(1, count - 1))] for place in range(count)]
+        return tuple(kept) if isinstance(large, tuple) else kept
     factor = part_way(float(max(small)), float(max(large)), share) / max(large)
     kept = [large[place * len(large) // count] for place in range(count)]
-    sized = [max(1, round(value * factor)) if isinstance(value, int) else value * factor for value in kept]
-    distinct = list(dict.fromkeys(sized))
+    distinct = list(dict.fromkeys(max(1, round(value * factor)) for value in kept))
     return tuple(distinct) if isinstance(large, tuple) else distinct
 
 

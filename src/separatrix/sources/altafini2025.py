@@ -259,7 +259,7 @@ ITEMS: tuple[Item, ...] = (
         "9",
         "section 5.2",
         "stability of consensus under attention, with the eigenvalues of Lemma 4",
-        ("altafini2025-lemma9",),
+        ("altafini2025-lemma9", "altafini2025-theorem2-consensus"),
     ),
     Item(
         "lemma", "10", "section 5.2", "eigenvalues at a bipartite consensus under attention", ("altafini2025-lemma10",)

@@ -36,7 +36,7 @@ def test_figure_4_8_keeps_linear_and_relu_and_lowers_tanh() -> None:
     found = verdicts(experiment, summary)
     assert found["anguita2024-fig4.8-kept"] is Verdict.CONFIRMED
     assert found["anguita2024-fig4.8-tanh"] is Verdict.CONFIRMED
-    assert found["anguita2024-fig4.8-distance"] in (Verdict.CONFIRMED, Verdict.CONDITIONAL)
+    assert found["anguita2024-fig4.8-distance"] is Verdict.UNDECIDED  # six trials leave the growth in task 2 open
     assert found["anguita2024-thm4.5.1-search"] is Verdict.MISPRINT
     assert set(experiment.draw(summary)) == {"balance"}
 

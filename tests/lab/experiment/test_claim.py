@@ -178,3 +178,14 @@ def test_a_verdict_made_by_hand_must_be_borne_by_its_rows(verdict: Verdict, rows
     with pytest.raises(InvalidInput, match=words):
         require_earned(Judgement(verdict, "e", rows))
     assert require_earned(Judgement(Verdict.UNDECIDED, "e", rows)).evidence == "e"
+
+
+@pytest.mark.parametrize(("tolerance", "spread"), [(3.0, 0.7), (0.2, 3.0), (1e9, 2e8), (0.1, math.nan)])
+def test_what_is_too_imprecise_to_tell_from_nothing_confirms_nothing(tolerance: float, spread: float) -> None:
+    assert Row("variance", 2.05, 2.0, tolerance, spread=spread).agrees is None
+    assert Row("variance", 2.05, 2.0, 0.1, spread=0.03).agrees is True
+
+
+def test_want_of_precision_excuses_no_disagreement() -> None:
+    assert Row("variance", 9.0, 2.0, 3.0, spread=1.0).agrees is False
+    assert Row("difference", 0.1, 0.0, 0.5, spread=0.2).agrees is True  # nothing is expected, and stated with its room

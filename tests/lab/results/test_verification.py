@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from separatrix.core.errors import InvalidInput, MissingData
-from separatrix.lab import Store, publish, verify
+from separatrix.lab import Record, Store, publish, verify
+from separatrix.lab.results.verification import _check, promised
 from short_experiments import SHORT, run_inline
 
 
@@ -143,3 +144,31 @@ def test_a_forged_file_is_found_out(published: Path, name: str) -> None:
     found = verify(published, SHORT)
     assert not found.ok
     assert re.search(reason, " / ".join([*found.faults, *(check.reason for check in found.checks)]))
+
+
+def test_errors_of_rounding_alone_are_not_compared_by_their_ratio() -> None:
+    cell = SHORT.cells(SHORT.params("smoke"))[0]
+    record = Record(cell, {"residue": 1.3e-14}, {})
+    near, far = ({"digest": "0" * 64, "numbers": {"/residue": value}} for value in (3.5e-15, 3.5e-9))
+    assert _check(cell, record, near, 1e-6).agreement == "within tolerance"
+    assert _check(cell, record, far, 1e-6).agreement == "different"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "words"),
+    [
+        ([""], ["torch AVX2"], "not recorded then"),
+        (["torch AVX2"], ["torch AVX2"], "equal bits are promised"),
+        (["torch AVX2"], ["torch AVX512"], "for equal bits try ATEN_CPU_CAPABILITY=avx2 separatrix verify"),
+        (["torch AVX2", "torch AVX512"], ["torch AVX2"], "equal up to rounding"),
+    ],
+)
+def test_what_may_be_asked_for_follows_from_the_kernels(then: list[str], now: list[str], words: str) -> None:
+    assert words in promised(["cpu"], ["cpu"], then, now)
+
+
+def test_a_published_file_names_its_kernels(published: Path) -> None:
+    found = verify(published, SHORT)
+    assert "by the same kernels then and now" in found.promise
+    edit(published, lambda body: body["provenance"]["machines"][0].update(kernels="torch AVX9"))
+    assert "computed by other kernels then (torch AVX9)" in verify(published, SHORT).promise

@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.wording import within_interval
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, interval_row, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Payload,
+    Row,
+    Summary,
+    groups,
+    interval_row,
+    judge,
+    with_column,
+)
 
 from .transformer import (
     FAMILIES,
@@ -279,6 +291,7 @@ EXPERIMENT = Experiment(
             statement="every family and scale trains",
             measures="mean test loss at the end and the largest first one",
             test="not above it",
+            needs=(groups(TABLE, "family", "gaussian", "haar", "goe"),),
             judge=judge_learns,
             counterfeit=with_column(TABLE, "mean_loss", lambda row: row["mean_loss"] + 10),
         ),

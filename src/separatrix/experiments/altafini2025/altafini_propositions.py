@@ -133,7 +133,10 @@ def judge_lemma5(summary: Measured) -> Judgement:
             agrees=found["printed W at consensus"] >= 0,
         )
     ]
-    evidence = f"the printed W is {found['printed W at consensus']:.2f} at consensus; m'Vm rises at every state"
+    evidence = (
+        f"the printed W is {found['printed W at consensus']:.2f} at consensus; the largest rate of the right one at "
+        f"random states is {small(found['largest rate'])}"
+    )
     return judge(evidence, printed, misprint("W = (lambda_1 - m'Vm)/2 with m the mean of the tokens", rows))
 
 

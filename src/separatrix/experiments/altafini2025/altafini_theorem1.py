@@ -113,7 +113,11 @@ def judge_consensus(summary: Summary) -> Judgement:
     ]
     two = [Row("share in consensus, n = 2", row["consensus"], 1.0, 0.005) for row in rows if row["tokens"] == 2]
     share = next((row["opposite"] for row in rows if row["tokens"] == 2), 0.0)
-    evidence = f"with two tokens {share:.3f} of the starts end antipodal; with three or more all reach consensus"
+    least = min((row["consensus"] for row in rows if row["tokens"] > 2), default=0.0)
+    evidence = (
+        f"with two tokens {share:.3f} of the starts end antipodal; with three or more at least {least:.4f} of them "
+        "reach consensus"
+    )
     return judge(evidence, many + two, condition("with three tokens or more", many))
 
 

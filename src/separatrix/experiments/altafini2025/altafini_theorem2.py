@@ -171,7 +171,10 @@ def judge_consensus(summary: Measured) -> Judgement:
         Row(f"consensus stable on v_{row['k']}", row["stable"], row["instances"] if row["k"] == 1 else 0)
         for row in summary.consensus
     ]
-    return judge(f"stable on v_1 in {summary.consensus[0]['stable']} instances and never elsewhere", rows)
+    first = [row for row in summary.consensus if row["k"] == 1]
+    stable, asked = (sum(row[name] for row in first) for name in ("stable", "instances"))
+    elsewhere = sum(row["stable"] for row in summary.consensus if row["k"] != 1)
+    return judge(f"stable on v_1 in {stable} of {asked} instances and {elsewhere} times elsewhere", rows)
 
 
 EXPERIMENT = Experiment(

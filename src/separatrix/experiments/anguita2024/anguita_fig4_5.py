@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix import theory
 from separatrix.core import spawn
+from separatrix.core.wording import number
 from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
 
 if TYPE_CHECKING:
@@ -74,8 +75,13 @@ def judge_scores(summary: Measured) -> Judgement:
     ]
     low = min((row for b, row in table.items() if b > 0), key=lambda row: row["score_in"])
     rows.append(Row("the input score dips near the task's singular values", low["score_in"], 0.991635, 2e-5))
+    peak, large = (
+        " and ".join(number(table[balance][f"score_{end}"], 6) for end in ("in", "out")) for balance in (0.0, 100.0)
+    )
     return judge(
-        f"both scores are 1 at balance 0; the input score dips to {low['score_in']:.4f} at {low['balance']:.2f}", rows
+        f"the scores are {peak} at balance 0 and {large} at 100; that of the input dips to {low['score_in']:.4f} at "
+        f"{low['balance']:.2f}",
+        rows,
     )
 
 

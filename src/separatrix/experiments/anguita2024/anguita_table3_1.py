@@ -16,6 +16,7 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    groups,
     instead,
     judge,
     misprint,
@@ -227,7 +228,7 @@ def judge_probability(summary: Measured) -> Judgement:
     ratio = wide["spread"] / narrow["spread"]
     rows.append(Row("eigenvalue spread, wide over narrow", ratio, 1.0, 0.1))
     whole = [Row("eigenvalue spread at the largest width, if balanced", wide["spread"], 0.0, 0.1)]
-    text = f"entries concentrate (variance ratio {shrink:.3f}), but eigenvalues keep a spread of {wide['spread']:.2f}"
+    text = f"the variance of entries falls to {shrink:.3f} of itself, the spread of eigenvalues is {wide['spread']:.2f}"
     return judge(text, whole, instead("each entry concentrates, the eigenvalues keep their spread", rows))
 
 
@@ -269,6 +270,7 @@ EXPERIMENT = Experiment(
             statement="random layers are balanced in expectation, with the coefficient of Table 3.1",
             measures="mean diagonal entry of the balance",
             test="within 5 standard errors",
+            needs=(groups("balance of random layers", "scheme", "glorot", "he", "lecun", "scaled"),),
             judge=judge_mean,
             counterfeit=with_column("balance of random layers", "mean", lambda row: row["mean"] + 1),
         ),
@@ -290,6 +292,7 @@ EXPERIMENT = Experiment(
             statement="variance and limits of the balance in terms of the ratios of widths",
             measures="off-diagonal variance; Glorot limits",
             test="5 percent; 1e-6",
+            needs=(groups("balance of random layers", "scheme", "glorot", "he", "lecun", "scaled"),),
             judge=judge_tables,
             counterfeit=with_column(
                 "balance of random layers", "variance_offdiagonal", lambda row: 2 * row["variance_offdiagonal"]

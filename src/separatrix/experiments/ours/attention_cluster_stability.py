@@ -175,7 +175,7 @@ def judge_example(summary: Measured) -> Judgement:
 def judge_necessary(summary: Measured) -> Judgement:
     """Decide ``separatrix-cluster-necessary``."""
     rows = [Row("clusters without -gamma_a among their splitting eigenvalues", summary.necessary, 0)]
-    return judge("every cluster in more dimensions than clusters carries the eigenvalue -gamma_a", rows)
+    return judge(f"{summary.necessary} clusters in more dimensions than clusters lack the eigenvalue -gamma_a", rows)
 
 
 EXPERIMENT = Experiment(

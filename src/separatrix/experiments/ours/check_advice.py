@@ -12,7 +12,20 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    interval_row,
+    judge,
+    with_column,
+    with_interval,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,26 +132,26 @@ def interval(gains: Sequence[float]) -> tuple[float, float]:
 def judge_promised(summary: Summary) -> Judgement:
     """Decide ``separatrix-advice-helps``."""
     found = [row for row in summary.table(TABLE) if row["promised"]]
-    rows = [Row(f"gain of {row['pair']}", row["gain"], "interval above zero", agrees=_shown(row)) for row in found]
-    helped = sum(row["low"] > 0 for row in found)
-    return judge(f"{helped} of {len(found)} changes whose advice promises accuracy raise it.", rows)
+    rows = [_gain(row, above=0.0) for row in found]
+    return judge(f"of {len(found)} changes whose advice promises accuracy {_counted(found)}.", rows)
 
 
 def judge_unpromised(summary: Summary) -> Judgement:
     """Decide ``separatrix-advice-modest``."""
     found = [row for row in summary.table(TABLE) if not row["promised"]]
-    rows = [
-        Row(f"gain of {row['pair']}", row["gain"], "interval not above zero", agrees=_shown(row, False))
-        for row in found
-    ]
-    modest = sum(not row["low"] > 0 for row in found)
-    return judge(f"{modest} of {len(found)} changes without a promise show no gain.", rows)
+    rows = [_gain(row, below=0.0) for row in found]
+    return judge(f"of {len(found)} changes without a promise {_counted(found)}.", rows)
 
 
-def _shown(row: Mapping[str, Any], wanted: bool = True) -> bool | None:
-    """Whether a gain is shown as wanted, by the interval itself and not by the word in the table."""
-    known = row["seeds"] > 1 and not math.isnan(row["low"])
-    return (row["low"] > 0) is wanted if known else None
+def _gain(row: Mapping[str, Any], **side: float) -> Row:
+    """A gain by its interval, and not by the word in the table; one seed tells nothing."""
+    ends = (row["low"], row["high"]) if row["seeds"] > 1 else (-math.inf, math.inf)
+    return interval_row(f"gain of {row['pair']}", row["gain"], ends, **side)
+
+
+def _counted(found: Sequence[Mapping[str, Any]]) -> str:
+    raised, lowered = sum(row["low"] > 0 for row in found), sum(row["high"] < 0 for row in found)
+    return f"{raised} raise it, {lowered} lower it and {len(found) - raised - lowered} leave it open"
 
 
 def judge_told(summary: Summary) -> Judgement:
@@ -177,20 +190,20 @@ EXPERIMENT = Experiment(
             id="separatrix-advice-helps",
             statement="Each change whose advice promises accuracy raises test accuracy on a task that needs the part.",
             measures="paired differences of test accuracy over seeds",
-            test="95 % interval of each mean difference above zero",
+            test="95 % interval of each mean difference above zero; refuted if one lies below, else undecided",
             judge=judge_promised,
-            counterfeit=with_column(TABLE, "low", -0.1, lambda row: row["promised"]),
-            genuine=with_column(TABLE, "low", 0.1, lambda row: row["promised"]),
+            counterfeit=with_interval(TABLE, -0.2, -0.1, {"promised": True}, middle="gain"),
+            genuine=with_interval(TABLE, 0.1, 0.2, {"promised": True}, middle="gain"),
             scale="laptop",
         ),
         Claim(
             id="separatrix-advice-modest",
-            statement="Changes whose advice promises no accuracy indeed show no gain.",
+            statement="Changes whose advice promises no accuracy raise none.",
             measures="paired differences of test accuracy over seeds",
-            test="95 % interval of no mean difference above zero",
+            test="95 % interval of each mean difference below zero; refuted if one lies above, else undecided",
             judge=judge_unpromised,
-            counterfeit=with_column(TABLE, "low", 0.1, lambda row: not row["promised"]),
-            genuine=with_column(TABLE, "low", -0.1, lambda row: not row["promised"]),
+            counterfeit=with_interval(TABLE, 0.1, 0.2, {"promised": False}, middle="gain"),
+            genuine=with_interval(TABLE, -0.2, -0.1, {"promised": False}, middle="gain"),
             scale="laptop",
         ),
         Claim(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.core import spawn
 from separatrix.core.wording import measured, number
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, groups, judge, with_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,6 +221,9 @@ EXPERIMENT = Experiment(
             statement="the same for elliptic, antisymmetric and symmetric orthogonal weights",
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
+            needs=(
+                groups("cases", "family", "elliptic:-0.5", "elliptic:0.5", "antisymmetric", "symmetric-orthogonal"),
+            ),
             judge=judge_all_cases,
             counterfeit=with_column("cases", "radius", lambda row: 1.2 * row["radius"]),
             scale="laptop",

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.core.wording import measured, number
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    interval_row,
+    judge,
+    with_column,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,7 +150,8 @@ def judge_equal_loss(summary: Measured) -> Judgement:
         Row(f"alpha {alpha:g}: loss", row["loss"], target, 0.02 * target, spread=row["loss sd"])
         for alpha, row in _rows(summary).items()
     ]
-    return judge(f"every network was trained to loss {target:g}", rows)
+    losses = [float(row.measured) for row in rows]
+    return judge(f"losses of {number(min(losses))} to {number(max(losses))} where {target:g} was the aim", rows)
 
 
 def judge_lazy(summary: Measured) -> Judgement:
@@ -176,11 +191,14 @@ def judge_accuracy(summary: Measured) -> Judgement:
     table = _rows(summary)
     if min(row["seeds"] for row in table.values()) < _SEEDS_NEEDED:
         return judge("", [])
-    values = [row["accuracy"] for row in table.values()]
-    spread = max(values) - min(values)
-    noise = max(row["accuracy sd"] for row in table.values())
-    rows = [Row("largest difference of mean test accuracy", spread, 0.0, max(0.01, 2 * noise), spread=noise)]
-    return judge(f"mean test accuracies lie within {spread:.4f} (largest spread over seeds {noise:.4f})", rows)
+    from scipy import stats
+
+    worst, best = (choose(table.values(), key=lambda row: row["accuracy"]) for choose in (min, max))
+    gap = best["accuracy"] - worst["accuracy"]
+    error = math.hypot(*(row["accuracy sd"] / math.sqrt(row["seeds"]) for row in (worst, best)))
+    half = float(stats.t.ppf(0.975, min(worst["seeds"], best["seeds"]) - 1)) * error
+    row = interval_row("largest difference of mean test accuracy", gap, (gap - half, gap + half), below=0.01)
+    return judge(f"the largest difference of mean test accuracies is {measured(gap, half)}", [row])
 
 
 def draw(summary: Measured) -> Mapping[str, Figure]:
@@ -233,9 +251,10 @@ EXPERIMENT = Experiment(
             id="separatrix-digits-accuracy",
             statement="At equal loss the regime does not change test accuracy on this task.",
             measures="test accuracy over seeds",
-            test="means within 1 % or twice the largest standard deviation over seeds",
+            test="95 % interval of the largest difference of means below 1 %; refuted if above, else undecided",
             judge=judge_accuracy,
             counterfeit=with_column("regime at equal loss", "accuracy", lambda row: 0.5 + 0.4 * (row["alpha"] > 1)),
+            genuine=with_column("regime at equal loss", "accuracy sd", 1e-4),
             scale="laptop",
         ),
     ),

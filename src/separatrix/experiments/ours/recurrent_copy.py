@@ -18,6 +18,7 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    groups,
     judge,
     with_column,
 )
@@ -215,6 +216,7 @@ EXPERIMENT = Experiment(
             statement="nnRNN and expRNN learn the copy task at a delay of 200 within 1500 steps.",
             measures="median recall of the last fifty batches",
             test="above .95",
+            needs=(groups(TABLE, "model", "nnRNN", "expRNN"),),
             judge=judge_learned,
             counterfeit=with_column(TABLE, "recall", 0.13, _for(LEARNERS)),
             genuine=with_column(TABLE, "recall", 0.99, _for(LEARNERS)),
@@ -235,6 +237,7 @@ EXPERIMENT = Experiment(
             statement="The orthogonal basis stays orthogonal at every step of training in single precision.",
             measures="largest entry of P'P - I after every update",
             test="2e-5",
+            needs=(groups(TABLE, "model", "nnRNN", "expRNN"),),
             judge=judge_orthogonal,
             counterfeit=with_column(TABLE, "largest_deviation", 1e-3, _for(LEARNERS)),
         ),

@@ -2,10 +2,12 @@ from .cell import Cell as Cell
 from .claim import (
     Claim as Claim,
     Judgement as Judgement,
+    Needed as Needed,
     Row as Row,
     Truth as Truth,
     Verdict as Verdict,
     condition as condition,
+    groups as groups,
     holds as holds,
     instead as instead,
     interval_row as interval_row,

@@ -47,7 +47,8 @@ class Row:
     ``expected`` is a number (printed in the document, or predicted by theory) or a sentence for a yes/no question.
     ``agrees`` follows from the numbers unless it is given, which a yes/no question must do; ``None`` means that the
     measurement cannot tell. A measured or expected value that is not there (NaN, also as a word; ``None``; no word at
-    all) never can, whatever is given.
+    all) never can, whatever is given. Nor can one whose ``spread``, or the tolerance made of it, is as large as what is
+    expected: it would agree with nothing at all.
     """
 
     quantity: str
@@ -66,6 +67,8 @@ class Row:
             object.__setattr__(self, "agrees", None)
         elif self.agrees is _FOLLOWS:
             object.__setattr__(self, "agrees", self._within())
+        if self.agrees and self._is_blurred():
+            object.__setattr__(self, "agrees", None)
 
     def _within(self) -> bool:
         numbers = (self.measured, self.expected, self.tolerance)
@@ -77,6 +80,13 @@ class Row:
         if not 0 <= tolerance < math.inf:
             raise InvalidInput(f"tolerance of row {self.quantity!r} must be finite and at least 0; got {tolerance}.")
         return math.isfinite(measured) and abs(measured - expected) <= tolerance
+
+    def _is_blurred(self) -> bool:
+        """Whether zero would agree as well, for want of precision, where something else is expected."""
+        if self.spread is None or not isinstance(self.expected, int | float) or self.expected == 0:
+            return False
+        room = self.tolerance if isinstance(self.tolerance, int | float) else 0.0
+        return not (room < abs(self.expected) and self.spread < abs(self.expected))
 
     @property
     def is_number(self) -> bool:
@@ -242,6 +252,23 @@ def holds(rows: Sequence[Row]) -> bool | None:
 
 @final
 @suggest_options
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """Groups that a statement names: entries that a column must hold before a rule may say anything good of it."""
+
+    rows: str
+    """Title of a table of the summary, or name of a field that holds rows."""
+    column: str
+    entries: tuple[str, ...]
+
+
+def groups(rows: str, column: str, *entries: str) -> Needed:
+    """That a statement names these groups, as in "for independent and orthogonal weights"."""
+    return Needed(rows, column, entries)
+
+
+@final
+@suggest_options
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Claim:
     """A statement and the rule that decides it.
@@ -256,6 +283,7 @@ class Claim:
             twice the stated effect in the other direction): the rule must refute it, or it has no power.
         genuine: summary of a real run to one in which the statement is true: the rule must confirm it. Needed where
             real runs refute the claim or leave it undecided, so that good news could have been told as well.
+        needs: groups that the statement names; without one of them the statement cannot be confirmed.
         document: key of the source, or ``"separatrix"``; that of the experiment if not given.
         place: where the statement stands; the experiment's if not given.
         erratum: key of the erratum, when the print is known to be wrong.
@@ -269,6 +297,7 @@ class Claim:
     judge: Callable[[Any], Judgement]
     counterfeit: Callable[[Any], Any]
     genuine: Callable[[Any], Any] | None = None
+    needs: tuple[Needed, ...] = ()
     document: str = ""
     place: str = ""
     erratum: str | None = None

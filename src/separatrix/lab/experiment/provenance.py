@@ -20,6 +20,7 @@ import separatrix
 
 from .cell import Cell
 from .definition import Experiment
+from .kernels import kernels
 from .rule import rule_digest
 
 
@@ -120,9 +121,15 @@ def _installed_commit() -> str:
         return "unknown"
 
 
-@functools.cache
 def machine() -> dict[str, Any]:
-    """Platform, Python, versions of the numerical libraries (read without importing them), number of processors."""
+    """Platform, Python, number of processors, the numerical libraries: their versions (read without importing them) and
+    the kernels that those which are loaded chose for this processor."""
+    chosen = kernels()
+    return {**_machine(), **({"kernels": chosen} if chosen else {})}
+
+
+@functools.cache
+def _machine() -> dict[str, Any]:
     return {
         "platform": platform.platform(),
         "processor": platform.machine(),

@@ -21,6 +21,7 @@ from separatrix.core.names import suggest_options
 from ..engines.computation import compute_record
 from ..experiment.cell import Cell
 from ..experiment.definition import Experiment
+from ..experiment.kernels import settings_for
 from ..experiment.record import Record
 from .fingerprints import MOST_RECORDS, numbers
 from .publication import Publication, read_publication
@@ -28,6 +29,9 @@ from .publishing import judged_claims
 
 ROUNDING_SCALE = 1e-6
 """Numbers smaller than this share of the largest of their record are compared with that share: they may be rounding."""
+ROUNDING = 1e-12
+"""Numbers of records computed by other kernels that differ by less are the same: a record may hold nothing but errors
+of rounding, whose ratio says nothing."""
 
 Agreement: TypeAlias = Literal["bit for bit", "within tolerance", "different"]
 
@@ -110,20 +114,42 @@ def verify(
     ]
     if len(records) == len(expected):
         faults += _wrong_summary(published, experiment, list(records.values()), rtol)
-    promise = promised(published.provenance.get("devices", ["cpu"]), {r.provenance["device"] for r in records.values()})
+    promise = promised(
+        published.provenance.get("devices", ["cpu"]),
+        {record.provenance["device"] for record in records.values()},
+        {machine.get("kernels", "") for machine in published.provenance.get("machines", [{}])},
+        {record.provenance["machine"].get("kernels", "") for record in records.values()},
+    )
     return Verification(published, len(published.records), checks, dict(_rules(published)), tuple(faults), promise)
 
 
-def promised(then: Iterable[str], now: Iterable[str]) -> str:
-    """What agreement of cells that were computed on some devices, and again on others, can be asked for."""
+def promised(then: Iterable[str], now: Iterable[str], kernels_then: Iterable[str], kernels_now: Iterable[str]) -> str:
+    """What agreement of cells that were computed on some devices by some kernels, and again by others, can be asked
+    for."""
     before, here = sorted(set(then)), sorted(set(now))
     if before == here == ["cpu"]:
-        return "computed on processors then and now: equal bits are promised on one kind of machine"
+        return _promised_by_kernels(sorted(set(kernels_then)), sorted(set(kernels_now)))
     if before == here:
         return f"computed on {', '.join(here)} then and now: equal up to rounding, which training may carry far"
     return (
         f"computed on {', '.join(before)} then and on {', '.join(here)} now: what was trained may differ by more than "
         "rounding, so a difference is no proof of a fault"
+    )
+
+
+def _promised_by_kernels(then: list[str], now: list[str]) -> str:
+    """What agreement of processors can be asked for: equal bits where libraries choose the same kernels."""
+    if not all(then):
+        return (
+            "computed on processors then and now, with kernels that were not recorded then: equal bits are promised "
+            "where libraries choose the same, and elsewhere numbers equal up to rounding, which training may carry far"
+        )
+    if then == now:
+        return f"computed by the same kernels then and now ({'; '.join(now)}): equal bits are promised"
+    how = f"; for equal bits try {settings_for(then[0])} separatrix verify" if len(then) == 1 else ""
+    return (
+        f"computed by other kernels then ({'; '.join(then)}) than now ({'; '.join(now)}): numbers are equal up to "
+        f"rounding, which training may carry far{how}"
     )
 
 
@@ -203,17 +229,17 @@ def _wrong_summary(published: Publication, experiment: Experiment, records: list
         json.dumps(experiment.summarise([(record.cell, record.payload) for record in records]).to_dict())
     )
     for part in sorted({*found, *published.summary}):
-        if not _same(found.get(part), published.summary.get(part), rtol):
+        if not _same(found.get(part), published.summary.get(part), rtol, ROUNDING):
             yield f"{part} of its summary does not follow from its records"
 
 
-def _same(ours: Any, theirs: Any, rtol: float) -> bool:
+def _same(ours: Any, theirs: Any, rtol: float, rounding: float = 0.0) -> bool:
     """Whether plain values are equal, numbers up to rounding beside the largest of theirs."""
     if _skeleton(ours) != _skeleton(theirs):
         return False
     pairs = list(zip(numbers(ours), numbers(theirs), strict=True))
     floor = ROUNDING_SCALE * max((abs(value) for _, (_, value) in pairs), default=0.0)
-    return all(_relative(a, b, floor) <= rtol for (_, a), (_, b) in pairs)
+    return all(_relative(a, b, floor, rounding) <= rtol for (_, a), (_, b) in pairs)
 
 
 def _skeleton(value: Any) -> Any:
@@ -242,7 +268,7 @@ def _compared(cell: Cell, record: Record, published: dict[str, float], rtol: flo
         reason = f"{missing[0]} is no number now" if missing else "the record differs and holds no numbers to compare"
         return CellCheck(cell, "different", math.inf, reason)
     floor = ROUNDING_SCALE * max(abs(value) for value in found.values())
-    differences = {path: _relative(found[path], value, floor) for path, value in published.items()}
+    differences = {path: _relative(found[path], value, floor, ROUNDING) for path, value in published.items()}
     path = max(differences, key=differences.__getitem__)
     if differences[path] <= rtol:
         return CellCheck(cell, "within tolerance", differences[path])
@@ -250,8 +276,9 @@ def _compared(cell: Cell, record: Record, published: dict[str, float], rtol: flo
     return CellCheck(cell, "different", differences[path], reason)
 
 
-def _relative(a: float, b: float, floor: float) -> float:
+def _relative(a: float, b: float, floor: float, rounding: float) -> float:
     if not (math.isfinite(a) and math.isfinite(b)):
         return 0.0 if a == b or (math.isnan(a) and math.isnan(b)) else math.inf
-    scale = max(abs(a), abs(b), floor)
-    return abs(a - b) / scale if scale > 0 else 0.0
+    if abs(a - b) <= rounding:
+        return 0.0
+    return abs(a - b) / max(abs(a), abs(b), floor)

@@ -4,11 +4,11 @@ A cell costs something whatever its size, and beyond that an amount whose logari
 numeric arguments, with an offset for every word among them. The second part is fitted by Bayesian least squares for
 several values of the first, which count by how well they explain what was measured. Where the records do not vary an
 argument, a broad prior stands in: a count or size costs in proportion to itself, give or take a power of 0.6, other
-numbers little. Sizes that the records never vary count together, as the one that changed most: a cell that trains
-longer, is tested on more and is looked at more often pays for each of them once, not for their product. What the
-others may add widens the interval. Of a cell that took no longer than calling functions does, only that much is known:
-how its time changes from one size to the next says nothing of large ones. So a forecast far from what was measured
-says by its interval how far.
+numbers little. Sizes that the records never vary count together, as the one that changed most and a little of the
+others: a cell that trains longer, is tested on more and is looked at more often pays for each of them once, one that
+takes more steps with larger matrices for their product. What the others may add widens the interval. Of a cell that
+took no longer than calling functions does, only that much is known: how its time changes from one size to the next says
+nothing of large ones. So a forecast far from what was measured says by its interval how far.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class _Prior:
 
 
 SECONDS_OF_SIZES, MEMORY_OF_SIZES = _Prior(1.0, 0.6), _Prior(0.3, 0.4)
-OF_NUMBERS = _Prior(0.0, 0.2)
-OF_OTHERS = _Prior(0.0, 0.3)
+OF_NUMBERS = _Prior(0.0, 0.4)
+OF_OTHERS = _Prior(0.2, 0.3)
 TOGETHER, OTHERS = "size that never varied and changed most", "other sizes that never varied"
 
 

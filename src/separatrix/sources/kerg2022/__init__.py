@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.sources.document import Document
 
-from . import recurrence, relational, relevance, relevance_items
+from . import algebras, foundations, recurrence, relational, relevance, relevance_items
 
 DOCUMENT = Document(
     key="kerg2022",
@@ -12,6 +12,6 @@ DOCUMENT = Document(
     title="Inductive biases for efficient information transfer in artificial networks",
     year=2022,
     venue="PhD thesis, Université de Montréal",
-    errata=(*recurrence.ERRATA, *relevance.ERRATA, *relational.ERRATA),
-    items=(*recurrence.ITEMS, *relevance_items.ITEMS, *relational.ITEMS),
+    errata=(*foundations.ERRATA, *recurrence.ERRATA, *relevance.ERRATA, *relational.ERRATA, *algebras.ERRATA),
+    items=(*foundations.ITEMS, *recurrence.ITEMS, *relevance_items.ITEMS, *relational.ITEMS, *algebras.ITEMS),
 )

@@ -1,4 +1,4 @@
-"""Kerg 2022 on recurrent networks (chapters 2 and 3, appendices A, D, E): errata, numbered items, printed memory."""
+"""Kerg 2022 on recurrent networks (chapter 3, appendices A and D): errata, numbered items, printed memory."""
 
 from __future__ import annotations
 
@@ -39,20 +39,6 @@ TABLE5: tuple[PrintedMemory, ...] = (
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(
-        key="kerg2022-rotation-blocks",
-        place="section 2.3.2",
-        printed="the 2x2 blocks of a real Schur form are rotation blocks gamma [[cos, -sin], [sin, cos]]",
-        correct="gamma [[cos, -exp(kappa) sin], [exp(-kappa) sin, cos]], with kappa = 0 only for normal blocks",
-        evidence="[[.5, -2], [.3, .5]] is its own Schur form, with kappa 0.949; LAPACK's blocks of random matrices",
-    ),
-    Erratum(
-        key="kerg2022-explodes-or-vanishes",
-        place="section 2.2.3",
-        printed="unless the eigenvalues of V are all on the unit circle, products of Jacobians explode or vanish",
-        correct="they do if no eigenvalue is on the circle; with one there and the others inside a projection is left",
-        evidence="eigenvalues 1 and .5: the norm of every power is 1",
-    ),
-    Erratum(
         key="kerg2022-spectrum",
         place="Eq. (3.5.1)",
         printed="T may be any strictly lower-triangular matrix without changing the spectrum of the rotation blocks",
@@ -66,13 +52,6 @@ ERRATA: tuple[Erratum, ...] = (
         correct="only with t inside the blocks, and then gamma is not the modulus; a skew kappa per block gives both",
         evidence="[[.5, -2], [.3, .5]] has Henrici departure 1.7, every rotation block has 0; with kappa the round "
         "trip is exact to rounding",
-    ),
-    Erratum(
-        key="kerg2022-delay-line-total",
-        place="section 2.6",
-        printed="J_tot = (N/eps)(1 - 1/eps) for the delay line with alpha > 1",
-        correct="J_tot = (N/eps)(1 - 1/alpha) + O(1)",
-        evidence="exact sums: the remainder tends to 2.8153, 1.2991, 0.8034, 0.3158 at alpha 1.1, 1.5, 2, 4 (eps = 1)",
     ),
     Erratum(
         key="kerg2022-delay-line-optimal",
@@ -145,34 +124,12 @@ ERRATA: tuple[Erratum, ...] = (
         evidence="random members of both components assigned and read back to 1e-6 (tests of nn.orthogonal)",
     ),
     Erratum(
-        key="kerg2022-skew-hermitian",
-        place="appendix E",
-        printed="a matrix is skew-Hermitian if and only if its eigenvalues are purely imaginary",
-        correct="only if; the converse needs a normal matrix",
-        evidence="[[i, 1], [0, i]]",
-    ),
-    Erratum(
-        key="kerg2022-unitary-closed",
-        place="appendix E",
-        printed="U(n) is closed as the preimage of the unit circle under the determinant",
-        correct="that preimage is larger; U(n) is the preimage of the identity under A -> A*A",
-        evidence="diag(2, 1/2) has determinant one",
-    ),
-    Erratum(
         key="kerg2022-copy-length",
         place="appendix A.1.1",
         printed="the copy task has 10 + T input steps, the cue stands at step T, the loss is over the recalled symbols",
         correct="it has T + 20 steps, the cue stands at step T + 10 (counted from 1), the loss is over all steps",
         evidence="the baseline of 0.095 printed for T = 200 is 10 ln 8 / 220 = 0.0945; over the ten recalled symbols "
         "alone it would be ln 8 = 2.08",
-    ),
-    Erratum(
-        key="kerg2022-ceiling",
-        place="section 2.6",
-        printed="some W and v reach the total memory N/eps",
-        correct="N/eps is approached by delay lines of growing gain and reached by no stable network",
-        evidence="the spatial matrix is at least the inverse covariance, hence positive definite with trace N/eps, so "
-        "its largest eigenvalue is below N/eps; a line of six units and gain 10^6 has all but 8e-7 of it",
     ),
     Erratum(
         key="kerg2022-copy-normal",
@@ -200,156 +157,6 @@ ERRATA: tuple[Erratum, ...] = (
     ),
 )
 ITEMS: tuple[Item, ...] = (
-    Item("figure", "2-1", "chapter 2", "activation functions", (), "a diagram, it states nothing"),
-    Item(
-        "lemma",
-        "2.1.1",
-        "section 2.1",
-        "gradients go back by transposed Jacobians",
-        ("kerg2022-ch2-lemma2-1-1",),
-    ),
-    Item("lemma", "2.1.2", "section 2.1", "gradients through an affine map", ("kerg2022-ch2-lemma2-1-2",)),
-    Item(
-        "equation",
-        "(2.1.1)-(2.1.10)",
-        "section 2.1",
-        "gradients of a deep network as products of Jacobians",
-        ("kerg2022-ch2-backpropagation",),
-    ),
-    Item(
-        "equation",
-        "(2.2.1)-(2.2.3)",
-        "section 2.2.1",
-        "a recurrent network with its outputs",
-        (),
-        "a definition",
-    ),
-    Item(
-        "equation",
-        "(2.2.4)-(2.2.7)",
-        "section 2.2.1",
-        "the loss as a logarithm of summed exponentials; its gradient",
-        ("kerg2022-ch2-cross-entropy",),
-    ),
-    Item(
-        "equation",
-        "(2.2.8)-(2.2.10)",
-        "section 2.2.2",
-        "gradients of a recurrent network as sums over later losses",
-        ("kerg2022-ch2-through-time",),
-    ),
-    Item(
-        "text",
-        "exploding and vanishing",
-        "section 2.2.3",
-        "products of Jacobians explode or vanish unless all eigenvalues are on the unit circle",
-        ("kerg2022-ch2-explodes-or-vanishes",),
-    ),
-    Item(
-        "lemma",
-        "2.3.1",
-        "section 2.3",
-        "a matrix is normal iff its Schur form is",
-        ("kerg2022-ch2-lemma2-3-1",),
-    ),
-    Item(
-        "lemma",
-        "2.3.2",
-        "section 2.3",
-        "a triangular matrix is normal iff it is diagonal",
-        ("kerg2022-ch2-lemma2-3-2",),
-    ),
-    Item(
-        "corollary",
-        "2.3.3",
-        "section 2.3",
-        "normal matrices are those with an orthonormal eigenbasis",
-        ("kerg2022-ch2-corollary2-3-3",),
-    ),
-    Item(
-        "text",
-        "departure from normality",
-        "section 2.3.1",
-        "it is zero exactly for normal matrices",
-        ("kerg2022-ch2-henrici",),
-    ),
-    Item(
-        "text",
-        "real Schur form",
-        "section 2.3.2",
-        "its 2x2 blocks are rotation blocks",
-        ("kerg2022-ch2-real-schur",),
-    ),
-    Item(
-        "lemma",
-        "2.3.4",
-        "section 2.3",
-        "eigenvalues of real matrices come in conjugate pairs",
-        ("kerg2022-ch2-lemma2-3-4",),
-    ),
-    Item(
-        "text",
-        "Fisher information",
-        "section 2.5",
-        "it is the variance of the score and the expected curvature",
-        ("kerg2022-ch2-fisher",),
-    ),
-    Item(
-        "text",
-        "Fisher memory matrix",
-        "section 2.6",
-        "its form for linear networks, whatever the signal",
-        ("kerg2022-ch2-memory-matrix",),
-    ),
-    Item(
-        "text",
-        "normal networks",
-        "section 2.6",
-        "their total memory is 1/eps",
-        ("kerg2022-ch2-normal-total",),
-    ),
-    Item(
-        "text",
-        "memory ceiling",
-        "section 2.6",
-        "the total is at most N/eps, which is reached",
-        ("kerg2022-ch2-ceiling",),
-    ),
-    Item(
-        "text",
-        "feedback line",
-        "section 2.6",
-        "stable and amplifying between two bounds",
-        ("kerg2022-ch2-feedback-line",),
-    ),
-    Item(
-        "text",
-        "equality of the bound",
-        "section 2.6",
-        "the delay line alone meets the amplification bound",
-        ("kerg2022-ch2-equality",),
-    ),
-    Item(
-        "text",
-        "interference",
-        "section 2.6",
-        "delay lines have a diagonal memory matrix",
-        ("kerg2022-ch2-interference",),
-    ),
-    Item(
-        "text",
-        "amplification bound",
-        "section 2.6",
-        "memory is at most the inverse of the summed inverse amplification",
-        ("kerg2022-ch3-amplification",),
-    ),
-    Item(
-        "text",
-        "total of a delay line",
-        "section 2.6",
-        "the total memory of an amplifying delay line grows with its length",
-        ("kerg2022-ch3-delay-line-total",),
-    ),
     Item(
         "figure",
         "3-1",
@@ -519,49 +326,5 @@ ITEMS: tuple[Item, ...] = (
             "kerg2022-D2-copy",
             "kerg2022-D2-adding",
         ),
-    ),
-    Item(
-        "text",
-        "Lie groups",
-        "appendix E",
-        "what a Lie group and a Lie algebra are; Cartan, Heine-Borel",
-        (),
-        "definitions and theorems of others, quoted",
-    ),
-    Item(
-        "text",
-        "unitary and diagonal groups",
-        "appendix E.1, two propositions",
-        "U(n) and e(n) are connected and compact",
-        ("kerg2022-E-unitary",),
-    ),
-    Item(
-        "text",
-        "triangular group",
-        "appendix E.1, third proposition",
-        "t(n) is connected and locally compact",
-        ("kerg2022-E-triangular",),
-    ),
-    Item(
-        "text",
-        "Lie algebras",
-        "appendix E.2, propositions, corollary and last remark",
-        "the algebras of e(n), t(n), U(n) and SO(n); turning a group turns its algebra",
-        ("kerg2022-E-algebras",),
-    ),
-    Item(
-        "text",
-        "spectra without real part",
-        "appendix E.2, proof of the corollary",
-        "skew-Hermitian matrices are those whose eigenvalues have no real part",
-        ("kerg2022-E-imaginary-spectra",),
-    ),
-    Item(
-        "text",
-        "turned groups",
-        "appendix E.2, last proposition",
-        "turning a group keeps it connected, compact or locally compact",
-        (),
-        "turning is a continuous bijection with a continuous inverse; nothing to measure",
     ),
 )

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import OWN, Answer
 from separatrix.experiments import catalogue
-from separatrix.lab import FirstStep, Record, Store, shipped_publications
+from separatrix.lab import FirstStep, Record, Store, planning, shipped_publications
 from short_experiments import SHORT, run_inline
 
 Cli = Callable[..., Answer]
@@ -35,6 +35,21 @@ def test_a_plan_that_cannot_tell_says_so_and_what_to_do(cli: Cli, tmp_path: Path
     assert "the same command with --measure 60s" in answer.out
     assert "longest cell" not in answer.out
     assert "about" not in answer.out
+    assert "(" not in answer.out.partition("cannot tell")[2]  # no range that nobody could stand for
+    found = json.loads(cli("plan", OWN, "--store", tmp_path, "--set", "n_cells=5000", "--json").out)
+    assert found["cannot_tell"] is True
+
+
+@pytest.mark.parametrize(("high", "words"), [(90.0, True), (9.0, False)])
+def test_a_rough_plan_says_what_would_make_it_better(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, high: float, words: bool
+) -> None:
+    with Store(tmp_path) as store:
+        for cell in SHORT.cells(SHORT.params("smoke")):
+            store.write(Record(cell, {"mean": 0.0, "number": 1}, {"seconds": 2.0}))
+    monkeypatch.setattr(planning, "_estimate", lambda draws: planning.Estimate(1.0, 3.0, high))
+    answer = cli("plan", OWN, "--store", tmp_path)
+    assert ("this is rough; measure cells that are nearer in size" in answer.out) is words
 
 
 @pytest.mark.usefixtures("no_workers")

@@ -55,7 +55,8 @@ def plan(
         found = plan_run(experiment, params, scale, opened, published)
     workers = jobs or physical_cores()
     if as_json:
-        print_json({**found.to_dict(), "workers": workers, "wall_seconds": found.wall_seconds(workers)})
+        told = {"cannot_tell": found.is_guess, "workers": workers, "wall_seconds": found.wall_seconds(workers)}
+        print_json({**found.to_dict(), **told})
     else:
         _print(found, workers)
     warning = found.memory_warning()
@@ -95,12 +96,10 @@ def _print(found: RunPlan, workers: int) -> None:
     if found.seconds is None or found.longest is None:
         return
     if found.is_guess:
-        low, high = shown_duration(found.seconds.low), shown_duration(found.seconds.high)
         tell(
-            f"computing: cannot tell from {found.source}, whose cells are too short or too unlike these "
-            f"({low} to {high});"
+            f"computing: cannot tell from {found.source}, whose cells are too short or too unlike these; measure some "
+            "that are nearer to them in size first, for a minute: the same command with --measure 60s"
         )
-        tell("measure some that are nearer to them in size first, for a minute: the same command with --measure 60s")
         return
     tell(f"computing: {_spread(found.seconds)} on one core, from {found.source}")
     tell(f"longest cell: {_spread(found.longest)}")
@@ -108,6 +107,8 @@ def _print(found: RunPlan, workers: int) -> None:
         low, typical, high = (f"{value / 1e9:.2g}" for value in vars(found.memory).values())
         tell(f"memory of the largest cell: {typical} GB ({low} to {high} GB)")
     tell(f"on {workers} {'worker' if workers == 1 else 'workers'}: about {shown_duration(found.wall_seconds(workers))}")
+    if found.is_rough:
+        tell("this is rough; measure cells that are nearer in size for a minute: the same command with --measure 60s")
 
 
 def _spread(estimate: Estimate) -> str:

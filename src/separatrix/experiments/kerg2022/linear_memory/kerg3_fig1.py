@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.core.wording import number
+from separatrix.core.wording import number, small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -160,11 +160,14 @@ def judge_growth(summary: Measured) -> Judgement:
     steps += [(("beta", alpha, 0.0), (alpha, 0.0), (alpha, 0.005)) for alpha in (0.95, 1.0, 1.05)]
     rows = []
     for (name, first, second), low, high in steps:
+        quantity = f"least growth by {name} from ({first}, {second})"
         if low in exact and high in exact:
             times = range(2, summary.n_units - 1)
             least = min(exact[high][t] / exact[low][t] for t in times)
-            rows.append(Row(f"least growth by {name} from ({first}, {second})", least, "above 1", "", agrees=least > 1))
-    ratio = min((float(row.measured) for row in rows), default=0.0)
+            rows.append(Row(quantity, least, "above 1", "", agrees=least > 1))
+        else:
+            rows.append(Row(quantity, "not measured", "above 1", agrees=None))
+    ratio = min((float(row.measured) for row in rows if row.agrees is not None), default=0.0)
     return judge(f"the smaller of two neighbours is exceeded by a factor of at least {ratio:.4f} at every step", rows)
 
 
@@ -176,7 +179,8 @@ def judge_end(summary: Measured) -> Judgement:
         last, after = row["rms_norm"][size - 1], max(row["mean_norm"][size:])
         rows.append(Row(f"norm at N-1, {_name(row)}", last, "above 0", "", agrees=last > 0))
         rows.append(Row(f"norm from N on, {_name(row)}", after, 0.0, 0.0))
-    return judge(f"{len(rows) // 2} transients end at t = {size}", rows)
+    left = max((max(row["mean_norm"][size:]) for row in summary.transients), default=0.0)
+    return judge(f"of {len(rows) // 2} transients at most {small(left)} is left from t = {size} on", rows)
 
 
 def judge_sampling(summary: Measured) -> Judgement:
@@ -202,7 +206,8 @@ def judge_normalisation(summary: Measured) -> Judgement:
     ]
     printed = [Row(f"formula at the entry, {_name(row)}", gap(row, "formula_as_printed"), 0.0, 1e-4) for row in lines]
     worst = max((float(row.measured) for row in printed), default=0.0)
-    evidence = f"squared entry exact to rounding; the entry itself is off by up to {worst:.3f}"
+    right = max((float(row.measured) for row in rows), default=0.0)
+    evidence = f"at the squared entry off by up to {small(right)}, at the entry itself by up to {worst:.3f}"
     return judge(evidence, printed, misprint("alpha stands for the squared entry of the sub-diagonal", rows))
 
 

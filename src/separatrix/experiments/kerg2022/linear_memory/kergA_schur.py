@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
 from separatrix.core.wording import small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, groups, judge, with_column
 
 if TYPE_CHECKING:
     import numpy
@@ -133,6 +133,7 @@ EXPERIMENT = Experiment(
             "inaccurate; normal ones have not.",
             measures="condition of eigenvalues, and their error against ball arithmetic",
             test="condition above 1e8 and error above 1e-6 at the largest size; 1 and 1e-12 for normal matrices",
+            needs=(groups(TABLE, "matrix", "grcar", "symmetric", "orthogonal"),),
             judge=judge_sensitive,
             counterfeit=with_column(TABLE, "error", 1e-14),
         ),

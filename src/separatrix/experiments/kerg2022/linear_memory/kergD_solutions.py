@@ -73,12 +73,14 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Summary:
     return Summary(tables={TABLE: rows})
 
 
-def _judge(summary: Summary, *networks: str, back: bool = False) -> Judgement:
+def _judge(summary: Summary, *networks: str, back: bool = False, n_units: int | None = None) -> Judgement:
     found = [row for row in summary.table(TABLE) if row["network"] in networks]
     rows = [Row(f"loss, {row['network']}, {several(row['steps'], 'step')}", row["loss"], 0.0, 1e-9) for row in found]
     rows += [Row(f"accuracy, {row['network']}, {several(row['steps'], 'step')}", row["accuracy"], 1.0) for row in found]
     if back:
         rows += [Row(f"V^(T+S) - I, {several(row['steps'], 'step')}", row["return_error"], 0.0, 1e-9) for row in found]
+    if n_units is not None:
+        rows += [Row(f"units, {several(row['steps'], 'step')}", row["n_units"], n_units) for row in found]
     sizes = sorted({row["n_units"] for row in found})
     units = ", ".join(map(str, sizes[:-1])) + (" and " if sizes[1:] else "") + several(sizes[-1], "unit")
     return judge(f"losses up to {small(max(row['loss'] for row in found))} with {units}", rows)
@@ -91,7 +93,7 @@ def judge_copy(summary: Summary) -> Judgement:
 
 def judge_ring(summary: Summary) -> Judgement:
     """Decide ``separatrix-D2-ring``."""
-    return _judge(summary, "ring")
+    return _judge(summary, "ring", n_units=91)
 
 
 def judge_adding(summary: Summary) -> Judgement:

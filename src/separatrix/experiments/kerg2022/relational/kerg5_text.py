@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.random import spawn
+from separatrix.core.wording import small
 from separatrix.lab import (
     Cell,
     Claim,
@@ -104,7 +105,12 @@ def judge_pairs(summary: Summary) -> Judgement:
         rows.append(
             Row(f"least greatest entry of different pairs, seed {row['seed']}", row["different"], 0.5**0.5, 1e-3)
         )
-    return judge("equal pairs have entries of 0, different ones of .707, for encoders at their random start", rows)
+    same, different = ([row[name] for row in summary.table(SCORES)] for name in ("same", "different"))
+    return judge(
+        f"equal pairs have entries of at most {small(max(same, default=0.0))}, different ones one of at least "
+        f"{min(different, default=0.0):.4f}, for encoders at their random start",
+        rows,
+    )
 
 
 EXPERIMENT = Experiment(

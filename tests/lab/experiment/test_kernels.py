@@ -1,0 +1,52 @@
+"""A machine's kind is told by the kernels that its libraries chose, not by the name of its architecture."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from separatrix.lab import machine
+from separatrix.lab.experiment.kernels import kernels, settings_for
+
+
+def test_a_record_names_the_kernels_of_the_libraries_that_are_loaded() -> None:
+    assert torch.backends.cpu.get_cpu_capability() in kernels()
+    assert machine()["kernels"] == kernels()
+
+
+def told(**settings: str) -> str:
+    code = "import numpy, torch; from separatrix.lab.experiment.kernels import kernels; print(kernels())"
+    found = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **settings}, check=True, capture_output=True, text=True
+    )
+    return found.stdout.strip()
+
+
+def test_a_library_that_is_not_loaded_is_not_asked() -> None:
+    code = "import sys; from separatrix.lab.experiment.kernels import kernels as k; print(k(), 'torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert found.strip().endswith("False")
+    assert "torch" not in found
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the variable is read where OpenBLAS chooses at run time"
+)
+def test_kernels_of_another_processor_are_taken_and_named_by_the_variables_that_are_told() -> None:
+    usual = told()
+    plain = told(ATEN_CPU_CAPABILITY="default")
+    assert "torch DEFAULT" in plain
+    settings = dict(pair.split("=") for pair in settings_for(plain).split())
+    assert told(**settings) == plain
+    assert told(**dict(pair.split("=") for pair in settings_for(usual).split())) == usual
+
+
+def test_variables_of_kernels_are_those_of_the_libraries() -> None:
+    assert settings_for("OpenBLAS SkylakeX, torch AVX2") == "OPENBLAS_CORETYPE=SkylakeX ATEN_CPU_CAPABILITY=avx2"
+    assert settings_for("oneDNN AVX2, torch AVX2") == "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2"
+    assert settings_for("oneDNN AVX512, torch AVX512") == "ATEN_CPU_CAPABILITY=avx512"
+    assert settings_for("") == ""
