@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import inspect
+import weakref
 from collections.abc import Callable
 
 import beartype
@@ -55,6 +57,54 @@ def shared(matrix: Float[Tensor, "n n"]) -> float:
 
 
 _calls_left = shape_checks.CALLS_PER_FILE
+
+
+def test_a_function_has_its_own_lines_once_its_checks_are_spent() -> None:
+    """Nothing stands between it and its caller then, and in the next file it is checked again."""
+    own = inspect.unwrap(shared).__code__
+    shape_checks.begin_file("a file")
+    assert shared.__code__ is not own
+    for _ in range(shape_checks.CALLS_PER_FILE):
+        shared(torch.eye(2))
+    assert shared.__code__ is own
+    shape_checks.begin_file("another file")
+    with pytest.raises(jaxtyping.TypeCheckError):
+        shared(torch.ones(2, 3))
+    assert list(inspect.signature(shared).parameters) == ["matrix"]
+
+
+class Scaled:
+    def times(self, x: float) -> float:
+        return x
+
+
+class Doubled(Scaled):
+    @shape_checks._jaxtyped(typechecker=beartype.beartype)
+    def times(self, x: float) -> float:
+        return super().times(2 * x)
+
+
+def test_methods_with_free_names_are_checked_and_computed() -> None:
+    shape_checks.begin_file("a file of methods")
+    with pytest.raises(jaxtyping.TypeCheckError):
+        Doubled().times("3")  # type: ignore[arg-type]
+    assert [Doubled().times(3.0) for _ in range(shape_checks.CALLS_PER_FILE)] == [6.0] * shape_checks.CALLS_PER_FILE
+
+
+def test_functions_inside_functions_are_freed() -> None:
+    def make() -> Callable[[int], int]:
+        @shape_checks._jaxtyped(typechecker=beartype.beartype)
+        def inner(x: int) -> int:
+            return x
+
+        return inner
+
+    made = make()
+    assert made(1) == 1
+    seen = weakref.ref(inspect.unwrap(made))
+    del made
+    gc.collect()
+    assert seen() is None
 
 
 def test_functions_of_the_package_are_checked() -> None:
