@@ -134,6 +134,7 @@ def _wrapped(function: Callable[..., Any], options: dict[str, Any]) -> Callable[
     code = getattr(function, "__code__", None)
     budget = _Budget() if code is None else _budgets.setdefault(code, _Budget())
     if budget.file == _file and budget.left == 0:
+        setattr(function, _MARK, True)
         return function
 
     @functools.wraps(function)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gc
 import inspect
 import weakref
@@ -89,6 +90,32 @@ def test_methods_with_free_names_are_checked_and_computed() -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
         Doubled().times("3")  # type: ignore[arg-type]
     assert [Doubled().times(3.0) for _ in range(shape_checks.CALLS_PER_FILE)] == [6.0] * shape_checks.CALLS_PER_FILE
+
+
+def test_a_constructor_inside_another_function_is_not_taken_for_what_it_wraps() -> None:
+    """Its annotations are those of the constructor, its parameters are not; with its checks spent it is left alone."""
+
+    def around(build: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(build)
+        @shape_checks._jaxtyped(typechecker=beartype.beartype)
+        def outer(self: object, *args: object, **options: object) -> None:
+            build(self, *args, **options)
+
+        return outer
+
+    def made() -> type:
+        @dataclasses.dataclass
+        class Called:
+            name: str
+            args: dict[str, int]
+
+        Called.__init__ = around(Called.__init__)  # type: ignore[method-assign]
+        Called.__qualname__ = Called.__init__.__qualname__ = "Called"  # as in a module
+        return shape_checks._jaxtyped(typechecker=beartype.beartype)(Called)  # type: ignore[no-any-return]
+
+    for _ in range(shape_checks.CALLS_PER_FILE):
+        assert made()("name", {"a": 1}).args == {"a": 1}
+    assert made().__init__.__code__.co_name == "outer"  # type: ignore[misc]
 
 
 def test_functions_inside_functions_are_freed() -> None:
