@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 # Two processes run the tests, and those that tests start run beside them. A thread of OpenBLAS that waits for its turn
-# keeps a core busy meanwhile: eigenvalues of one matrix cost twice their time on a machine with other work. Said here,
-# before torch and scipy are loaded, and so to all processes that follow; numpy may be there already (a plugin).
+# keeps a core busy meanwhile: some rooms took twice their CPU time on a machine with other work. Said here, before
+# torch and scipy are loaded, and so to all processes that follow; numpy may be there already (a plugin).
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ[variable] = "1"
 
@@ -72,8 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Millions of objects that stay are not searched for garbage while they are made, nor ever after.
 
-    Modules that tests import add as many again: all objects are searched ten times as rarely as usual, young ones as
-    always.
+    Tests import more modules, whose objects stay as well: all objects are searched ten times as rarely as usual, young
+    ones as always.
     """
     gc.disable()
     try:
