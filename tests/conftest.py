@@ -6,14 +6,22 @@ import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import hypothesis
-import pytest
-import torch
+# Two processes run the tests, and those that tests start run beside them. A thread of OpenBLAS that waits for its turn
+# keeps a core busy meanwhile: some rooms took twice their CPU time on a machine with other work. Said here, before
+# torch and scipy are loaded, and so to all processes that follow; numpy may be there already (a plugin).
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ[variable] = "1"
 
-import sampling
-import shape_checks
-from helpers import seeded, use_seed
+import hypothesis  # noqa: E402
+import pytest  # noqa: E402
+import threadpoolctl  # noqa: E402
+import torch  # noqa: E402
 
+import sampling  # noqa: E402
+import shape_checks  # noqa: E402
+from helpers import seeded, use_seed  # noqa: E402
+
+threadpoolctl.threadpool_limits(limits=1)
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
 
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -62,12 +70,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Millions of objects that stay are not searched for garbage while they are made, nor ever after."""
+    """Millions of objects that stay are not searched for garbage while they are made, nor ever after.
+
+    Tests import more modules, whose objects stay as well: all objects are searched ten times as rarely as usual, young
+    ones as always.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        young, middle, old = gc.get_threshold()
+        gc.set_threshold(young, middle, 10 * old)
         gc.enable()
 
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import gc
 import inspect
+import weakref
 from collections.abc import Callable
 
 import beartype
@@ -55,6 +58,80 @@ def shared(matrix: Float[Tensor, "n n"]) -> float:
 
 
 _calls_left = shape_checks.CALLS_PER_FILE
+
+
+def test_a_function_has_its_own_lines_once_its_checks_are_spent() -> None:
+    """Nothing stands between it and its caller then, and in the next file it is checked again."""
+    own = inspect.unwrap(shared).__code__
+    shape_checks.begin_file("a file")
+    assert shared.__code__ is not own
+    for _ in range(shape_checks.CALLS_PER_FILE):
+        shared(torch.eye(2))
+    assert shared.__code__ is own
+    shape_checks.begin_file("another file")
+    with pytest.raises(jaxtyping.TypeCheckError):
+        shared(torch.ones(2, 3))
+    assert list(inspect.signature(shared).parameters) == ["matrix"]
+
+
+class Scaled:
+    def times(self, x: float) -> float:
+        return x
+
+
+class Doubled(Scaled):
+    @shape_checks._jaxtyped(typechecker=beartype.beartype)
+    def times(self, x: float) -> float:
+        return super().times(2 * x)
+
+
+def test_methods_with_free_names_are_checked_and_computed() -> None:
+    shape_checks.begin_file("a file of methods")
+    with pytest.raises(jaxtyping.TypeCheckError):
+        Doubled().times("3")  # type: ignore[arg-type]
+    assert [Doubled().times(3.0) for _ in range(shape_checks.CALLS_PER_FILE)] == [6.0] * shape_checks.CALLS_PER_FILE
+
+
+def test_a_constructor_inside_another_function_is_not_taken_for_what_it_wraps() -> None:
+    """Its annotations are those of the constructor, its parameters are not; with its checks spent it is left alone."""
+
+    def around(build: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(build)
+        @shape_checks._jaxtyped(typechecker=beartype.beartype)
+        def outer(self: object, *args: object, **options: object) -> None:
+            build(self, *args, **options)
+
+        return outer
+
+    def made() -> type:
+        @dataclasses.dataclass
+        class Called:
+            name: str
+            args: dict[str, int]
+
+        Called.__init__ = around(Called.__init__)  # type: ignore[method-assign]
+        Called.__qualname__ = Called.__init__.__qualname__ = "Called"  # as in a module
+        return shape_checks._jaxtyped(typechecker=beartype.beartype)(Called)  # type: ignore[no-any-return]
+
+    for _ in range(shape_checks.CALLS_PER_FILE):
+        assert made()("name", {"a": 1}).args == {"a": 1}
+    assert made().__init__.__code__.co_name == "outer"  # type: ignore[misc]
+
+
+def test_functions_inside_functions_are_freed() -> None:
+    def make() -> Callable[[int], int]:
+        @shape_checks._jaxtyped(typechecker=beartype.beartype)
+        def inner(x: int) -> int:
+            return x
+
+        return inner
+
+    made = make()
+    assert made(1) == 1
+    seen = weakref.ref(inspect.unwrap(made))
+    del made
+    gc.collect()
+    assert seen() is None
 
 
 def test_functions_of_the_package_are_checked() -> None:
