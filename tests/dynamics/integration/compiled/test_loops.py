@@ -37,12 +37,13 @@ def loops() -> Any:
         lanes,
         layout,
         merging,
+        mixing,
         powers,
         steps,
         velocity,
     )
 
-    modules = (layout, lanes, powers, velocity, steps, contraction, merging, carry, kernels)
+    modules = (layout, lanes, powers, mixing, velocity, steps, contraction, merging, carry, kernels)
     return SimpleNamespace(**{name: value for module in modules for name, value in vars(module).items()})
 
 
@@ -75,7 +76,7 @@ class Memory:
 @pytest.mark.parametrize(("kind", "tolerance"), KINDS)
 def test_the_velocity_is_that_of_the_flow(kind: Any, tolerance: float) -> None:
     for n, d in SHAPES:
-        for beta in (0.1, 3.0, 1000.0):  # moderate logits, and those from which the largest is taken away
+        for beta in (0.1, 3.0, 100.0, 1000.0):  # moderate logits, and those from which the largest is taken away
             flow, x = drawn(n, d, beta)
             rounded = x.numpy().astype(kind).astype(numpy.float64)
             memory = Memory(flow, x, kind)
@@ -108,13 +109,32 @@ def test_the_polynomials_are_as_near_to_powers_of_two_as_is_said(bits: int, limi
     assert worst < max(limit, 2.0**-53 if bits == 64 else 0)  # the coefficients are rounded to float64
 
 
-def test_the_rest_of_eighths_is_as_near_as_is_said() -> None:
+@pytest.mark.parametrize(("bits", "widest", "limit"), [(32, 64, 5.5e-8), (64, 32, 1.5e-17)])
+def test_the_rest_of_a_part_is_as_near_as_is_said(bits: int, widest: int, limit: float) -> None:
     mpmath = pytest.importorskip("mpmath")
-    coefficients = [mpmath.mpf(number) for number in loops().REST_OF_EIGHTHS]
+    coefficients = [mpmath.mpf(number) for number in loops().REST_OF_PART[bits]]
     with mpmath.workdps(30):
-        points = [mpmath.mpf(i) / 6400 for i in range(-400, 401)]
+        points = [mpmath.mpf(i) / (400 * widest) for i in range(-400, 401)]
         worst = max(abs((1 + r * mpmath.polyval(coefficients[::-1], r)) / mpmath.power(2, r) - 1) for r in points)
-    assert worst < 7e-18
+    assert worst < limit
+
+
+@pytest.mark.parametrize("kind", [numpy.float32, numpy.float64])
+def test_weighted_sums_of_blocks_are_those_of_numpy(kind: Any, generator: torch.Generator) -> None:
+    k, block, length = loops(), 48, 37
+    lanes = k.VECTOR_BYTES // numpy.dtype(kind).itemsize
+    for n_terms in range(1, 10):
+        w = torch.randn((n_terms + 2) * block, generator=generator, dtype=torch.float64).numpy().astype(kind)
+        weights, terms = w[:n_terms].copy(), w[block : block * (1 + n_terms)].reshape(n_terms, block).copy()
+        out = block * (1 + n_terms)
+        before = w.copy()
+        k.mix(w, n_terms, out, 0, block, block, length)
+        whole = -(-length // lanes) * lanes  # vectors are filled up
+        exact = weights.astype(float) @ terms.astype(float)[:, :whole]
+        room = 8 * n_terms * numpy.finfo(kind).eps * (abs(weights).astype(float) @ abs(terms[:, :whole]).astype(float))
+        assert (abs(w[out : out + whole] - exact) <= room).all()
+        w[out : out + whole] = before[out : out + whole]
+        assert (w == before).all()
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(numpy.float32, 3e-7), (numpy.float64, 4e-16)])
