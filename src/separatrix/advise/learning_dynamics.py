@@ -145,16 +145,17 @@ def _settling(flow: NetworkProduct, settled: float, times: Tensor, moments: Any,
     found = _followed(flow, torch.from_numpy(early), early, tol)
     if found is None:
         return None
-    product, loss = (part.new_empty(len(moments), *part.shape[1:]) for part in (found.product, found.loss))
-    for whole, part in ((product, found.product), (loss, found.loss)):
-        array = whole.numpy()
+    wholes = []
+    for part in (found.product.numpy(), found.loss.numpy()):
+        whole = numpy.empty((len(moments), *part.shape[1:]))  # in large pages, where torch's would be small and slow
         if (moments[1:] >= moments[:-1]).all():  # slices need no list of indices
-            array[: len(early) - 1], array[len(early) - 1 :] = part.numpy()[:-1], part.numpy()[-1]
+            whole[: len(early) - 1], whole[len(early) - 1 :] = part[:-1], part[-1]
         else:
-            array[~late], array[late] = part.numpy()[:-1], part.numpy()[-1]
+            whole[~late], whole[late] = part[:-1], part[-1]
+        wholes.append(torch.from_numpy(whole))
     over = f"{len(moments)} times, of which {int(late.sum())} lie after the training is over and get the limit"
     reason = f"{over}; {found.reason}"
-    return LearningDynamics(times, product, loss, found.method, reason, found.error)
+    return LearningDynamics(times, *wholes, found.method, reason, found.error)
 
 
 def _followed(flow: NetworkProduct, times: Tensor, moments: Any, tol: float) -> LearningDynamics | None:
