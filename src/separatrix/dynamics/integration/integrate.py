@@ -219,8 +219,9 @@ def _plan(
     finishing: bool,
 ) -> Plan:
     """The objects that follow and end the trajectories of a flow; those of a call before that asked for the same."""
-    on_sphere = isinstance(flow, AbstractSphereFlow)
-    kind = _Kind(on_sphere, flow.autonomous, on_sphere and flow.reducible)
+    kind = _Kind(False, flow.autonomous, False)
+    if isinstance(flow, AbstractSphereFlow):
+        kind = _Kind(True, flow.autonomous, flow.reducible)
     allowed = [
         None if value is None else require_positive(value, name) for value, name in ((rtol, "rtol"), (atol, "atol"))
     ]

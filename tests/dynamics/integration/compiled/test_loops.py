@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from helpers import seeded
+from separatrix.core import Outcome
 from separatrix.core.arithmetic.backend import has_numba
 from separatrix.dynamics import AttentionFlow
 from separatrix.dynamics.equilibria.clusters import cluster_means, find_clusters
@@ -39,11 +40,12 @@ def loops() -> Any:
         merging,
         mixing,
         powers,
+        report,
         steps,
         velocity,
     )
 
-    modules = (layout, lanes, powers, mixing, velocity, steps, contraction, merging, carry, kernels)
+    modules = (layout, lanes, powers, mixing, velocity, steps, contraction, merging, carry, report, kernels)
     return SimpleNamespace(**{name: value for module in modules for name, value in vars(module).items()})
 
 
@@ -250,3 +252,30 @@ def test_clusters_contract_where_their_transversal_block_says_so() -> None:
                 assert k.contracts(*arguments) == bool(expected[a])
                 answers.append(bool(expected[a]))
     assert 50 < sum(answers) < len(answers) - 50  # both answers were asked for
+
+
+def test_what_is_told_of_the_ends_is_what_the_loop_left() -> None:
+    k, generator = loops(), seeded(7)
+    index, n, d = numpy.array([3, 0, 4, 1]), 5, 3
+    codes = numpy.array([k.RESTING, k.BROKEN, k.SLOW, k.SMALL])
+    tokens = torch.randn(4, n, d, generator=generator, dtype=torch.float64).numpy()
+    labels = torch.randint(2, (4, n), generator=generator).numpy()
+    numbers = torch.rand(4, k.N_NUMBERS, generator=generator, dtype=torch.float64).numpy()
+    counts = torch.randint(1, 50, (4, k.N_COUNTS), generator=generator).numpy()
+    counts[:, k.CODE] = codes
+    final, whole, real = numpy.zeros((5, n, d)), numpy.zeros((k.N_WHOLE, 5), numpy.int64), numpy.zeros((k.N_REAL, 5))
+    assert k.report(index, tokens, labels, numbers, counts, 6, final, whole, real) == (1, 1)
+    lost = (codes == k.BROKEN)[:, None, None]
+    spread = numpy.take_along_axis(tokens, labels[..., None], axis=1)
+    numpy.testing.assert_array_equal(final[index], numpy.where(lost, numpy.nan, spread))
+    numpy.testing.assert_array_equal(
+        real[k.RESIDUAL, index], numpy.where(lost[:, 0, 0], numpy.nan, numbers[:, k.SPEED])
+    )
+    numpy.testing.assert_array_equal(real[k.ENDED, index], numbers[:, k.TIME])
+    ends = [Outcome.CONVERGED, Outcome.NON_FINITE, Outcome.OUT_OF_STEPS, Outcome.OUT_OF_STEPS]
+    assert whole[k.OUTCOME, index].tolist() == list(map(int, ends))
+    assert (whole[k.ATTEMPTED, index] == counts[:, k.STEPS]).all()
+    assert (whole[k.REFUSED, index] == counts[:, k.REJECTED]).all()
+    assert (whole[k.EVALUATIONS, index] == 6 * counts[:, k.STEPS]).all()
+    assert not whole[[k.SADDLES, k.RETURNS]].any()
+    assert not final[2].any()  # an element that is not among them is left alone
