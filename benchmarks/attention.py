@@ -212,7 +212,7 @@ def seconds_of(task: Callable[[], Any], repeats: int) -> float:
 
 def repeats_of(d: int, count: int) -> int:
     """So many calls that a measurement takes some tens of milliseconds."""
-    return {3: 20, 20: 2, 64: 1}[d] if count < 100 else {3: 2, 20: 1, 64: 1}[d]
+    return {3: 60, 20: 8, 64: 1}[d] if count < 100 else {3: 4, 20: 1, 64: 1}[d]
 
 
 class Pairs:

@@ -23,7 +23,7 @@ _RESERVE = 1e3
 _MOST_HALVINGS = 40
 _LEAST_TOL = 1e-14
 """Rounding of the exact values; asking for less would halve for ever."""
-_CHUNK_NUMBERS = 2**18
+_CHUNK_NUMBERS = 2**15
 
 Evaluate = Callable[[NDArray[numpy.float64]], NDArray[numpy.float64]]
 """From times (n,) to values (n, ...)."""
@@ -100,12 +100,15 @@ def chebyshev_path(
         series = to_series @ values.reshape(len(panels), degree + 1, -1)
         largest = max(largest, float(numpy.abs(values).max(initial=0.0)))
         accepted = numpy.abs(series[:, -3:]).max((1, 2), initial=0.0) <= max(tol, _LEAST_TOL) * largest
-        flat = result.reshape(len(times), -1)
-        for index in numpy.flatnonzero(accepted):
-            begin = numpy.searchsorted(sorted_times, low[index], side="left")
-            end = numpy.searchsorted(sorted_times, high[index], side="right")
-            local = (sorted_times[begin:end] - middle[index]) / half[index]
-            numpy.matmul(chebyshev.chebvander(local, degree), series[index], out=flat[begin:end])
+        begin = numpy.searchsorted(sorted_times, low[accepted], side="left")
+        end = numpy.searchsorted(sorted_times, high[accepted], side="right")
+        centres, halves = (numpy.repeat(part[accepted], end - begin) for part in (middle, half))
+        inside = numpy.concatenate([sorted_times[a:b] for a, b in zip(begin, end, strict=True)] or [times[:0]])
+        basis = chebyshev.chebvander((inside - centres) / halves, degree)  # of all panels: many short calls cost more
+        flat, first = result.reshape(len(times), -1), 0
+        for a, b, own in zip(begin, end, series[accepted], strict=True):
+            numpy.matmul(basis[first : first + b - a], own, out=flat[a:b])
+            first += b - a
         if accepted.all():
             return (result if order is None else result[numpy.argsort(order)]), evaluations
         low, centre, high = (ends[~accepted] for ends in (low, middle, high))

@@ -145,16 +145,20 @@ def _settling(flow: NetworkProduct, settled: float, times: Tensor, moments: Any,
     found = _followed(flow, torch.from_numpy(early), early, tol)
     if found is None:
         return None
-    product, loss = (part.new_empty(len(moments), *part.shape[1:]) for part in (found.product, found.loss))
-    for whole, part in ((product, found.product), (loss, found.loss)):
-        array = whole.numpy()
-        if (moments[1:] >= moments[:-1]).all():  # slices need no list of indices
-            array[: len(early) - 1], array[len(early) - 1 :] = part.numpy()[:-1], part.numpy()[-1]
-        else:
-            array[~late], array[late] = part.numpy()[:-1], part.numpy()[-1]
+    product, loss = (_with_limit(part.numpy(), moments, late) for part in (found.product, found.loss))
     over = f"{len(moments)} times, of which {int(late.sum())} lie after the training is over and get the limit"
     reason = f"{over}; {found.reason}"
     return LearningDynamics(times, product, loss, found.method, reason, found.error)
+
+
+def _with_limit(part: Any, moments: Any, late: Any) -> Tensor:
+    """What was found at the early times, and its last entry at the late ones."""
+    whole = numpy.empty((len(moments), *part.shape[1:]))  # in large pages, where torch's would be small and slow
+    if (moments[1:] >= moments[:-1]).all():  # slices need no list of indices
+        whole[: len(part) - 1], whole[len(part) - 1 :] = part[:-1], part[-1]
+    else:
+        whole[~late], whole[late] = part[:-1], part[-1]
+    return torch.from_numpy(whole)
 
 
 def _followed(flow: NetworkProduct, times: Tensor, moments: Any, tol: float) -> LearningDynamics | None:

@@ -167,6 +167,11 @@ class AttentionFlow(AbstractSphereFlow):
         return int(self._value_t.shape[-1])
 
     @property
+    def dtype(self) -> torch.dtype:
+        """Precision of the weights."""
+        return self.weights.value.dtype
+
+    @property
     def n_heads(self) -> int:
         """Number of heads."""
         return int(self.weights.value.shape[-3])

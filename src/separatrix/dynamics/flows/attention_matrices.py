@@ -43,7 +43,9 @@ class AttentionMatrices:
     @functools.cached_property
     def instances(self) -> tuple[int, ...]:
         """Leading axes of the weights."""
-        shapes = [tensor.shape[: tensor.ndim - TRAILING[name]] for name, tensor in self.tensors().items()]
+        shapes = {tuple(tensor.shape[: tensor.ndim - TRAILING[name]]) for name, tensor in self.tensors().items()} - {()}
+        if len(shapes) < 2:  # asking torch imports a system of computer algebra, a quarter of a second
+            return next(iter(shapes), ())
         return tuple(torch.broadcast_shapes(*shapes))
 
     @property

@@ -247,7 +247,7 @@ def require_autonomous(flow: AbstractFlow, what: str) -> None:
 
 def common_axes(flow: AbstractFlow, x: Tensor, name: str) -> tuple[int, ...]:
     """Leading axes of states and weights together, refused by name where they do not broadcast."""
-    if not flow.instances:
+    if not flow.instances or x.shape[:-2] == flow.instances:
         return tuple(x.shape[:-2])
     try:
         return tuple(torch.broadcast_shapes(x.shape[:-2], flow.instances))

@@ -39,14 +39,16 @@ def check_tokens(x: object, name: str = "tokens", *, normalised: bool = False) -
         require_finite(tokens, name)
         raise ShapeError(f"{name} must have shape (..., n, d) with n >= 1 and d >= 2; got {tuple(tokens.shape)}.")
     lengths = torch.linalg.vector_norm(tokens, dim=-1)
-    gap = (lengths - 1).abs()
-    if not normalised and gap.numel() and float(gap.max()) <= NORM_TOLERANCE:
-        return tokens  # and so every entry is finite
+    if not normalised and lengths.numel():
+        shortest, longest = torch.aminmax(lengths)
+        if float(longest) - 1 <= NORM_TOLERANCE and 1 - float(shortest) <= NORM_TOLERANCE:
+            return tokens  # and so every entry is finite
     require_finite(tokens, name)
     if bool((lengths == 0).any()):
         raise InvalidInput(f"{name} must be non-zero vectors; token {_first(lengths == 0)} has length zero.")
     if normalised:
         return normalise(tokens)
+    gap = (lengths - 1).abs()
     if gap.numel() and float(gap.max()) > NORM_TOLERANCE:
         raise InvalidInput(
             f"{name} must be unit vectors; the largest deviation of a norm from 1 is {float(gap.max()):.2g} "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -31,7 +33,7 @@ from .finishing import AbstractFinisher, ClusterFinisher, NewtonFinisher
 from .merging import Merging
 from .methods.base import AbstractMethod
 from .methods.control import DisplacementControl
-from .methods.presets import Preset, chosen_accuracy, find_preset
+from .methods.presets import PRESETS, Preset, chosen_accuracy, find_preset
 from .methods.rosenbrock import Rosenbrock
 from .methods.tableau import Tableau
 from .motion import SMALLEST
@@ -133,10 +135,10 @@ def integrate(
     frames = None if times is None else _check_times(times, flat)
     double = flow.to(torch.float64)
     limit, given = _limit(double, t_max, frames, shape, flat)
-    stop = _stop(flow, settings, tol, given=given, shown=frames is not None, finishing=finishing)
     plan = _plan(
-        flow, settings, stop, method, rtol, atol, max_steps, frames, timed=given, merging=merging, finishing=finishing
-    )
+        flow, settings, method, rtol, atol, tol, max_steps,
+        given=given, shown=frames is not None, merging=merging, finishing=finishing,
+    )  # fmt: skip
     compiled = runs_compiled(double, plan, flat, frames)
     if compiled:
         assert isinstance(double, AttentionFlow)
@@ -158,17 +160,17 @@ def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: i
     As ``integrate`` with an anchor at the start itself: the outcome is cycle where the state returns to within a tenth
     of the extent of its loop and a closed orbit, stable or not, passes there.
     """
-    double, settings = flow.to(torch.float64), find_preset("default")
+    double, settings, on_sphere = flow.to(torch.float64), find_preset("default"), isinstance(flow, AbstractSphereFlow)
     limit = torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
-    method, control = chosen_accuracy(double, settings, None, None, None)
-    stop = Rest(1e-6, settings.early if isinstance(flow, AbstractSphereFlow) else EARLY_ELSEWHERE)
+    method, control = chosen_accuracy(on_sphere, settings, None, None, None)
+    stop = Rest(1e-6, settings.early if on_sphere else EARLY_ELSEWHERE)
     returns = Returns(patience=0, renew=False)
     plan = Plan(
         method,
         control,
         stop,
         max_steps,
-        _finisher(flow),
+        _finisher(on_sphere),
         returns=returns,
         closer=close_orbits,
         stiff=Rosenbrock(),
@@ -179,57 +181,93 @@ def find_returns(flow: AbstractFlow, x: Float[Tensor, "batch n d"], max_steps: i
     return run.books.result((len(x),))
 
 
-def _stop(flow: AbstractFlow, preset: Preset, tol: float, *, given: bool, shown: bool, finishing: bool) -> AbstractStop:
-    on_sphere = isinstance(flow, AbstractSphereFlow)
-    if (given and not on_sphere) or (shown and not finishing):  # states at times are those of the motion to the last
+def _stop(kind: _Kind, preset: Preset, tol: float, *, given: bool, shown: bool, finishing: bool) -> AbstractStop:
+    if (given and not kind.on_sphere) or (
+        shown and not finishing
+    ):  # states at times are those of the motion to the end
         return Until()
-    if not flow.autonomous:
+    if not kind.autonomous:
         raise InvalidInput("a flow with weights that vary in time never rests: give t_max or times.")
-    early = preset.early if on_sphere else EARLY_ELSEWHERE
+    early = preset.early if kind.on_sphere else EARLY_ELSEWHERE
     return Rest(tol, tol if shown or not finishing else early)
 
 
-def _finisher(flow: AbstractFlow) -> AbstractFinisher:
-    return ClusterFinisher() if isinstance(flow, AbstractSphereFlow) else NewtonFinisher()
+def _finisher(on_sphere: bool) -> AbstractFinisher:
+    return ClusterFinisher() if on_sphere else NewtonFinisher()
+
+
+class _Kind(NamedTuple):
+    """What a plan depends on in a flow."""
+
+    on_sphere: bool
+    autonomous: bool
+    reducible: bool
 
 
 def _plan(
     flow: AbstractFlow,
     preset: Preset,
-    stop: AbstractStop,
     method: str | Tableau | AbstractMethod | None,
     rtol: float | None,
     atol: float | None,
+    tol: float,
     max_steps: int,
-    frames: Tensor | None,
     *,
-    timed: bool,
+    given: bool,
+    shown: bool,
     merging: bool,
     finishing: bool,
 ) -> Plan:
-    """The objects that follow and end the trajectories of a flow."""
-    found, control = chosen_accuracy(flow, preset, method, rtol, atol)
+    """The objects that follow and end the trajectories of a flow; those of a call before that asked for the same."""
+    kind = _Kind(False, flow.autonomous, False)
+    if isinstance(flow, AbstractSphereFlow):
+        kind = _Kind(True, flow.autonomous, flow.reducible)
+    allowed = [
+        None if value is None else require_positive(value, name) for value, name in ((rtol, "rtol"), (atol, "atol"))
+    ]
+    named = (method is None or isinstance(method, str)) and PRESETS.get(preset.name) is preset
+    make = _planned if named else _planned.__wrapped__  # objects of others need not have a hash
+    return make(kind, preset, method, *allowed, tol, max_steps, given, shown, merging, finishing)
+
+
+@functools.lru_cache(maxsize=64)
+def _planned(
+    kind: _Kind,
+    preset: Preset,
+    method: str | Tableau | AbstractMethod | None,
+    rtol: float | None,
+    atol: float | None,
+    tol: float,
+    max_steps: int,
+    given: bool,
+    shown: bool,
+    merging: bool,
+    finishing: bool,
+) -> Plan:
+    stop = _stop(kind, preset, tol, given=given, shown=shown, finishing=finishing)
+    found, control = chosen_accuracy(kind.on_sphere, preset, method, rtol, atol)
     seeks = stop.sought and finishing
     transient, merge = torch.float64, None
     stiff = Rosenbrock() if method is None else None
-    if isinstance(flow, AbstractSphereFlow) and isinstance(control, DisplacementControl):
-        shown = frames is not None or not finishing
+    if isinstance(control, DisplacementControl):
         # A mean stands for its cluster up to the square of the distance, and the differences inside decay.
-        distance = 1e-3 * control.rtol if shown else control.rtol if timed else control.rtol**0.5
-        merge = Merging(min(distance, MERGE_DISTANCE)) if merging and flow.reducible else None
+        distance = control.rtol if given else control.rtol**0.5
+        if shown or not finishing:
+            distance = 1e-3 * control.rtol
+        merge = Merging(min(distance, MERGE_DISTANCE)) if merging and kind.reducible else None
         transient = preset.transient if control.rtol >= 1e-4 and atol is None else torch.float64
     return Plan(
         method=found,
         control=control,
         stop=stop,
         max_steps=max_steps,
-        finisher=_finisher(flow) if seeks else None,
+        finisher=_finisher(kind.on_sphere) if seeks else None,
         merging=merge,
         returns=Returns(LONG_PATIENCE if preset.exact else PATIENCE) if seeks else None,
         closer=close_orbits if seeks else None,
         stiff=stiff,
         transient=transient,
-        own_length=not isinstance(flow, AbstractSphereFlow) and atol is None,
+        own_length=not kind.on_sphere and atol is None,
         jump=1e-2 * control.rtol if isinstance(control, DisplacementControl) else 0.0,
     )
 

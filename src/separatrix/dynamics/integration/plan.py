@@ -25,9 +25,9 @@ Closer: TypeAlias = "Callable[[AbstractFlow, Tensor, Tensor, Tensor | None], Orb
 
 
 @final
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-    """The objects of one integration; those that are None are not used."""
+    """The objects of one integration; those that are None are not used. A plan is equal to itself alone."""
 
     method: AbstractMethod
     control: AbstractControl

@@ -118,15 +118,18 @@ class NonNormalMatrix(nn.Module):
     def schur_form(self) -> Float[Tensor, "n n"]:
         """Lambda + T, lower block-triangular."""
         places, below = block_places(self.n, self.block == "printed", self.theta.device)
-        pairs = self.gamma[: self.n // 2]
+        pairs, *lone = self.gamma.split([self.n // 2, 1]) if self.n % 2 else [self.gamma]
         cos, sin = pairs * torch.cos(self.theta), pairs * torch.sin(self.theta)
-        skewed = torch.exp(self.kappa) if self.block == "complete" else torch.ones_like(cos)
-        entries = [cos, cos, -skewed * sin, sin / skewed, self.gamma[self.n // 2 :]]
-        zeros = self.theta.new_zeros(self.n * self.n)
+        above, beneath = -sin, sin
+        if self.block == "complete":
+            skewed = torch.exp(self.kappa)
+            above, beneath = -skewed * sin, sin / skewed
+        entries = [cos, cos, above, beneath, *lone]
         if self.block != "printed":
-            listed = torch.cat([*entries, self.feedforward, zeros[:1]])
+            listed = torch.cat([*entries, self.feedforward, self.theta.new_zeros(1)])
             form = listed.index_select(0, form_origins(self.n, listed.device))
         else:  # two entries at one place
+            zeros = self.theta.new_zeros(self.n * self.n)
             form = zeros.index_put((places,), torch.cat(entries)) + zeros.index_put((below,), self.feedforward)
         return form.reshape(self.n, self.n)
 

@@ -103,6 +103,32 @@ def test_bits_do_not_depend_on_batch_or_threads() -> None:
             assert float(alone.time) == float(runs[0].time[i, j])
 
 
+def test_a_trajectory_that_must_be_looked_at_does_not_send_the_others_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = fixed(0)
+    coupling, value = (torch.randn(3, 3, generator=generator, dtype=torch.float64) for _ in range(2))
+    beta = torch.tensor([1.0, 3000.0, 1.0], dtype=torch.float64)  # the second has small steps
+    flow = AttentionFlow.from_coupling(coupling, value @ value.mT, beta)
+    x = random_tokens(8, 3, 3, generator=generator)
+    kernels, carried = carrying.loops(), []
+    carry = kernels.carry
+
+    def counted(first: int, last: int, *rest: Any) -> None:
+        carried.append(last - first)
+        carry(first, last, *rest)
+
+    monkeypatch.setattr(kernels, "carry", counted)
+    with use_backend("numba"):
+        together = integrate(flow, x, finishing=False, tol=1e-2)
+        assert carried[0] == 3
+        assert len(carried) > 2  # it was looked at
+        assert set(carried[1:]) == {1}
+        for i in range(3):
+            own = AttentionFlow.from_coupling(coupling, value @ value.mT, beta[i])
+            alone = integrate(own, x[i], finishing=False, tol=1e-2)
+            for name in ("final", "outcome", "residual", "time", "steps", "rejected_steps", "evaluations"):
+                assert torch.equal(getattr(together, name)[i], getattr(alone, name)), name
+
+
 def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     used: list[int] = []

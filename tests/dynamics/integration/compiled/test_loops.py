@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from helpers import seeded
+from separatrix.core import Outcome
 from separatrix.core.arithmetic.backend import has_numba
 from separatrix.dynamics import AttentionFlow
 from separatrix.dynamics.equilibria.clusters import cluster_means, find_clusters
@@ -37,12 +38,14 @@ def loops() -> Any:
         lanes,
         layout,
         merging,
+        mixing,
         powers,
+        report,
         steps,
         velocity,
     )
 
-    modules = (layout, lanes, powers, velocity, steps, contraction, merging, carry, kernels)
+    modules = (layout, lanes, powers, mixing, velocity, steps, contraction, merging, carry, report, kernels)
     return SimpleNamespace(**{name: value for module in modules for name, value in vars(module).items()})
 
 
@@ -75,7 +78,7 @@ class Memory:
 @pytest.mark.parametrize(("kind", "tolerance"), KINDS)
 def test_the_velocity_is_that_of_the_flow(kind: Any, tolerance: float) -> None:
     for n, d in SHAPES:
-        for beta in (0.1, 3.0, 1000.0):  # moderate logits, and those from which the largest is taken away
+        for beta in (0.1, 3.0, 100.0, 1000.0):  # moderate logits, and those from which the largest is taken away
             flow, x = drawn(n, d, beta)
             rounded = x.numpy().astype(kind).astype(numpy.float64)
             memory = Memory(flow, x, kind)
@@ -108,13 +111,32 @@ def test_the_polynomials_are_as_near_to_powers_of_two_as_is_said(bits: int, limi
     assert worst < max(limit, 2.0**-53 if bits == 64 else 0)  # the coefficients are rounded to float64
 
 
-def test_the_rest_of_eighths_is_as_near_as_is_said() -> None:
+@pytest.mark.parametrize(("bits", "widest", "limit"), [(32, 64, 5.5e-8), (64, 32, 1.5e-17)])
+def test_the_rest_of_a_part_is_as_near_as_is_said(bits: int, widest: int, limit: float) -> None:
     mpmath = pytest.importorskip("mpmath")
-    coefficients = [mpmath.mpf(number) for number in loops().REST_OF_EIGHTHS]
+    coefficients = [mpmath.mpf(number) for number in loops().REST_OF_PART[bits]]
     with mpmath.workdps(30):
-        points = [mpmath.mpf(i) / 6400 for i in range(-400, 401)]
+        points = [mpmath.mpf(i) / (400 * widest) for i in range(-400, 401)]
         worst = max(abs((1 + r * mpmath.polyval(coefficients[::-1], r)) / mpmath.power(2, r) - 1) for r in points)
-    assert worst < 7e-18
+    assert worst < limit
+
+
+@pytest.mark.parametrize("kind", [numpy.float32, numpy.float64])
+def test_weighted_sums_of_blocks_are_those_of_numpy(kind: Any, generator: torch.Generator) -> None:
+    k, block, length = loops(), 48, 37
+    lanes = k.VECTOR_BYTES // numpy.dtype(kind).itemsize
+    for n_terms in range(1, 10):
+        w = torch.randn((n_terms + 2) * block, generator=generator, dtype=torch.float64).numpy().astype(kind)
+        weights, terms = w[:n_terms].copy(), w[block : block * (1 + n_terms)].reshape(n_terms, block).copy()
+        out = block * (1 + n_terms)
+        before = w.copy()
+        k.mix(w, n_terms, out, 0, block, block, length)
+        whole = -(-length // lanes) * lanes  # vectors are filled up
+        exact = weights.astype(float) @ terms.astype(float)[:, :whole]
+        room = 8 * n_terms * numpy.finfo(kind).eps * (abs(weights).astype(float) @ abs(terms[:, :whole]).astype(float))
+        assert (abs(w[out : out + whole] - exact) <= room).all()
+        w[out : out + whole] = before[out : out + whole]
+        assert (w == before).all()
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(numpy.float32, 3e-7), (numpy.float64, 4e-16)])
@@ -230,3 +252,30 @@ def test_clusters_contract_where_their_transversal_block_says_so() -> None:
                 assert k.contracts(*arguments) == bool(expected[a])
                 answers.append(bool(expected[a]))
     assert 50 < sum(answers) < len(answers) - 50  # both answers were asked for
+
+
+def test_what_is_told_of_the_ends_is_what_the_loop_left() -> None:
+    k, generator = loops(), seeded(7)
+    index, n, d = numpy.array([3, 0, 4, 1]), 5, 3
+    codes = numpy.array([k.RESTING, k.BROKEN, k.SLOW, k.SMALL])
+    tokens = torch.randn(4, n, d, generator=generator, dtype=torch.float64).numpy()
+    labels = torch.randint(2, (4, n), generator=generator).numpy()
+    numbers = torch.rand(4, k.N_NUMBERS, generator=generator, dtype=torch.float64).numpy()
+    counts = torch.randint(1, 50, (4, k.N_COUNTS), generator=generator).numpy()
+    counts[:, k.CODE] = codes
+    final, whole, real = numpy.zeros((5, n, d)), numpy.zeros((k.N_WHOLE, 5), numpy.int64), numpy.zeros((k.N_REAL, 5))
+    assert k.report(index, tokens, labels, numbers, counts, 6, final, whole, real) == (1, 1)
+    lost = (codes == k.BROKEN)[:, None, None]
+    spread = numpy.take_along_axis(tokens, labels[..., None], axis=1)
+    numpy.testing.assert_array_equal(final[index], numpy.where(lost, numpy.nan, spread))
+    numpy.testing.assert_array_equal(
+        real[k.RESIDUAL, index], numpy.where(lost[:, 0, 0], numpy.nan, numbers[:, k.SPEED])
+    )
+    numpy.testing.assert_array_equal(real[k.ENDED, index], numbers[:, k.TIME])
+    ends = [Outcome.CONVERGED, Outcome.NON_FINITE, Outcome.OUT_OF_STEPS, Outcome.OUT_OF_STEPS]
+    assert whole[k.OUTCOME, index].tolist() == list(map(int, ends))
+    assert (whole[k.ATTEMPTED, index] == counts[:, k.STEPS]).all()
+    assert (whole[k.REFUSED, index] == counts[:, k.REJECTED]).all()
+    assert (whole[k.EVALUATIONS, index] == 6 * counts[:, k.STEPS]).all()
+    assert not whole[[k.SADDLES, k.RETURNS]].any()
+    assert not final[2].any()  # an element that is not among them is left alone

@@ -88,6 +88,18 @@ def test_states_and_gradients_are_those_of_the_plain_loop(case: Any, lengths: Te
         assert torch.allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "lengths"])
+def test_states_and_gradients_are_ordinary_tensors(case: Any, lengths: Tensor | None) -> None:
+    drives, initial, weights = arguments(case)
+    states = scan(case[0], drives, initial, weights, lengths)
+    found = torch.autograd.grad(states, (drives, initial, *weights), torch.ones_like(states))
+    for tensor in (states, *found):  # one made in inference mode could not be changed or saved for a gradient
+        assert not tensor.is_inference()
+    for gradient in found:
+        part = gradient.mul_(2).requires_grad_()
+        (part * part).sum().abs().backward()
+
+
 @pytest.mark.sampled(7)
 def test_gradcheck(case: Any) -> None:
     drives, initial, weights = arguments(case)

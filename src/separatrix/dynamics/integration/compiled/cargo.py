@@ -24,23 +24,38 @@ class Cargo:
         tokens: rows (trajectories, rows, d), which will be changed.
         sizes: how many tokens each row stands for; None if each is one.
         watched: whether returns are looked for.
+        moving: whether velocities at the end are asked for.
     """
 
     def __init__(
-        self, kernels: ModuleType, index: numpy.ndarray, tokens: numpy.ndarray, sizes: Any, *, watched: bool
+        self,
+        kernels: ModuleType,
+        index: numpy.ndarray,
+        tokens: numpy.ndarray,
+        sizes: Any,
+        *,
+        watched: bool,
+        moving: bool = True,
     ) -> None:
         count, n = tokens.shape[:2]
         self.kernels, self.index, self.tokens = kernels, index, tokens
-        self.velocities = numpy.empty_like(tokens)
-        self.sizes = numpy.ones((count, n), tokens.dtype)
-        if sizes is not None:
-            self.sizes[:] = sizes
-        self.labels = numpy.empty((count, n), numpy.int64)
+        self.velocities = self.anchors = self.headings = tokens[:0]
+        if moving:
+            self.velocities = numpy.empty_like(tokens)
+        if watched:
+            self.anchors, self.headings = numpy.empty_like(tokens), numpy.empty_like(tokens)
+        self.sizes, self.labels = numpy.empty((count, n), tokens.dtype), numpy.empty((count, n), numpy.int64)
+        self.sizes[:] = 1 if sizes is None else sizes
         self.labels[:] = numpy.arange(n)
-        self.anchors, self.headings = (numpy.empty_like(tokens if watched else tokens[:0]) for _ in range(2))
         self.numbers = numpy.zeros((count, kernels.N_NUMBERS))
         self.counts = numpy.zeros((count, kernels.N_COUNTS), numpy.int64)
         self.counts[:, kernels.ROWS] = n
+
+    @classmethod
+    def of_starts(cls, kernels: ModuleType, x: Tensor, dtype: Any, sizes: Tensor | None) -> Cargo:
+        """Trajectories at time zero, in the given precision."""
+        tokens, own = numpy.array(x.numpy(), dtype, order="C"), None if sizes is None else sizes.numpy()
+        return cls(kernels, numpy.arange(len(x)), tokens, own, watched=False, moving=False)
 
     @classmethod
     def of_pool(
@@ -79,22 +94,15 @@ class Cargo:
         """In the order in which the loop takes them."""
         return self.tokens, self.velocities, self.anchors, self.headings, self.sizes, self.labels
 
-    def tokens_of_all(self) -> numpy.ndarray:
-        """The caller's tokens in float64, whatever rows they have become."""
-        if (self.counts[:, self.kernels.ROWS] == self.labels.shape[1]).all():
-            return self.tokens.astype(numpy.float64)
-        return numpy.take_along_axis(self.tokens, self.labels[..., None], axis=1).astype(numpy.float64)
-
     def steps(self) -> tuple[Tensor, Tensor]:
         """Attempted steps of each trajectory until now, and how many of this journey were rejected."""
         counts = torch.from_numpy(self.counts)
         return counts[:, self.kernels.STEPS], counts[:, self.kernels.REJECTED]
 
     def part(self, chosen: numpy.ndarray, dtype: Any) -> Cargo:
-        """Some of the trajectories, in another precision; without anchors."""
-        own = Cargo(
-            self.kernels, self.index[chosen], self.tokens[chosen].astype(dtype), self.sizes[chosen], watched=False
-        )
+        """Some of the trajectories, in another precision; without anchors and velocities."""
+        tokens, sizes = self.tokens[chosen].astype(dtype), self.sizes[chosen]
+        own = Cargo(self.kernels, self.index[chosen], tokens, sizes, watched=False, moving=False)
         own.labels, own.numbers, own.counts = self.labels[chosen], self.numbers[chosen], self.counts[chosen]
         return own
 

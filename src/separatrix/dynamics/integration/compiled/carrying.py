@@ -7,6 +7,7 @@ import importlib
 import math
 import threading
 import weakref
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, final
@@ -43,13 +44,10 @@ class Carrier:
     """
 
     def __init__(self, flow: AttentionFlow, shape: tuple[int, ...], plan: Plan, n_threads: int | None = None) -> None:
-        assert isinstance(plan.method, RungeKutta)
         self.loops, self.plan = loops(), plan
         self.n_threads = torch.get_num_threads() if n_threads is None else n_threads
         self.exact, self.bounds = _weights(flow)
         self.which = _which(flow.instances, shape)
-        self.table = plan.method.tableau.rows()
-        self.watched = plan.returns is not None
 
     def carry(self, cargo: Cargo) -> None:
         """Follow all to where they need attention: calls of a few each, by as many threads as there is work for."""
@@ -59,28 +57,46 @@ class Carrier:
         n_threads = min(self.n_threads, count) if work * count > THREAD_WORK else 1
         if n_threads > 1:
             at_once = max(1, min(at_once, count // (4 * n_threads)))
-        rules = rules_of(self.loops, self.plan, torch.float32 if kind == numpy.float32 else torch.float64)
-        table, which = self.table.astype(kind), self.which[cargo.index]
-        starts, lock = iter(range(0, count, at_once)), threading.Lock()
+        rules, table = _decides(self.plan, kind)
+        given = rules, table, *cargo.arrays(), self.exact, self.bounds, self.which[cargo.index]
 
-        def run(_: int = 0) -> None:
+        def run(starts: Iterable[int]) -> None:
             w, at, *merging = kept_memory(self.loops, n, d, len(table) - 1, kind)
-            while True:
-                with lock:
-                    first = next(starts, None)
-                if first is None:
-                    return
-                weights = (self.exact, self.bounds, which)
+            for first in starts:
                 last = min(first + at_once, count)
-                self.loops.carry(
-                    first, last, w, at, rules, table, *cargo.arrays(), *weights, cargo.numbers, cargo.counts, *merging
-                )
+                self.loops.carry(first, last, w, at, *given, cargo.numbers, cargo.counts, *merging)
 
+        starts = range(0, count, at_once)
         if n_threads == 1:
-            run()
+            run(starts)
         else:
+            shared = _Shared(starts)
             with ThreadPoolExecutor(n_threads) as threads:
-                list(threads.map(run, range(n_threads)))
+                list(threads.map(run, [shared] * n_threads))
+
+
+@final
+class _Shared:
+    """Numbers of which every thread takes the next."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.left, self.lock = iter(numbers), threading.Lock()
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            with self.lock:
+                number = next(self.left, None)
+            if number is None:
+                return
+            yield number
+
+
+@functools.lru_cache(maxsize=64)
+def _decides(plan: Plan, kind: Any) -> tuple[Any, numpy.ndarray]:
+    """The rules of a plan and its tableau in a precision; plans are kept and asked for again and again."""
+    assert isinstance(plan.method, RungeKutta)
+    rules = rules_of(loops(), plan, torch.float32 if kind == numpy.float32 else torch.float64)
+    return rules, plan.method.tableau.rows().astype(kind)
 
 
 @functools.cache

@@ -38,14 +38,15 @@ are."""
 
 def fits(flow: AbstractFlow, plan: Plan, x: Tensor, frames: Tensor | None) -> bool:
     """Whether the compiled loop knows how to follow these trajectories."""
-    if type(flow) is not AttentionFlow or frames is not None or x.device.type != "cpu" or not len(x):
+    if type(flow) is not AttentionFlow or frames is not None or not x.is_cpu or not len(x):
         return False
-    if transforms_active() or any(_is_followed(tensor) for tensor in (x, *flow.weights.tensors().values())):
+    if not (flow.is_plain and flow.n_heads == 1) or not flow.weights.value.is_cpu:
         return False
-    plain = flow.is_plain and flow.n_heads == 1 and flow.weights.value.device.type == "cpu"
+    if transforms_active() or _is_followed(x) or any(map(_is_followed, flow.weights.tensors().values())):
+        return False
     method = plan.method
     known = type(method) is RungeKutta and len(method.tableau.errors) == 1
-    return plain and known and type(plan.control) is DisplacementControl and type(plan.stop) is Rest
+    return known and type(plan.control) is DisplacementControl and type(plan.stop) is Rest
 
 
 def _is_followed(tensor: Tensor) -> bool:

@@ -10,7 +10,6 @@ import torch
 from separatrix.core import require_positive, resolve
 from separatrix.core.names import suggest_options
 
-from ...flows.base import AbstractFlow, AbstractSphereFlow
 from .base import AbstractMethod
 from .control import AbstractControl, DisplacementControl, ScaledControl
 from .named import find_method
@@ -70,21 +69,21 @@ def find_preset(given: str | Preset) -> Preset:
 
 
 def chosen_accuracy(
-    flow: AbstractFlow,
+    on_sphere: bool,
     preset: Preset,
     method: str | Tableau | AbstractMethod | None,
     rtol: float | None,
     atol: float | None,
 ) -> tuple[AbstractMethod, AbstractControl]:
-    """Method and step control of a preset for a flow, with what the caller overrides."""
-    own = preset.sphere if isinstance(flow, AbstractSphereFlow) else preset.free
+    """Method and step control of a preset, on the sphere or elsewhere, with what the caller overrides."""
+    own = preset.sphere if on_sphere else preset.free
     for value, name in ((rtol, "rtol"), (atol, "atol")):
         if value is not None:
             require_positive(value, name)
     found = find_method(own.method if method is None else method)
     rtol = own.rtol if rtol is None else rtol
     atol = own.atol if atol is None else atol
-    if isinstance(flow, AbstractSphereFlow):
+    if on_sphere:
         return found, DisplacementControl(rtol, atol)
     assert atol is not None
     return found, ScaledControl(rtol, atol)

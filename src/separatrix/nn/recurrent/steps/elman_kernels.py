@@ -2,7 +2,8 @@
 
 A buffer as long as the sequence is dear where the allocator gets it from the system anew each time: its pages cost
 more than the arithmetic on them. So each pass has one, and what is only needed on the way is made for some steps at a
-time.
+time. The loops run in inference mode, where torch keeps no account of views and versions (a twelfth of a step); what
+they give back is made outside, and so is an ordinary tensor.
 """
 
 from __future__ import annotations
@@ -35,10 +36,14 @@ class ElmanKernel(AbstractSequenceKernel):
     def forward_sequence(self, drives: Tensor, states: Tensor, lengths: Tensor | None) -> None:
         """Every state stands where its drive stood."""
         states[1:].copy_(drives)
-        rows = states.unbind(0)
+        first_end = len(drives) if lengths is None else int(lengths.min())
+        with torch.inference_mode():
+            self._advance(states.unbind(0), first_end, lengths)
+
+    def _advance(self, rows: tuple[Tensor, ...], first_end: int, lengths: Tensor | None) -> None:
+        """Drives to states, one after the other; from ``first_end`` on some sequences are over."""
         matrix, bias, phi = self.transposed, self.bias, self.step.phi.apply_
         buffer = torch.empty_like(rows[0])
-        first_end = len(drives) if lengths is None else int(lengths.min())
         for t, (before, state) in enumerate(itertools.pairwise(rows)):
             state.addmm_(before, matrix)
             phi(state, bias, buffer)
@@ -55,9 +60,15 @@ class ElmanKernel(AbstractSequenceKernel):
         """Every gradient by a drive stands where that by its state stood."""
         self.values = self._phi_values(drives, states)
         by_drives = gradient.clone(memory_format=torch.contiguous_format)
-        rows, n_steps = by_drives.unbind(0), len(drives)
-        matrix = self.matrix.mT.contiguous().mT  # column after column, which products of few rows like better
-        first_end = n_steps if lengths is None else int(lengths.min())
+        by_initial = torch.zeros_like(states[0])
+        first_end = len(drives) if lengths is None else int(lengths.min())
+        with torch.inference_mode():
+            self._return(by_drives.unbind(0), by_initial, first_end, lengths)
+        return by_drives, by_initial
+
+    def _return(self, rows: tuple[Tensor, ...], by_initial: Tensor, first_end: int, lengths: Tensor | None) -> None:
+        """Gradients by states to those by drives, the last one first, and that by the initial state."""
+        matrix, n_steps = self.matrix.mT.contiguous().mT, len(rows)  # columns, which products of few rows like better
         later = carried = None
         for t, slope in zip(range(n_steps - 1, -1, -1), self._slopes_backwards(), strict=True):
             row = rows[t]
@@ -72,8 +83,10 @@ class ElmanKernel(AbstractSequenceKernel):
                 carried = torch.where(over, row, row.new_zeros(()) if carried is None else carried)
                 row.masked_fill_(over, 0)
             later = row.mul_(slope)
-        by_initial = torch.zeros_like(rows[0]) if later is None else later @ matrix
-        return by_drives, by_initial if carried is None else by_initial.add_(carried)
+        if later is not None:
+            by_initial.addmm_(later, matrix)
+        if carried is not None:
+            by_initial.add_(carried)
 
     def _slopes_backwards(self) -> Any:
         """rate phi' of the last step, of the one before, and so on."""

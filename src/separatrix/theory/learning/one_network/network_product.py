@@ -81,7 +81,9 @@ class NetworkProduct:
             Unreliable: see there.
         """
         outputs, inputs = self.modes.outputs, self.modes.inputs
-        found = outputs @ self.coordinates(numpy.minimum(times, _LATEST)) @ inputs.T
+        coordinates = self.coordinates(numpy.minimum(times, _LATEST))
+        one_side = coordinates.reshape(-1, inputs.shape[1]) @ inputs.T  # one product of matrices for all times
+        found: Array = outputs @ one_side.reshape(len(times), -1, inputs.shape[0])
         found[times == 0] = self.network.w2 @ self.network.w1
         return found
 
@@ -123,27 +125,23 @@ def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | 
     t = times[:, None]
     shrunk = numpy.exp(-basis.pivots * t)
     memory = _integral(numpy.abs(modes.rates), t)
-    decaying = basis.rows[n_growing:]
-    weighted = numpy.sqrt(memory[:, modes.n_growing :])[:, :, None] * decaying
-    system = weighted.transpose(0, 2, 1) @ weighted
-    system += basis.gram
-    system *= shrunk[:, :, None]
-    system *= shrunk[:, None, :]
     states = numpy.empty((n_times, unit + len(basis.rows), k))
+    rows = states[:, unit:]
+    if n_growing:
+        growing = rows[:, :n_growing]
+        numpy.multiply(basis.gaps, t[:, :, None], out=growing)
+        numpy.exp(growing, out=growing)
+        growing *= basis.rows[:n_growing]
+    late = rows[:, n_growing:]
+    numpy.multiply(basis.rows[n_growing:], shrunk[:, None, :], out=late)
+    weighted = numpy.sqrt(memory[:, unit:])[:, :, None] * rows
+    system = weighted.transpose(0, 2, 1) @ weighted
+    system += shrunk[:, :, None] * basis.gram * shrunk[:, None, :]
+    late *= numpy.exp(modes.rates[modes.n_growing :] * t)[:, :, None]
     diagonal = system.reshape(n_times, -1)[:, :: k + 1]
     if unit:
         diagonal += memory[:, :unit]
         states[:, :unit] = numpy.eye(k)
-    if n_growing:
-        growing = states[:, unit : unit + n_growing]
-        numpy.multiply(basis.gaps, t[:, :, None], out=growing)
-        numpy.exp(growing, out=growing)
-        growing *= basis.rows[:n_growing]
-        weighted = numpy.sqrt(memory[:, unit : modes.n_growing])[:, :, None] * growing
-        system += weighted.transpose(0, 2, 1) @ weighted
-    late = states[:, unit + n_growing :]
-    numpy.multiply(decaying, numpy.exp(modes.rates[modes.n_growing :] * t)[:, :, None], out=late)
-    late *= shrunk[:, None, :]
     lower, upper = modes.sides(states)
     return _solved(lower, system, diagonal, upper)
 

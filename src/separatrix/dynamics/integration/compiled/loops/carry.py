@@ -44,7 +44,12 @@ def put_rows(w, at, d, n, tokens, sizes, b):
         lives = j < n and sizes[b, j] > 0
         w[at.live + j] = 1 if lives else 0
         w[at.filled + j] = 0 if j < n else 1
-        w[at.logs + j] = numpy.log2(sizes[b, j]) if lives else w.dtype.type(-1e30)
+        if not lives:
+            w[at.logs + j] = -1e30
+        elif sizes[b, j] == 1:  # as nearly all are, and a logarithm costs
+            w[at.logs + j] = 0
+        else:
+            w[at.logs + j] = numpy.log2(sizes[b, j])
     for j in range(n):
         for k in range(d):
             w[at.x + k * ld + j] = tokens[b, j, k]
@@ -158,7 +163,7 @@ def carry(
         first, last: which of them.
         w, at: working memory, filled with zeros before its first use, and where things lie in it.
         rules, table: what decides; the tableau, its error weights in the last row.
-        tokens, velocities: rows (trajectories, rows, d) and, at the end, their velocities.
+        tokens, velocities: rows (trajectories, rows, d) and, at the end, their velocities, if there is room for them.
         anchors, headings: the same of the anchors, if there are any.
         sizes, labels: how many tokens each row stands for, and the row of each of the caller's tokens.
         exact, bounds, which: beta M and V of every instance in float64, the product of their spectral norms, and the
@@ -187,7 +192,8 @@ def carry(
         )  # fmt: skip
         n = counts[b, ROWS]
         _exchange(w, at.x, d, n, ld, tokens, b, True)
-        _exchange(w, at.slopes, d, n, ld, velocities, b, True)
+        if len(velocities) > 0:
+            _exchange(w, at.slopes, d, n, ld, velocities, b, True)
         if counts[b, ANCHORED] == 1:
             _exchange(w, at.anchor, d, n, ld, anchors, b, True)
             _exchange(w, at.heading, d, n, ld, headings, b, True)

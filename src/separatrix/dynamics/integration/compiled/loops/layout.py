@@ -63,9 +63,9 @@ def places(n: int, d: int, n_stages: int, itemsize: int) -> tuple[Any, int]:
     longest = -(-n // max(lanes, TILE_ROWS)) * max(lanes, TILE_ROWS) + max(lanes, TILE_ROWS)
     block, wide = depth * longest, TILE_VECTORS * lanes
     sizes = {
-        "x": block, "next": block, "slopes": n_stages * block, "keys": block,
+        "next": block, "x": block, "slopes": n_stages * block, "keys": block,
         "logits": (n + TILE_ROWS) * wide + longest, "mean": depth * wide, "pull": depth * wide, "scale": wide,
-        "logs": longest, "live": longest, "filled": longest, "scaled": max(lanes, n_stages + 1), "zeros": lanes,
+        "logs": longest, "live": longest, "filled": longest, "scaled": n_stages + 1, "zeros": lanes,
         "coupling": depth * depth, "value": depth * depth, "anchor": block, "heading": block,
     }  # fmt: skip
     starts, here = {}, 0

@@ -29,6 +29,7 @@ from .layout import (
     VECTOR_BYTES,
 )
 from .making import inlined, kept_part, part, plain_part
+from .mixing import copy, mix
 from .velocity import velocity
 
 
@@ -62,25 +63,17 @@ def largest_speed(w, at, d, n, ld, slope):
 
 @part
 @no_type_check
-def _scale_weights(w, at, table, row, size):
-    """The weights of the slopes in a row of the tableau, times the step size."""
-    for s in range(table.shape[1]):
-        w[at.scaled + s] = size * table[row, s]
-
-
-@part
-@no_type_check
-def _propose(w, at, d, n, ld, n_slopes):
-    """The next stage on the sphere, from the weighted slopes before it."""
+def _propose(w, at, table, i, size, d, n, ld):
+    """Stage i of a step on the sphere, from the state and the slopes before it."""
+    w[at.scaled] = 1
+    for s in range(i):
+        w[at.scaled + 1 + s] = size * table[i, s]
+    mix(w, i + 1, at.next, at.scaled, at.x, at.block, d * ld)  # the slopes lie behind the state
     one = filled_lanes(w.dtype.type(1))
     for column in range(0, n, VECTOR_BYTES // w.itemsize):
         square = load_lanes(w, at.filled + column)
         for k in range(d):
-            place = k * ld + column
-            entry = load_lanes(w, at.x + place)
-            for s in range(n_slopes):
-                entry = entry + filled_lanes(w[at.scaled + s]) * load_lanes(w, at.slopes + s * at.block + place)
-            store(w, at.next + place, entry)
+            entry = load_lanes(w, at.next + k * ld + column)
             square = square + entry * entry
         scale = one / root(square)
         for k in range(d):
@@ -90,20 +83,13 @@ def _propose(w, at, d, n, ld, n_slopes):
 
 @part
 @no_type_check
-def _error(w, at, d, n, ld, n_slopes):
-    """Largest estimated error of a token, from all weighted slopes."""
-    worst = total = filled_lanes(w.dtype.type(0))
-    for column in range(0, n, VECTOR_BYTES // w.itemsize):
-        square = filled_lanes(w.dtype.type(0))
-        for k in range(d):
-            entry = filled_lanes(w.dtype.type(0))
-            for s in range(n_slopes):
-                entry = entry + filled_lanes(w[at.scaled + s]) * load_lanes(
-                    w, at.slopes + s * at.block + k * ld + column
-                )
-            square = square + entry * entry
-        worst, total = larger(square, worst), total + square
-    return numpy.sqrt(_largest(w, at.scale, worst, total))
+def _error(w, at, table, size, d, n, ld):
+    """Largest estimated error of a token, from all slopes; it overwrites the keys."""
+    n_stages = table.shape[1]
+    for s in range(n_stages):
+        w[at.scaled + s] = size * table[n_stages, s]
+    mix(w, n_stages, at.keys, at.scaled, at.slopes, at.block, d * ld)
+    return largest_speed(w, at, d, n, ld, at.keys)
 
 
 @kept_part
@@ -116,11 +102,9 @@ def attempt(w, at, table, d, n, ld, h):
     n_stages = table.shape[1]
     size = w.dtype.type(h)
     for i in range(1, n_stages):
-        _scale_weights(w, at, table, i, size)
-        _propose(w, at, d, n, ld, i)
+        _propose(w, at, table, i, size, d, n, ld)
         velocity(w, at, d, n, ld, at.next, at.slopes + i * at.block)
-    _scale_weights(w, at, table, n_stages, size)
-    return _error(w, at, d, n, ld, n_stages)
+    return _error(w, at, table, size, d, n, ld)
 
 
 @part
@@ -163,10 +147,8 @@ def _next_size(rules, h, error, accepted, last):
 @no_type_check
 def _accept(w, at, n_stages, d, n, ld, numbers, b):
     """The proposal becomes the state, and its velocity the first slope."""
-    last = at.slopes + (n_stages - 1) * at.block
-    for i in range(d * ld):
-        w[at.x + i] = w[at.next + i]
-        w[at.slopes + i] = w[last + i]
+    copy(w, at.x, at.next, d * ld)
+    copy(w, at.slopes, at.slopes + (n_stages - 1) * at.block, d * ld)
     numbers[b, SPEED] = largest_speed(w, at, d, n, ld, at.slopes)
 
 

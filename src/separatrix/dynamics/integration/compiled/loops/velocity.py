@@ -18,8 +18,23 @@ from .making import kept_part, part
 from .powers import exp2
 from .tiles import product, softmax_powers, vectors_of
 
-MODERATE = 60.0
-"""Logits, in base 2, up to which powers need no largest one taken away: even a sum of 2^60 of them is a number."""
+MODERATE, MODERATE_DOUBLE = 60.0, 400.0
+"""Logits, in base 2, up to which powers need no largest one taken away, in float32 and float64: sums of such powers,
+times the largest values and sizes that are followed in that precision, are numbers, and so is the smallest power."""
+
+
+@part
+@no_type_check
+def _largest_of(w, first, by, n):
+    """Of n vectors, lane by lane; four at a time, because each comparison waits for the one before."""
+    a0 = a1 = a2 = a3 = load_lanes(w, first)
+    whole = n // 4 * 4
+    for place in range(first, first + whole * by, 4 * by):
+        a0, a1 = larger(load_lanes(w, place), a0), larger(load_lanes(w, place + by), a1)
+        a2, a3 = larger(load_lanes(w, place + 2 * by), a2), larger(load_lanes(w, place + 3 * by), a3)
+    for place in range(first + whole * by, first + n * by, by):
+        a0 = larger(load_lanes(w, place), a0)
+    return larger(larger(a0, a1), larger(a2, a3))
 
 
 @part
@@ -28,9 +43,7 @@ def _soften(w, at, n_vectors, by, n):
     """Logits of a block to powers of two below their largest, and the sums of these."""
     lanes = VECTOR_BYTES // w.itemsize
     for first in range(at.logits, at.logits + n_vectors * lanes, lanes):
-        top = load_lanes(w, first)
-        for j in range(1, n):
-            top = larger(load_lanes(w, first + j * by), top)
+        top = _largest_of(w, first, by, n)
         total = filled_lanes(w.dtype.type(0))
         for j in range(n):
             power = exp2(load_lanes(w, first + j * by) - top)
@@ -51,8 +64,9 @@ def _are_moderate(w, at, d, n, ld):
             square = square + entry * entry
         most = larger(root(square) + larger(load_lanes(w, at.logs + column), filled_lanes(w.dtype.type(0))), most)
     store(w, at.scale, most)
+    limit = MODERATE if w.itemsize == 4 else MODERATE_DOUBLE
     for i in range(VECTOR_BYTES // w.itemsize):  # noqa: SIM110 (generators are not compiled)
-        if not w[at.scale + i] < MODERATE:
+        if not w[at.scale + i] < limit:
             return False
     return True
 
