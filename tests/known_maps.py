@@ -77,11 +77,9 @@ class KnownMap:
         """(rows, d, d) at z, in double precision; rows do not depend on each other."""
         point = z.detach().requires_grad_()
         image = self.exact(point)
-        rows = []
-        for k in range(z.shape[1]):
-            (row,) = torch.autograd.grad(image[:, k].sum(), point, retain_graph=True, allow_unused=True)
-            rows.append(torch.zeros_like(z) if row is None else row)
-        return torch.stack(rows, dim=1)
+        units = torch.eye(z.shape[1], dtype=torch.float64).unsqueeze(1).expand(-1, *z.shape)
+        (rows,) = torch.autograd.grad(image, point, units, is_grads_batched=True, allow_unused=True)
+        return torch.zeros(*z.shape, z.shape[1], dtype=torch.float64) if rows is None else rows.movedim(0, 1)
 
     def gain(self, z: Tensor) -> Tensor:
         """|(I - J)^-1| at z, per row."""
@@ -90,12 +88,13 @@ class KnownMap:
         return 1 / smallest.clamp_min(1e-300)
 
     def _polished(self, z: Tensor) -> Tensor:
-        identity = torch.eye(z.shape[1], dtype=torch.float64)
+        identity, last = torch.eye(z.shape[1], dtype=torch.float64), torch.full(z.shape[:1], torch.inf)
         for _ in range(60):
             step = torch.linalg.solve(identity - self.jacobian(z), self.exact(z) - z)
-            z = (z + step).detach()
-            if bool((step.norm(dim=1) <= 1e-15 * z.norm(dim=1)).all()):
+            z, size = (z + step).detach(), step.detach().norm(dim=1)
+            if bool(((size <= 1e-15 * z.norm(dim=1)) | (size >= 0.9 * last)).all()):  # the rest is rounding
                 break
+            last = size
         residual = (self.exact(z) - z).norm(dim=1)
         size = torch.maximum(z.norm(dim=1), self.exact(torch.zeros_like(z)).norm(dim=1))
         assert bool((residual <= 1e-11 * size + 1e-300).all()), (self.kind, residual, size)
@@ -364,9 +363,65 @@ def line_driven(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
     return _affine, (_with_one_slow_direction(draw, -2.0), draw.inputs()), "zero"
 
 
+def slow_mode(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """A normal map of radius 0.3 to 0.95 but for one mode, along which z* is as far from the start as it is large."""
+    basis, radius = draw.rotation(), draw.between(0.3, 0.95)
+    blocks = _rotations(draw, radius)
+    blocks[:, -1], blocks[:, :, -1] = 0.0, 0.0  # what stood there was half of a pair, or a block by itself
+    if draw.dim % 2 == 0:
+        blocks[:, -2, -2] = radius.squeeze(1)
+    blocks[:, -1, -1] = 1 - _slowness(draw).squeeze(1)
+    point = _far_along(draw, basis[:, :, -1])
+    weight = (basis @ blocks @ basis.mT).to(draw.dtype).double()
+    return _affine, (weight, point - _times(weight, point)), "zero"
+
+
+def slow_mode_of_many(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """The same in a random map, which is not normal: right and left vector of the mode differ."""
+    weight, right, left, slowness = _random_but_for_one_mode(draw)
+    weight = (weight + (1 - slowness).unsqueeze(-1) * right.unsqueeze(2) * left.unsqueeze(1)).to(draw.dtype).double()
+    point = _far_along(draw, right)
+    return _affine, (weight, point - _times(weight, point)), "zero"
+
+
+def slow_mode_of_a_net(draw: Draw) -> tuple[Formula, tuple[Tensor, ...], Any]:
+    """The same where all others pass through tanh."""
+    weight, right, left, slowness = _random_but_for_one_mode(draw)
+    point = _far_along(draw, right)
+    return _slow_net, (weight, right, left, slowness, point), ("given", [point], None)
+
+
 HIDDEN: dict[str, Callable[[Draw], tuple[Formula, tuple[Tensor, ...], Any]]] = {
-    kind.__name__: kind for kind in (line_of_rest, line_through_zero, line_driven)
+    kind.__name__: kind
+    for kind in (line_of_rest, line_through_zero, line_driven, slow_mode, slow_mode_of_many, slow_mode_of_a_net)
 }
+
+
+def _slowness(draw: Draw) -> Tensor:
+    """From 1e-9, or what the dtype can tell from none, to 1e-3, or a decade above it."""
+    least = math.log10(torch.finfo(draw.dtype).eps) + 0.5
+    return draw.power(max(-9.0, least), max(-3.0, least + 1.0))
+
+
+def _random_but_for_one_mode(draw: Draw) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A matrix of radius 0.3 to 0.95 that does nothing to one mode, the right and left vector of it, its slowness."""
+    right, aside = (functional.normalize(draw.normal(draw.dim), dim=-1) for _ in range(2))
+    left = right + draw.between(0, 1) * (aside - (aside * right).sum(-1, keepdim=True) * right)
+    outside = torch.eye(draw.dim, dtype=torch.float64) - right.unsqueeze(2) * left.unsqueeze(1)
+    weight = draw.normal(draw.dim, draw.dim) * draw.between(0.3, 0.95).unsqueeze(-1) / draw.dim**0.5
+    return outside @ weight @ outside, right, left, _slowness(draw)
+
+
+def _far_along(draw: Draw, mode: Tensor) -> Tensor:
+    """A point whose part along a mode is 0.3 to 3 times the rest."""
+    rest = draw.inputs()
+    return rest + draw.between(0.3, 3) * rest.norm(dim=1, keepdim=True) * mode
+
+
+def _slow_net(z: Tensor, weight: Tensor, right: Tensor, left: Tensor, slowness: Tensor, point: Tensor) -> Tensor:
+    away = z - point
+    along = (left * away).sum(-1, keepdim=True)
+    return z - slowness * along * right + _times(weight, torch.tanh(away - along * right)) - (away - along * right)
 
 
 def _with_one_slow_direction(draw: Draw, most: float) -> Tensor:
@@ -380,6 +435,8 @@ def _with_one_slow_direction(draw: Draw, most: float) -> Tensor:
     eye = torch.eye(draw.dim, dtype=torch.float64)
     for _ in range(60):  # as the dtype holds them, some have no equilibrium, or a line of them: these are no truth
         least_size = torch.linalg.svdvals(eye - weight)[:, -1]
+        if bool((least_size >= 1e-14).all()):
+            break
         weight = torch.where((least_size < 1e-14)[:, None, None], (0.99 * weight).to(draw.dtype).double(), weight)
     return weight
 

@@ -424,3 +424,32 @@ def test_an_adjoint_that_contracts_is_taken_one_step_further(generator: torch.Ge
     true = torch.linalg.solve(torch.eye(8, dtype=torch.float64) - matrix.mT, torch.ones(8, dtype=torch.float64))
     off = [float(torch.linalg.vector_norm(part - true)) for part in (gradient, found)]
     assert 0 < off[0] < 0.6 * off[1]  # the matrix shrinks every vector to a half
+
+
+def test_slow_directions_are_looked_for_at_some_solves_which_the_solution_says() -> None:
+    """The first, the second, the fourth and so on, whatever the mode; the others cost as many evaluations less."""
+    layer = DEQ(lambda z, x: 0.5 * torch.tanh(z) + x)
+    surveyed, evaluations = [], []
+    for number in range(1, 10):
+        layer.train(number % 3 > 0)
+        layer(torch.ones(2, 20))
+        assert layer.last is not None
+        surveyed.append(layer.last.surveyed.tolist())
+        evaluations.append(int(layer.last.evaluations.max()))
+    assert [number for number, found in enumerate(surveyed, 1) if found == [True, True]] == [1, 2, 4, 8]
+    assert [number for number, found in enumerate(surveyed, 1) if found == [False, False]] == [3, 5, 6, 7, 9]
+    assert evaluations[0] > evaluations[2]
+
+
+def test_a_cell_with_a_hidden_slow_direction_is_not_believed_at_the_first_solve(generator: torch.Generator) -> None:
+    """A quantity that the cell keeps but for 1e-6: the residual shows nothing of where it should be."""
+    keeps = torch.nn.functional.normalize(torch.randn(32, generator=generator), dim=0)
+
+    def cell(z: Tensor, x: Tensor) -> Tensor:
+        along = ((z - 3) @ keeps).unsqueeze(-1) * keeps
+        return 3 + 0.4 * torch.tanh(z - 3 - along) + (1 - 1e-6) * along + 0 * x
+
+    layer = DEQ(cell, solver=Picard(max_steps=30), on_fail="return")
+    layer(torch.zeros(2, 32))
+    assert layer.last is not None
+    assert layer.last.n_failed == 2

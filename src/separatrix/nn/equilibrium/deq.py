@@ -32,6 +32,7 @@ from .guards import (
     refused_batch_norm,
     require_gradients,
     require_no_recording,
+    surveys,
 )
 from .packed_map import CellMap
 from .state import State, StateLayout
@@ -64,6 +65,12 @@ class DEQ(nn.Module):
     parameters); inside them ``last`` is not kept. What is not there raises: second derivatives that were not asked for
     (``Implicit(second_order=True)``), and derivatives outside a ``vmap``. Under ``torch.compile`` the layer runs as it
     is, since its loop depends on numbers: compile the cell, ``DEQ(torch.compile(cell))``.
+
+    A solve is examined before it counts as converged (``find_equilibrium`` says how). One part of that, the search in
+    more than 16 dimensions for slow directions that nothing excites, costs about as much as a solve: a layer makes it
+    at its first solve, the second, the fourth and so on, and from the 1024th on at every 1024th, in training and
+    evaluation alike. ``last.surveyed`` says whether the last solve was one of them; ``find_equilibrium`` on the cell
+    always makes it.
 
     Modules that a cell closes over (a bound method, a closure, a ``functools.partial``, a global name) are found: their
     parameters are the layer's, unless the layer is a part of that module itself.
@@ -124,6 +131,7 @@ class DEQ(nn.Module):
         self.last = None
         self.last_backward = None
         self._known = Acquaintance()
+        self._n_solves = 0
         outside = [] if isinstance(cell, nn.Module) else modules_used(cell)
         outside = [module for module in outside if not under_construction(module)]
         if outside:
@@ -186,11 +194,13 @@ class DEQ(nn.Module):
             if step in wanted:
                 seen[step] = z.clone()
 
+        self._n_solves += 1
         solution = solve_quietly(
             packed_map,
             solver,
             start,
             rounding=packed_map.rounding,
+            survey=surveys(self._n_solves),
             on_step=remember if wanted else None,
             before_step=packed_map.record if isinstance(self.backward, AbstractLinearBackward) else None,
         )

@@ -81,6 +81,15 @@ def not_recordable() -> InvalidInput:
     )
 
 
+def surveys(number: int) -> bool:
+    """Whether the solve of this number, from one, of a layer looks for slow directions that nothing excites.
+
+    The first, the second, the fourth and so on, and from the 1024th on every 1024th: what a cell has at one input it
+    mostly has at the next, and training changes it little by little.
+    """
+    return number % 1024 == 0 or number & (number - 1) == 0
+
+
 def outside_the_compiler(function: Called) -> Called:
     """The function itself, for torch.compile a black box: loops that depend on numbers cannot be traced."""
     if "torch._dynamo" not in sys.modules:

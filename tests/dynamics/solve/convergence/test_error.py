@@ -293,6 +293,26 @@ def test_a_state_that_grew_along_a_slow_direction_of_many_is_looked_at_along_its
     assert not any(verdict.wrong for verdict in found), summary(found)
 
 
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("kind", HIDDEN)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_slow_direction_that_nothing_excites_is_found_in_many_dimensions(kind: str, dtype: torch.dtype) -> None:
+    for dim in (17, 40):
+        known = known_maps(kind, dtype, dim, 6, 3_200 + dim)
+        for solver in (Anderson, Broyden, Picard):
+            found = judged(known, solver(max_steps=60))
+            assert not any(verdict.wrong for verdict in found), summary(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_hidden_slow_directions_of_up_to_256(kind: str) -> None:
+    """Three precisions and four dimensions, five solvers."""
+    found = verdicts(batches([kind], dims=[17, 32, 64, 256], rows=6, seed=FRESH_SEED))
+    assert not any(verdict.wrong for verdict in found), summary(found)
+    assert sum(verdict.missed for verdict in found) <= 0.01 * sum(verdict.due for verdict in found), summary(found)
+
+
 def test_a_unit_that_was_not_looked_at_is_suspected() -> None:
     """A ghost in a unit in which the first look has no part."""
     z = torch.ones(1, 3, dtype=torch.float64)

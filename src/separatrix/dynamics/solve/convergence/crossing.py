@@ -20,7 +20,8 @@ A unit by itself. The first look is one of the whole state, and what many units 
 it also tells how slow every unit is by itself: of those that still move and are slow enough for a fold on the scale of
 a unit, |z| / sqrt(d), the one with the farthest to go is looked at on both sides. Mostly this takes two evaluations.
 
-Slow directions that nothing moved along. Neither look shows what no step has excited; ``neighbourhood`` does.
+Slow directions that nothing moved along. Neither look shows what no step has excited; ``neighbourhood`` does in few
+dimensions, and ``survey`` in many.
 
 Slow enough for a fold: a map that bends on the scale of its state has, within the tolerance of a fold, a slope 1 - J of
 the order of that tolerance. So a ghost can only be claimed where (I - J)^-1 stretches by about 1 / tol, and most
@@ -43,6 +44,7 @@ from ..methods.base import States
 from .error import COARSE
 from .neighbourhood import FEW, slow_along_some_unit, slow_along_the_state
 from .stretch import Stretch, inverse_of, probe, telling_directions, unit_vector
+from .survey import slow_somewhere
 
 _BEYOND = 4.0
 """Length of the look in estimated errors: to first order the residual behind is then three times that at the state."""
@@ -66,13 +68,21 @@ _FOLD = 0.03
 """Stretch of (I - J)^-1, times the relative tolerance, from which on a claim may lie beside a fold."""
 _PROGRESS = 0.5
 """A refused state is not looked at again before its residual has fallen to this part."""
+_PROGRESS_IF_SLOW = 1e-3
+"""The least such part where a slow direction was found, whose error is known."""
 
 
 @final
 class Crossing:
-    """Claims of convergence that wait for their examination, one per sample."""
+    """Claims of convergence that wait for their examination, one per sample.
 
-    def __init__(self, z: States) -> None:
+    Args:
+        z: states like those that will be examined.
+        survey: whether slow directions are looked for by a ``survey`` in many dimensions; if not, along the state.
+    """
+
+    def __init__(self, z: States, *, survey: bool = True) -> None:
+        self._surveys = survey
         self._look = torch.zeros_like(z)
         self._predicted = torch.zeros_like(z)
         self._residual = torch.zeros_like(z)
@@ -87,8 +97,11 @@ class Crossing:
         self.waiting = torch.zeros(z.shape[0], dtype=torch.bool, device=z.device)
         self.looks = torch.zeros(z.shape[0], dtype=torch.int64, device=z.device)
         """Evaluations that the last examination of each sample took, for itself."""
+        self.surveyed = torch.zeros_like(self.waiting)
+        """Whether slow directions that nothing excites were looked for."""
         self.ceiling = torch.full_like(self._noise, torch.inf)
         """Residual above which a sample that was refused is not examined again."""
+        self._progress = torch.full_like(self._noise, _PROGRESS)
 
     def claim(
         self,
@@ -157,8 +170,10 @@ class Crossing:
             doubtful = blurred | self._same_on_both_sides(doubtful & ~blurred, best, directions, image)
         if rounding < COARSE:
             doubtful = self._hidden(doubtful, best, behind, rounding, image)
+        elif best.shape[-1] <= FEW:  # along all directions, each of which was probed
+            self.surveyed = self.surveyed | self.waiting
         size = torch.linalg.vector_norm(self._residual, dim=-1)
-        ceiling = torch.where(size > 0, _PROGRESS * size, -1.0)  # less than none is not to be had
+        ceiling = torch.where(size > 0, self._progress * size, -1.0)  # less than none is not to be had
         self.ceiling = torch.where(doubtful, ceiling, self.ceiling)
         self.waiting = torch.zeros_like(self.waiting)
         return doubtful
@@ -172,12 +187,16 @@ class Crossing:
             refused = refused | self._same_on_both_sides(self.waiting & ~refused & slow, best, [unit], image)
         rest = self.waiting & ~refused
         given = (best, self._residual, self._allowed, self._noise)
-        if best.shape[-1] <= FEW:
+        few = best.shape[-1] <= FEW
+        self.surveyed = torch.where(self.waiting, few or self._surveys, self.surveyed)
+        if few:
             slow, looks = slow_along_some_unit(rest, *given, rounding, image)
-        elif any_true(rest & self._grown):
+        elif not self._surveys:
             slow, looks = slow_along_the_state(rest & self._grown, *given, image)
         else:
-            return refused
+            slow, looks, off = slow_somewhere(rest, *given, rounding, image)
+            # along what is slow the error falls with the residual
+            self._progress = torch.where(slow, (1 / off).clamp(_PROGRESS_IF_SLOW, _PROGRESS), _PROGRESS)
         self.looks = self.looks + looks
         return refused | slow
 

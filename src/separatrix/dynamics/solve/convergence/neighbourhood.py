@@ -8,10 +8,8 @@ equilibrium is. So the map is looked at beside the state, along directions that 
 
 - in few dimensions along every unit, which is all of J, once; the error is then |(I - J)^-1 (f(z) - z)|, and what
   rounding adds. Where this is too large the same is measured with care, both ways and with longer steps.
-- in many dimensions, where the state grew far beyond its first image, along the state itself: what grows by 1 / (1 -
-  lambda) does so along the slow direction.
-
-A slow direction of many that neither the steps, nor a probe, nor the growth of the state betrays is not found.
+- in many dimensions by a ``survey``, in a file of its own. Where a caller does without it, and the state grew far
+  beyond its first image, along the state itself: what grows by 1 / (1 - lambda) does so along the slow direction.
 """
 
 from __future__ import annotations
@@ -83,6 +81,8 @@ def slow_along_the_state(
     rows: Tensor, z: States, residual: States, allowed: Tensor, noise: Tensor, image: _Map
 ) -> tuple[Tensor, Tensor]:
     """The same by one look along the state."""
+    if not any_true(rows):
+        return rows, rows.to(torch.int64)
     length = torch.maximum(_LENGTH * allowed, _ROUNDING * noise)
     shift = torch.where(rows, length, 0.0).unsqueeze(-1) * unit_vector(z)
     change = torch.linalg.vector_norm(image(z + shift).detach() - z - residual - shift, dim=-1)

@@ -50,7 +50,9 @@ _RETURN = 1e-3
 class Progress:
     """How far each sample of a solve has come."""
 
-    def __init__(self, method: AbstractEquilibriumSolver[object], z: States, fixed_point_map: CountedMap) -> None:
+    def __init__(
+        self, method: AbstractEquilibriumSolver[object], z: States, fixed_point_map: CountedMap, *, survey: bool = True
+    ) -> None:
         batch = z.shape[0]
         self.method = method
         self.host = on_host(z)
@@ -91,7 +93,7 @@ class Progress:
         # an affine map has an equilibrium unless I - J is singular: there is nothing to be examined
         self._examines = method.stop != "residual" and not isinstance(fixed_point_map.fixed_point_map, AffineMap)
         self._estimate = ErrorEstimate(z, method.tolerance, directed=self._examines)
-        self._crossing = Crossing(z if self._examines else z[:, :0])
+        self._crossing = Crossing(z if self._examines else z[:, :0], survey=survey)
 
     def _column(self, tensor: Tensor) -> Column:
         return tensor.numpy() if self.host else tensor
@@ -320,7 +322,10 @@ class Progress:
             best = rows_from(nan, unknown, best)
             value = rows_from(nan, failed, best)
             residual, relative = (torch.where(unknown, torch.nan, column) for column in (residual, relative))
-        return EquilibriumSolution(value, best, outcome, residual, relative, error, steps, rate, evaluations, trace)
+        surveyed = self._crossing.surveyed & ~failed
+        return EquilibriumSolution(
+            value, best, outcome, residual, relative, error, steps, rate, evaluations, surveyed, trace
+        )
 
     def _why_exhausted(self) -> Column:
         """What those who ran to the end of their steps are called."""
