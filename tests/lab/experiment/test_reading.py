@@ -14,6 +14,7 @@ import numpy
 import pytest
 import torch
 
+from separatrix.core import InvalidInput
 from separatrix.lab import Claim, Judgement, Row, Summary, Verdict, groups, judge
 from separatrix.lab.experiment.frozen_model import FrozenModel
 from separatrix.lab.experiment.reading import judge_what_was_measured
@@ -246,3 +247,25 @@ def test_groups_are_looked_for_in_fields_too() -> None:
     assert said(lambda _: says(True), Kept(runs=[{"model": "nnRNN"}]), needs=needs).verdict is Verdict.CONFIRMED
     judged = said(lambda _: says(True), Kept(runs=[{"model": "LSTM"}]), needs=needs)
     assert judged.evidence == "undecided, because this was not measured: model nnRNN (the rest)"
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [groups("Losses", "family", "haar"), ("haar",), "haar", (groups("Losses", "family", "haar"), None)],
+)
+def test_needs_are_a_tuple_of_groups(needs: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"needs of claim x must be a tuple of groups\(\.\.\.\)"):
+        said(lambda _: says(True), measured(), needs=needs)
+
+
+@pytest.mark.parametrize("entries", [(), (["gaussian", "haar"],), (None,)])
+def test_groups_name_at_least_one_entry_that_a_table_can_hold(entries: tuple[Any, ...]) -> None:
+    """Without any, a statement would seem to name groups and ask for none."""
+    with pytest.raises(InvalidInput, match="entries of groups"):
+        groups("Losses", "family", *entries)
+
+
+@pytest.mark.parametrize("runs", [{"haar": {"family": "haar"}}, [["haar"]], [{"family": ["haar"]}], 5])
+def test_a_field_without_such_rows_lacks_the_group(runs: Any) -> None:
+    judged = said(lambda _: says(True), Loose(kept=runs), needs=(groups("kept", "family", "haar"),))
+    assert judged.evidence == "undecided, because this was not measured: family haar (the rest)"

@@ -288,6 +288,13 @@ class Needed:
     column: str
     entries: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if not self.entries or not all(isinstance(entry, str | int | float) for entry in self.entries):
+            raise InvalidInput(
+                f"entries of groups in column {self.column!r} must be one or more words or numbers, each an argument "
+                f"of its own; got {in_words(self.entries)}."
+            )
+
 
 def groups(rows: str, column: str, *entries: str) -> Needed:
     """That a statement names these groups, as in "for independent and orthogonal weights"."""
@@ -332,6 +339,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         require_scale(self.scale, f"scale of claim {self.id}")
+        if not isinstance(self.needs, tuple) or not all(isinstance(needed, Needed) for needed in self.needs):
+            raise InvalidInput(f"needs of claim {self.id} must be a tuple of groups(...); got {in_words(self.needs)}.")
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}: {self.statement})"

@@ -52,7 +52,8 @@ def _absent(claim: Claim, summary: Summary) -> Iterator[str]:
     for needed in claim.needs:
         is_field = needed.rows in type(summary).model_fields
         rows = getattr(summary, needed.rows) if is_field else summary.tables.get(needed.rows, [])
-        found = {row.get(needed.column) for row in rows}
+        listed = rows if isinstance(rows, list | tuple) else []
+        found = [row.get(needed.column) for row in listed if isinstance(row, Mapping)]
         yield from (f"{needed.column} {value}" for value in needed.entries if value not in found)
 
 
@@ -199,7 +200,7 @@ class _Noting(dict[Any, Any]):
         self.values()
         return super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __ne__(self, other: object) -> bool:
         return not self == other
