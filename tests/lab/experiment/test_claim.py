@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import decimal
 import math
 from typing import Any
 
@@ -189,3 +190,38 @@ def test_what_is_too_imprecise_to_tell_from_nothing_confirms_nothing(tolerance: 
 def test_want_of_precision_excuses_no_disagreement() -> None:
     assert Row("variance", 9.0, 2.0, 3.0, spread=1.0).agrees is False
     assert Row("difference", 0.1, 0.0, 0.5, spread=0.2).agrees is True  # nothing is expected, and stated with its room
+
+
+@pytest.mark.parametrize("spread", [math.nan, math.inf])
+@pytest.mark.parametrize(("expected", "agrees"), [(0.0, None), (1.0, None), ("below 2", True)])
+def test_an_unknown_or_endless_spread_agrees_with_nothing(spread: float, expected: Any, agrees: bool | None) -> None:
+    """Also where zero or a word is expected, beside which no spread is large."""
+    given = {"agrees": agrees} if agrees is not None else {}
+    assert Row("slope", 0.0 if expected == 0 else 1.0, expected, 0.1, spread=spread, **given).agrees is None
+    assert Row("slope", 1.0, expected, spread, agrees=True).agrees is None
+
+
+def test_a_spread_decides_nothing_against_what_it_covers() -> None:
+    """Bad news by the same rule: half above what is expected is no disagreement for a spread of a hundred."""
+    assert Row("slope", 1.5, 1.0, 0.1, spread=100.0).agrees is None
+    assert Row("slope", 1.5, 1.0, 0.1, spread=0.2).agrees is False
+    assert Row("slope", 500.0, 1.0, 0.1, spread=2.0).agrees is False
+
+
+def test_a_spread_is_not_negative() -> None:
+    with pytest.raises(InvalidInput, match="spread of row 'slope'"):
+        Row("slope", 1.0, 1.0, 0.1, spread=-1.0)
+
+
+@pytest.mark.parametrize("kind", [numpy.float32, numpy.float64, numpy.int64, torch.tensor, decimal.Decimal])
+def test_numbers_of_other_libraries_are_numbers(kind: Any) -> None:
+    assert Row("slope", kind(3), 3.0, 0.1).agrees is True
+    assert Row("slope", 3.0, kind(3), 0.1, spread=kind(5)).agrees is None
+    assert Row("slope", 3.0, kind(3), kind(5), agrees=True, spread=0.1).agrees is None
+    assert isinstance(Row("slope", kind(3), 3.0, 0.1).measured, int | float)
+
+
+@pytest.mark.parametrize("interval", [(None, 1.0), (1.0, None), ("a", "b"), (1.0, 2.0, 3.0), (1.0,), 1.0, None])
+def test_an_interval_has_two_numbers(interval: Any) -> None:
+    with pytest.raises(InvalidInput, match="interval of row 'gap'"):
+        interval_row("gap", 1.0, interval, above=0.0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
 
 from separatrix.lab import machine
-from separatrix.lab.experiment.kernels import kernels, settings_for
+from separatrix.lab.experiment.kernels import kernels, named, settings_for
 
 
 def test_a_record_names_the_kernels_of_the_libraries_that_are_loaded() -> None:
@@ -50,3 +51,17 @@ def test_variables_of_kernels_are_those_of_the_libraries() -> None:
     assert settings_for("oneDNN AVX2, torch AVX2") == "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2"
     assert settings_for("oneDNN AVX512, torch AVX512") == "ATEN_CPU_CAPABILITY=avx512"
     assert settings_for("") == ""
+
+
+@pytest.mark.parametrize(
+    "forged",
+    ["torch AVX2; rm -rf ~", "torch $(id)", "torch", "rubbish", "\x1b[31mtorch AVX2", "torch  AVX2", 5, None, []],
+)
+def test_what_no_library_says_sets_nothing(forged: Any) -> None:
+    """A published file is somebody else's text, and the settings are there to be pasted into a shell."""
+    assert settings_for(forged) == ""
+    assert named(forged) == {}
+
+
+def test_two_copies_that_chose_differently_cannot_be_set_by_one_variable() -> None:
+    assert settings_for("OpenBLAS Haswell and SkylakeX, torch AVX2") == "ATEN_CPU_CAPABILITY=avx2"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import decimal
 import math
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pytest
+import torch
 
+from separatrix.core import InvalidInput
 from separatrix.lab import Claim, Judgement, Row, Summary, Verdict, groups, judge
 from separatrix.lab.experiment.frozen_model import FrozenModel
 from separatrix.lab.experiment.reading import judge_what_was_measured
@@ -80,6 +86,92 @@ def test_a_rule_that_was_given_nan_decides_nothing(rule: Callable, summary: Meas
     assert "not measured" in judged.evidence
     assert "the rest" in judged.evidence
     assert said(asked, measured()).verdict is not Verdict.UNDECIDED
+
+
+class Pair(NamedTuple):
+    first: float
+    second: float
+
+
+@dataclasses.dataclass
+class Bare:
+    first: float
+
+
+class Loose(Summary):
+    """What a stranger may keep."""
+
+    kept: Any
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        numpy.float32(math.nan),
+        numpy.array([1.0, math.nan]),
+        torch.tensor([[math.nan]]),
+        decimal.Decimal("NaN"),
+        complex(0.0, math.nan),
+        "nan",  # which a published summary turns into the number
+        "NaN",
+        {math.nan, 1.0},
+        {math.nan: 1.0},
+        collections.deque([math.nan]),
+        Pair(1.0, math.nan),
+        Bare(math.nan),
+    ],
+    ids=lambda kept: f"{type(kept).__name__} {kept}",
+)
+def test_a_number_that_was_not_measured_is_known_in_whatever_it_comes(kept: Any) -> None:
+    def rule(summary: Loose) -> Judgement:
+        assert type(summary.kept) is type(kept) or isinstance(kept, dict)
+        return says(True)
+
+    assert said(rule, Loose(kept=kept)).verdict is Verdict.UNDECIDED
+    nested = Loose(kept={"a": [{"b": kept}], "c": 1.0})
+    assert said(lambda summary: says(summary.kept["a"][0]["b"] is not None), nested).verdict is Verdict.UNDECIDED
+    assert said(lambda summary: says(summary.kept["c"] == 1.0), nested) == says(True)
+
+
+def test_a_mapping_that_is_no_dictionary_is_read_like_one() -> None:
+    proxy = Loose(kept=types.MappingProxyType({"a": math.nan, "b": 1.0}))
+    assert said(lambda summary: says(summary.kept["a"] != 0), proxy).verdict is Verdict.UNDECIDED
+    assert said(lambda summary: says(summary.kept["b"] == 1), proxy) == says(True)
+
+
+@pytest.mark.parametrize("kept", [10**400, decimal.Decimal("1e999"), "nanometre", None, math.inf, b"nan", {1: 2.0}])
+def test_what_is_no_nan_stays_as_it_is(kept: Any) -> None:
+    assert said(lambda summary: says(summary.kept == kept), Loose(kept=kept)) == says(True)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda summary: [row.pop("loss") for row in summary.table("Losses")],
+        lambda summary: [row.popitem() for row in summary.table("Losses")],
+        lambda summary: [row.setdefault("loss", 0.0) for row in summary.table("Losses")],
+        lambda summary: summary.table("Losses") == [{"step": 1.0}] * 3,
+        lambda summary: {"step": 1.0} in summary.table("Losses"),
+        lambda summary: str(summary.table("Losses")),
+        lambda summary: dict(summary),
+        lambda summary: summary.model_dump(),
+        lambda summary: summary.model_dump_json(),
+        lambda summary: summary.to_dict(),
+        lambda summary: summary == measured(),
+    ],
+)
+def test_no_way_to_take_a_row_or_a_summary_apart_hides_a_gap(rule: Callable) -> None:
+    def asked(summary: Measured) -> Judgement:
+        rule(summary)
+        return says(True)
+
+    rows = [{"step": float(step), "loss": math.nan} for step in range(3)]
+    assert said(asked, measured(tables={"Losses": rows})).verdict is Verdict.UNDECIDED
+    if "table" not in rule.__code__.co_names:
+        assert said(asked, measured(inner=Inner(slope=math.nan))).verdict is Verdict.UNDECIDED
+    assert said(
+        lambda summary: says(summary.model_copy(update={"slope": 2.0}).slope == 2.0), with_table("loss")
+    ) == says(True)
 
 
 @pytest.mark.parametrize(
@@ -155,3 +247,25 @@ def test_groups_are_looked_for_in_fields_too() -> None:
     assert said(lambda _: says(True), Kept(runs=[{"model": "nnRNN"}]), needs=needs).verdict is Verdict.CONFIRMED
     judged = said(lambda _: says(True), Kept(runs=[{"model": "LSTM"}]), needs=needs)
     assert judged.evidence == "undecided, because this was not measured: model nnRNN (the rest)"
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [groups("Losses", "family", "haar"), ("haar",), "haar", (groups("Losses", "family", "haar"), None)],
+)
+def test_needs_are_a_tuple_of_groups(needs: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"needs of claim x must be a tuple of groups\(\.\.\.\)"):
+        said(lambda _: says(True), measured(), needs=needs)
+
+
+@pytest.mark.parametrize("entries", [(), (["gaussian", "haar"],), (None,)])
+def test_groups_name_at_least_one_entry_that_a_table_can_hold(entries: tuple[Any, ...]) -> None:
+    """Without any, a statement would seem to name groups and ask for none."""
+    with pytest.raises(InvalidInput, match="entries of groups"):
+        groups("Losses", "family", *entries)
+
+
+@pytest.mark.parametrize("runs", [{"haar": {"family": "haar"}}, [["haar"]], [{"family": ["haar"]}], 5])
+def test_a_field_without_such_rows_lacks_the_group(runs: Any) -> None:
+    judged = said(lambda _: says(True), Loose(kept=runs), needs=(groups("kept", "family", "haar"),))
+    assert judged.evidence == "undecided, because this was not measured: family haar (the rest)"

@@ -11,7 +11,8 @@ import pytest
 
 from separatrix.core.errors import InvalidInput, MissingData
 from separatrix.lab import Record, Store, publish, verify
-from separatrix.lab.results.verification import _check, promised
+from separatrix.lab.experiment.kernels import named
+from separatrix.lab.results.verification import _check, kernels_of, promised
 from short_experiments import SHORT, run_inline
 
 
@@ -172,3 +173,35 @@ def test_a_published_file_names_its_kernels(published: Path) -> None:
     assert "by the same kernels then and now" in found.promise
     edit(published, lambda body: body["provenance"]["machines"][0].update(kernels="torch AVX9"))
     assert "computed by other kernels then (torch AVX9)" in verify(published, SHORT).promise
+
+
+KNOWN = "OpenBLAS Haswell, oneDNN AVX512, torch AVX512"
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        ([], "not recorded then"),
+        ([5], "not recorded then"),
+        ([["torch AVX2"]], "not recorded then"),
+        (["rubbish"], "not recorded then"),
+        (["torch AVX2; rm -rf ~"], "not recorded then"),
+        (["OpenBLAS Haswell, torch AVX512"], "as far as both are recorded (OpenBLAS Haswell, torch AVX512)"),
+        (["OpenBLAS Haswell"], "as far as both are recorded (OpenBLAS Haswell)"),
+        (["torch AVX512, OpenBLAS Haswell, oneDNN AVX512"], "by the same kernels then and now"),
+        (["OpenBLAS Haswell, torch AVX2"], "by other kernels then"),
+    ],
+)
+def test_kernels_of_a_file_are_read_library_by_library(then: list[Any], words: str) -> None:
+    """A record names the libraries that its process had loaded, and older ones name fewer."""
+    told = promised(["cpu"], ["cpu"], then, [KNOWN])
+    assert words in told
+    assert "rm" not in told.split()
+    assert "try  " not in told
+
+
+@pytest.mark.parametrize(
+    "machines", [None, [], "x", [5], [{}], [{"kernels": ["torch AVX2"]}], [{"kernels": None}, {"kernels": 5}]]
+)
+def test_a_forged_machine_is_one_that_tells_nothing(machines: Any) -> None:
+    assert all(named(told) == {} for told in kernels_of({"machines": machines}))

@@ -236,8 +236,8 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
 
 
 def _chosen(summary: Measured, title: str, **wanted: Any) -> list[dict[str, Any]]:
-    rows = [dict(row) for row in summary.table(title)]
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    """Rows with the wanted values, not copied: who copies a row asks for every column, and some apply to few rows."""
+    return [row for row in summary.table(title) if all(row[key] == value for key, value in wanted.items())]
 
 
 def _seeds(rows: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -252,7 +252,7 @@ def judge_identical(summary: Measured) -> Judgement:
     """Decide ``separatrix-cache-identical``."""
     rows, worst = [], 0.0
     for title in (RECALL, TEXT):
-        table = [dict(row) for row in summary.table(title)]
+        table = summary.table(title)
         longest = max(row["budget"] for row in table)
         for row in table:
             if row["budget"] == longest and row["policy"] != "append_only":  # which refuses keys although there is room

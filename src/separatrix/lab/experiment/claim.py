@@ -15,6 +15,7 @@ from typing import Any, SupportsFloat, final
 from separatrix.core.errors import InvalidInput
 from separatrix.core.labelled import Labelled
 from separatrix.core.names import suggest_options
+from separatrix.core.scalars import in_words
 from separatrix.core.wording import alike, number
 
 from .scales import require_scale
@@ -48,7 +49,8 @@ class Row:
     ``agrees`` follows from the numbers unless it is given, which a yes/no question must do; ``None`` means that the
     measurement cannot tell. A measured or expected value that is not there (NaN, also as a word; ``None``; no word at
     all) never can, whatever is given. Nor can one whose ``spread``, or the tolerance made of it, is as large as what is
-    expected: it would agree with nothing at all.
+    expected: it would agree with nothing at all. Such a spread decides nothing against what lies within it either. A
+    spread or tolerance that is NaN or without end agrees with nothing.
     """
 
     quantity: str
@@ -61,13 +63,17 @@ class Row:
     """The statement itself, or what is true in its place."""
 
     def __post_init__(self) -> None:
+        for name in ("measured", "expected", "tolerance", "spread"):
+            object.__setattr__(self, name, _own_number(getattr(self, name)))
+        if self.spread is not None and self.spread < 0:
+            raise InvalidInput(f"spread of row {self.quantity!r} must be at least 0; got {self.spread}.")
         if self.agrees is not _FOLLOWS:
             object.__setattr__(self, "agrees", _answer(self.agrees, self.quantity))
         if not self.is_number:
             object.__setattr__(self, "agrees", None)
         elif self.agrees is _FOLLOWS:
             object.__setattr__(self, "agrees", self._within())
-        if self.agrees and self._is_blurred():
+        if (self.agrees and self._is_blurred()) or (self.agrees is False and self._covers()):
             object.__setattr__(self, "agrees", None)
 
     def _within(self) -> bool:
@@ -83,10 +89,20 @@ class Row:
 
     def _is_blurred(self) -> bool:
         """Whether zero would agree as well, for want of precision, where something else is expected."""
+        room = self.tolerance if isinstance(self.tolerance, int | float) else 0.0
+        if not math.isfinite(room) or not math.isfinite(self.spread or 0.0):
+            return True
         if self.spread is None or not isinstance(self.expected, int | float) or self.expected == 0:
             return False
-        room = self.tolerance if isinstance(self.tolerance, int | float) else 0.0
         return not (room < abs(self.expected) and self.spread < abs(self.expected))
+
+    def _covers(self) -> bool:
+        """Whether the spread is as large as what is expected and as the distance from it."""
+        if self.spread is None or not (
+            isinstance(self.measured, int | float) and isinstance(self.expected, int | float)
+        ):
+            return False
+        return self.expected != 0 and self.spread >= max(abs(self.expected), abs(self.measured - self.expected))
 
     @property
     def is_number(self) -> bool:
@@ -105,6 +121,14 @@ def _is_missing(side: object) -> bool:
     if isinstance(side, str):
         return side.strip().lower().lstrip("+-") in _NOTHING
     return not isinstance(side, int) and isinstance(side, SupportsFloat) and math.isnan(float(side))
+
+
+def _own_number(value: Any) -> Any:
+    """A number of another library as one of Python's; anything else as it is."""
+    if value is None or isinstance(value, int | float | str):
+        return value
+    single = value.item() if getattr(value, "shape", None) == () else value
+    return float(single) if isinstance(single, SupportsFloat) and not isinstance(single, int) else single
 
 
 def _answer(agrees: object, quantity: str) -> bool | None:
@@ -138,11 +162,14 @@ def interval_row(
         below: the statement says less than this.
 
     Raises:
-        InvalidInput: not exactly one side is stated, or the interval runs backwards.
+        InvalidInput: not exactly one side is stated, or the interval is not two numbers or runs backwards.
     """
     if (above is None) is (below is None):
         raise InvalidInput(f"row {quantity!r} must state exactly one of above and below.")
-    low, high = interval
+    try:
+        low, high = map(float, interval)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"interval of row {quantity!r} must be two numbers; got {in_words(interval)}.") from None
     if low > high:
         raise InvalidInput(f"interval of row {quantity!r} must run upwards; got {interval}.")
     bound = above if above is not None else below
@@ -261,6 +288,13 @@ class Needed:
     column: str
     entries: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if not self.entries or not all(isinstance(entry, str | int | float) for entry in self.entries):
+            raise InvalidInput(
+                f"entries of groups in column {self.column!r} must be one or more words or numbers, each an argument "
+                f"of its own; got {in_words(self.entries)}."
+            )
+
 
 def groups(rows: str, column: str, *entries: str) -> Needed:
     """That a statement names these groups, as in "for independent and orthogonal weights"."""
@@ -305,6 +339,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         require_scale(self.scale, f"scale of claim {self.id}")
+        if not isinstance(self.needs, tuple) or not all(isinstance(needed, Needed) for needed in self.needs):
+            raise InvalidInput(f"needs of claim {self.id} must be a tuple of groups(...); got {in_words(self.needs)}.")
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}: {self.statement})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ VARIABLES = {"torch": "ATEN_CPU_CAPABILITY", "OpenBLAS": "OPENBLAS_CORETYPE", "o
 """By library, the variable that makes it take the kernels of another processor. oneDNN is torch's for convolutions."""
 
 WIDEST = "AVX512"
+_PART = re.compile(r"([A-Za-z]+) ([A-Za-z0-9_]+(?: [A-Za-z0-9_]+)*)")
 
 
 def kernels() -> str:
@@ -29,15 +31,26 @@ def kernels() -> str:
     return ", ".join(f"{library} {chosen}" for library, chosen in found.items() if chosen)
 
 
-def settings_for(chosen: str) -> str:
+def named(chosen: object) -> dict[str, str]:
+    """By library, the kernels that a record names; what is not of the form of ``kernels`` names none.
+
+    Published files are written by others, so nothing but plain names is taken from them.
+    """
+    parts = [_PART.fullmatch(part) for part in chosen.split(", ")] if isinstance(chosen, str) else []
+    if not all(parts):
+        return {}
+    return {found[1]: found[2] for found in parts if found is not None and found[1] in VARIABLES}
+
+
+def settings_for(chosen: object) -> str:
     """The variables under which a process on a processor that knows them takes these kernels."""
-    known = {part.partition(" ")[0]: part.partition(" ")[2] for part in chosen.split(", ") if part}
+    known = named(chosen)
     if known.get("oneDNN") == WIDEST:
         del known["oneDNN"]  # the variable is an upper limit, and none is needed
     return " ".join(
         f"{VARIABLES[library]}={name.lower() if library == 'torch' else name}"
         for library, name in known.items()
-        if library in VARIABLES
+        if " " not in name  # copies that chose differently, or "NO AVX": no one setting
     )
 
 

@@ -8,8 +8,11 @@ a statement names must be there: a rule that goes through the rows it finds does
 
 from __future__ import annotations
 
+import cmath
+import dataclasses
+import decimal
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pydantic
@@ -49,7 +52,8 @@ def _absent(claim: Claim, summary: Summary) -> Iterator[str]:
     for needed in claim.needs:
         is_field = needed.rows in type(summary).model_fields
         rows = getattr(summary, needed.rows) if is_field else summary.tables.get(needed.rows, [])
-        found = {row.get(needed.column) for row in rows}
+        listed = rows if isinstance(rows, list | tuple) else []
+        found = [row.get(needed.column) for row in listed if isinstance(row, Mapping)]
         yield from (f"{needed.column} {value}" for value in needed.entries if value not in found)
 
 
@@ -61,19 +65,49 @@ def _told(missing: Iterable[str]) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is NaN, or a list with a NaN in it: who is given the list is given the number."""
-    if isinstance(value, list | tuple):
-        return any(_is_missing(own) for own in value)
-    return isinstance(value, float) and math.isnan(value)
+    """Whether a value is NaN of any kind, or a collection with one in it: who is given the list is given the number.
+
+    Of a mapping only the keys count, of a model nothing: what they hold is noted when it is asked for.
+    """
+    if isinstance(value, float):
+        return math.isnan(value)
+    if value is None or isinstance(value, int | bytes | pydantic.BaseModel):
+        return False
+    if isinstance(value, str):
+        return value.strip().lower() == "nan"  # a published summary turns the word into the number
+    if isinstance(value, complex):
+        return cmath.isnan(value)
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    if isinstance(value, Mapping):
+        return any(_is_missing(key) for key in value if not isinstance(key, str))
+    if hasattr(value, "tolist"):  # arrays, tensors and scalars of other libraries
+        return _is_missing(value.tolist())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return any(_lacks(getattr(value, field.name)) for field in dataclasses.fields(value))
+    return isinstance(value, Collection) and any(_is_missing(own) for own in value)
 
 
 def _lacks(value: Any) -> bool:
     """Whether there is a NaN anywhere in a value."""
+    return next(_places(value, ""), None) is not None
+
+
+def _places(value: Any, place: str) -> Iterator[str]:
+    """Where there is NaN in a value."""
     if isinstance(value, pydantic.BaseModel):
-        return any(_lacks(getattr(value, name)) for name in type(value).model_fields)
-    if isinstance(value, dict | list | tuple):
-        return any(_lacks(own) for own in (value.values() if isinstance(value, dict) else value))
-    return _is_missing(value)
+        for name in type(value).model_fields:
+            yield from _places(getattr(value, name), _field_place(place, name))
+    elif isinstance(value, Mapping):
+        if _is_missing(value):
+            yield place
+        for key, own in value.items():
+            yield from _places(own, _joined(place, key))
+    elif isinstance(value, list | tuple):
+        for index, own in enumerate(value):
+            yield from _places(own, _joined(place, index + 1))
+    elif _is_missing(value):
+        yield place
 
 
 def _noting(value: Any, place: str, missing: dict[str, None]) -> Any:
@@ -82,11 +116,17 @@ def _noting(value: Any, place: str, missing: dict[str, None]) -> Any:
         return value
     if isinstance(value, pydantic.BaseModel):
         return _noting_model(value, place, missing)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return _Noting({key: _noting(own, _joined(place, key), missing) for key, own in value.items()}, place, missing)
     if isinstance(value, list | tuple):
-        return type(value)(_noting(own, _joined(place, index + 1), missing) for index, own in enumerate(value))
+        inner = [_noting(own, _joined(place, index + 1), missing) for index, own in enumerate(value)]
+        return value._make(inner) if hasattr(value, "_make") else type(value)(inner)  # a tuple with names
     return value
+
+
+def _field_place(place: str, name: str) -> str:
+    """Tables are named by their titles alone."""
+    return place if name == "tables" else _joined(place, name)
 
 
 def _joined(place: str, name: object) -> str:
@@ -96,20 +136,36 @@ def _joined(place: str, name: object) -> str:
 def _noting_model(model: Any, place: str, missing: dict[str, None]) -> Any:
     """The model with a class of its own, so that a field which is NaN is noted when it is asked for."""
     fields = {name: getattr(model, name) for name in type(model).model_fields}
-    places = {name: place if name == "tables" else _joined(place, name) for name in fields}
+    places = {name: _field_place(place, name) for name in fields}
     copied = model.model_copy(update={name: _noting(own, places[name], missing) for name, own in fields.items()})
     bare = frozenset(name for name, own in fields.items() if _is_missing(own))
-    if bare:
-        own_class = type(model)
+    everything = dict.fromkeys(_places(model, place))
+    own_class = type(model)
 
-        class NotingModel(own_class):  # type: ignore[misc, valid-type]
-            def __getattribute__(self, name: str) -> Any:
-                if name in bare:
-                    missing[places[name]] = None
-                return super().__getattribute__(name)
+    class NotingModel(own_class):  # type: ignore[misc, valid-type]
+        def __getattribute__(self, name: str) -> Any:
+            if name in bare:
+                missing[places[name]] = None
+            elif name in _WHOLE:
+                missing.update(everything)
+            return super().__getattribute__(name)
 
-        object.__setattr__(copied, "__class__", NotingModel)
+        def __iter__(self) -> Iterator[tuple[str, Any]]:
+            missing.update(everything)
+            return iter(super().__iter__())
+
+        def __eq__(self, other: object) -> bool:
+            missing.update(everything)
+            return bool(super().__eq__(other))
+
+        __hash__ = own_class.__hash__
+
+    object.__setattr__(copied, "__class__", NotingModel)
     return copied
+
+
+_WHOLE = frozenset({"model_dump", "model_dump_json", "dict", "json"})
+"""Methods of a model that give all of it away."""
 
 
 class _Noting(dict[Any, Any]):
@@ -127,6 +183,31 @@ class _Noting(dict[Any, Any]):
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self[key] if super().__contains__(key) else default
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        super().setdefault(key, default)
+        return self[key]
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        self.get(key)
+        return super().pop(key, *default)
+
+    def popitem(self) -> tuple[Any, Any]:
+        self.values()
+        return super().popitem()
+
+    def __eq__(self, other: object) -> bool:
+        self.values()
+        return super().__eq__(other)
+
+    __hash__ = None
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __repr__(self) -> str:
+        self.values()
+        return super().__repr__()
 
     def __iter__(self) -> Iterator[Any]:
         # a dictionary with a way of its own to be walked through is copied key by key

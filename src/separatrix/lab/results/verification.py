@@ -21,7 +21,7 @@ from separatrix.core.names import suggest_options
 from ..engines.computation import compute_record
 from ..experiment.cell import Cell
 from ..experiment.definition import Experiment
-from ..experiment.kernels import settings_for
+from ..experiment.kernels import named, settings_for
 from ..experiment.record import Record
 from .fingerprints import MOST_RECORDS, numbers
 from .publication import Publication, read_publication
@@ -117,18 +117,27 @@ def verify(
     promise = promised(
         published.provenance.get("devices", ["cpu"]),
         {record.provenance["device"] for record in records.values()},
-        {machine.get("kernels", "") for machine in published.provenance.get("machines", [{}])},
-        {record.provenance["machine"].get("kernels", "") for record in records.values()},
+        kernels_of(published.provenance),
+        kernels_of({"machines": [record.provenance["machine"] for record in records.values()]}),
     )
     return Verification(published, len(published.records), checks, dict(_rules(published)), tuple(faults), promise)
 
 
-def promised(then: Iterable[str], now: Iterable[str], kernels_then: Iterable[str], kernels_now: Iterable[str]) -> str:
+def kernels_of(provenance: Mapping[str, Any]) -> list[object]:
+    """What each machine of a provenance, which may be somebody else's, says of its kernels."""
+    machines = provenance.get("machines")
+    found = machines if isinstance(machines, list) else []
+    return [machine.get("kernels") if isinstance(machine, Mapping) else None for machine in found]
+
+
+def promised(
+    then: Iterable[str], now: Iterable[str], kernels_then: Iterable[object], kernels_now: Iterable[object]
+) -> str:
     """What agreement of cells that were computed on some devices by some kernels, and again by others, can be asked
     for."""
     before, here = sorted(set(then)), sorted(set(now))
     if before == here == ["cpu"]:
-        return _promised_by_kernels(sorted(set(kernels_then)), sorted(set(kernels_now)))
+        return _promised_by_kernels(_in_order(kernels_then), _in_order(kernels_now))
     if before == here:
         return f"computed on {', '.join(here)} then and now: equal up to rounding, which training may carry far"
     return (
@@ -137,16 +146,35 @@ def promised(then: Iterable[str], now: Iterable[str], kernels_then: Iterable[str
     )
 
 
+def _in_order(told: Iterable[object]) -> list[str]:
+    """Kernels that differ, each library by library in order."""
+    return sorted({_in_words(named(chosen)) for chosen in told})
+
+
+def _in_words(chosen: Mapping[str, str]) -> str:
+    return ", ".join(f"{library} {name}" for library, name in sorted(chosen.items()))
+
+
 def _promised_by_kernels(then: list[str], now: list[str]) -> str:
     """What agreement of processors can be asked for: equal bits where libraries choose the same kernels."""
-    if not all(then):
+    if not then or not all(then):
         return (
             "computed on processors then and now, with kernels that were not recorded then: equal bits are promised "
             "where libraries choose the same, and elsewhere numbers equal up to rounding, which training may carry far"
         )
     if then == now:
         return f"computed by the same kernels then and now ({'; '.join(now)}): equal bits are promised"
-    how = f"; for equal bits try {settings_for(then[0])} separatrix verify" if len(then) == 1 else ""
+    if len(then) == len(now) == 1:
+        before, here = named(then[0]), named(now[0])
+        shared = {library: name for library, name in before.items() if here.get(library) == name}
+        if shared and shared.keys() == before.keys() & here.keys():  # a process names the libraries it has loaded
+            return (
+                f"computed by the same kernels then and now as far as both are recorded ({_in_words(shared)}): equal "
+                "bits are promised where the others are the same too, and elsewhere numbers equal up to rounding, "
+                "which training may carry far"
+            )
+    settings = settings_for(then[0]) if len(then) == 1 else ""
+    how = f"; for equal bits try {settings} separatrix verify" if settings else ""
     return (
         f"computed by other kernels then ({'; '.join(then)}) than now ({'; '.join(now)}): numbers are equal up to "
         f"rounding, which training may carry far{how}"
