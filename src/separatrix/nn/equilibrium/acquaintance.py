@@ -69,9 +69,10 @@ class Acquaintance:
     def make(self, packed_map: CellMap, start: Tensor, modules: Sequence[nn.Module], *, training: bool) -> None:
         """Ask what is not known yet, and tell the map how coarse it is.
 
-        One evaluation at the first call of a mode; at the first in training some more, between four and a dozen for
-        most sizes of the batch. The first computes parametrised weights and has gradients if the call has; the others
-        have none, so that a call computed again (``torch.utils.checkpoint``) keeps as much as it did.
+        One evaluation at the first call of a mode; at the first in training two more, and some that grow with the
+        logarithm of the batch (8 for 64 samples). The first computes parametrised weights and has gradients if the
+        call has; the others have none, so that a call computed again (``torch.utils.checkpoint``) keeps as much as it
+        did.
 
         Raises:
             InvalidInput: the cell has no equilibrium, for one of the reasons above.
