@@ -225,10 +225,17 @@ class Unrolled(AbstractBackward):
         """The solver's equilibrium with the graph of the iteration."""
         value = z_star.detach()
         z, distances = z0, [torch.linalg.vector_norm(z0.detach() - value, dim=-1)]
+        step = distances[0]
         for _ in range(self.steps):
-            z = packed_map(z)
+            before, z = z.detach(), packed_map(z)
+            step = torch.linalg.vector_norm(z.detach() - before, dim=-1)
             distances.append(torch.linalg.vector_norm(z.detach() - value, dim=-1))
-        if any_true(torch.isfinite(value).all(-1) & ~_approached(distances, torch.linalg.vector_norm(value, dim=-1))):
+        doubtful = torch.isfinite(value).all(-1) & ~_approached(distances, torch.linalg.vector_norm(value, dim=-1))
+        if any_true(doubtful):
+            with torch.no_grad():
+                residual = torch.linalg.vector_norm(packed_map(value) - value, dim=-1)
+            doubtful = doubtful & ~_settled(distances[-1], step, residual)
+        if any_true(doubtful):
             raise SeparatrixError(
                 "backward=Unrolled(): plain steps lead away from the equilibrium that the solver found, so their "
                 "derivative is not its derivative. Use backward=Implicit()."
@@ -239,12 +246,25 @@ class Unrolled(AbstractBackward):
 def _approached(distances: Sequence[Tensor], size: Tensor) -> Tensor:
     """Mask of those who came nearer in the second half of their steps, or are near.
 
-    The start says nothing: far away, it would excuse steps that circle around their aim, or leave it. Steps are looked
-    at in pairs: those that change sides are not equally far on both.
+    The start says nothing: far away, it would excuse steps that circle around their aim, or leave it. The ends of both
+    halves are compared by their largest distances: those that change sides, or spiral inward on an ellipse, are not
+    equally far in every step.
     """
     last = len(distances) - 1
-    then, now = (torch.maximum(distances[k], distances[max(k - 1, 0)]) for k in (last // 2, last))
+    half = last // 2
+    then, now = (
+        torch.stack(list(part)).amax(0)
+        for part in (distances[half // 2 : half + 1], distances[(half + last + 1) // 2 :])
+    )
     return (now < (1 - _COMES_NEARER) * then) | (distances[-1] <= _NEAR * size)
+
+
+def _settled(distance: Tensor, step: Tensor, residual: Tensor) -> Tensor:
+    """Mask of those who rest at least as well as the solver's answer, as far from it as its own residual explains.
+
+    Next to an equilibrium at zero no distance is small relative to it.
+    """
+    return (step <= residual) & (_NEAR * distance <= residual)
 
 
 @final

@@ -155,7 +155,6 @@ class DEQ(nn.Module):
         renew_masks(*modules)
         with parametrize.cached(), refused_batch_norm(modules):
             self._known.make(packed_map, packed_start, modules, training=self.training)
-            packed_map.rounding = max(packed_map.rounding, self._known.rounding or 0.0)
             with self._known.drawing_refused(packed_map, packed_start, training=self.training):
                 solution, earlier = self._solve(packed_map, packed_start)
             require_gradients(modules)
