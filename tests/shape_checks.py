@@ -41,6 +41,8 @@ class _Budget:
 _budgets: dict[CodeType, _Budget] = {}
 _spent: list[tuple[FunctionType, CodeType]] = []
 """Functions that have their own lines again, each with the lines that check it."""
+_NOBODYS = "<@shape checks>"
+"""Files are named so by checkers of types that compile: who looks for a model's own lines passes over them."""
 _MARK, _PLACE = "__shape_checks__", "what checks the first calls"
 
 
@@ -101,6 +103,7 @@ def _detoured(function: FunctionType, options: dict[str, Any]) -> FunctionType:
             checked = _checking(plain, options)
         return checked(*args, **kwargs)
 
+    first.__code__ = first.__code__.replace(co_filename=_NOBODYS)
     detour = _detour(function, first)
     function.__code__ = detour
     function.__wrapped__ = plain  # type: ignore[attr-defined]  (who asks for the parameters is told those)
@@ -121,8 +124,7 @@ def _empty_detour(n_free: int) -> CodeType:
     lines = ["def outer():", *(f" {name} = None" for name in free), " def detour(*args, **kwargs):"]
     lines += [f"  to = {_PLACE!r}", "  return to(*args, **kwargs)", *(f"  {name}" for name in free), " return detour"]
     names: dict[str, Any] = {}
-    # named as checkers of types name what they compile, so that who looks for a model's own lines passes over it
-    exec(compile("\n".join(lines), "<@shape checks>", "exec"), names)
+    exec(compile("\n".join(lines), _NOBODYS, "exec"), names)
     found = names["outer"]().__code__
     assert isinstance(found, CodeType)
     return found
@@ -149,7 +151,7 @@ def _wrapped(function: Callable[..., Any], options: dict[str, Any]) -> Callable[
             checked = _checking(function, options)
         return checked(*args, **kwargs)
 
-    call.__code__ = call.__code__.replace(co_filename="<@shape checks>")
+    call.__code__ = call.__code__.replace(co_filename=_NOBODYS)
     setattr(call, _MARK, True)
     return call
 

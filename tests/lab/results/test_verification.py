@@ -11,7 +11,7 @@ import pytest
 
 from separatrix.core.errors import InvalidInput, MissingData
 from separatrix.lab import Record, Store, publish, verify
-from separatrix.lab.experiment.kernels import named
+from separatrix.lab.experiment.instruction_sets import named
 from separatrix.lab.results.verification import _check, kernels_of, promised
 from short_experiments import SHORT, run_inline
 

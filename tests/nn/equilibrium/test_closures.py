@@ -370,7 +370,7 @@ def test_default_backward_solves_reach_their_tolerance_in_single_precision(gener
 
 
 def test_half_precision_stalls_no_layer_at_its_default(generator: torch.Generator) -> None:
-    cell = nn.Linear(16, 16).to(torch.bfloat16)
+    cell = nn.Linear(16, 16, bias=False).to(torch.bfloat16)
     with torch.no_grad():
         cell.weight.copy_(0.4 * torch.linalg.qr(torch.randn(16, 16, generator=generator))[0])
     layer = DEQ(lambda z, x: torch.tanh(cell(z)) + x, on_fail="raise")

@@ -20,7 +20,7 @@ import separatrix
 
 from .cell import Cell
 from .definition import Experiment
-from .kernels import kernels
+from .instruction_sets import chosen_kernels
 from .rule import rule_digest
 
 
@@ -124,7 +124,7 @@ def _installed_commit() -> str:
 def machine() -> dict[str, Any]:
     """Platform, Python, number of processors, the numerical libraries: their versions (read without importing them) and
     the kernels that those which are loaded chose for this processor."""
-    chosen = kernels()
+    chosen = chosen_kernels()
     return {**_machine(), **({"kernels": chosen} if chosen else {})}
 
 

@@ -21,7 +21,7 @@ from separatrix.core.names import suggest_options
 from ..engines.computation import compute_record
 from ..experiment.cell import Cell
 from ..experiment.definition import Experiment
-from ..experiment.kernels import named, settings_for
+from ..experiment.instruction_sets import named, settings_for
 from ..experiment.record import Record
 from .fingerprints import MOST_RECORDS, numbers
 from .publication import Publication, read_publication

@@ -134,8 +134,8 @@ class _Cycle:
         self.least = sizes.gather(1, (taken - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1).to(left.dtype)
         columns = torch.arange(n_images, device=taken.device)
         slowest = [columns == (taken - 1 - k).clamp_min(0).unsqueeze(-1) for k in range(2)]
-        weights = [combination(which.to(right.dtype), right).to(basis.dtype) for which in slowest]
-        self.slowest = [combination(weight, basis[:, :n_images]) for weight in weights]
+        parts = [combination(which.to(right.dtype), right).to(basis.dtype) for which in slowest]
+        self.slowest = [combination(part, basis[:, :n_images]) for part in parts]
         self.taken = taken
 
 

@@ -8,6 +8,7 @@ they give back is made outside, and so is an ordinary tensor.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 PORTION = 65_536
 """Numbers that are made at a time."""
+
+
+def _uncounted(states: Tensor) -> contextlib.AbstractContextManager[object]:
+    """Inference mode on devices that are known to take views of ordinary tensors there."""
+    return torch.inference_mode() if states.device.type in ("cpu", "cuda") else contextlib.nullcontext()
 
 
 class ElmanKernel(AbstractSequenceKernel):
@@ -37,7 +43,7 @@ class ElmanKernel(AbstractSequenceKernel):
         """Every state stands where its drive stood."""
         states[1:].copy_(drives)
         first_end = len(drives) if lengths is None else int(lengths.min())
-        with torch.inference_mode():
+        with _uncounted(states):
             self._advance(states.unbind(0), first_end, lengths)
 
     def _advance(self, rows: tuple[Tensor, ...], first_end: int, lengths: Tensor | None) -> None:
@@ -62,7 +68,7 @@ class ElmanKernel(AbstractSequenceKernel):
         by_drives = gradient.clone(memory_format=torch.contiguous_format)
         by_initial = torch.zeros_like(states[0])
         first_end = len(drives) if lengths is None else int(lengths.min())
-        with torch.inference_mode():
+        with _uncounted(states):
             self._return(by_drives.unbind(0), by_initial, first_end, lengths)
         return by_drives, by_initial
 

@@ -21,7 +21,7 @@ WIDEST = "AVX512"
 _PART = re.compile(r"([A-Za-z]+) ([A-Za-z0-9_]+(?: [A-Za-z0-9_]+)*)")
 
 
-def kernels() -> str:
+def chosen_kernels() -> str:
     """Library by library, the kernels of those that this process has loaded; empty if none tells.
 
     Example:
@@ -32,7 +32,7 @@ def kernels() -> str:
 
 
 def named(chosen: object) -> dict[str, str]:
-    """By library, the kernels that a record names; what is not of the form of ``kernels`` names none.
+    """By library, the kernels that a record names; what is not of the form of ``chosen_kernels`` names none.
 
     Published files are written by others, so nothing but plain names is taken from them.
     """

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from separatrix.lab import machine
-from separatrix.lab.experiment.kernels import kernels, named, settings_for
+from separatrix.lab.experiment.instruction_sets import chosen_kernels, named, settings_for
 
 
 def test_a_record_names_the_kernels_of_the_libraries_that_are_loaded() -> None:
-    assert torch.backends.cpu.get_cpu_capability() in kernels()
-    assert machine()["kernels"] == kernels()
+    assert torch.backends.cpu.get_cpu_capability() in chosen_kernels()
+    assert machine()["kernels"] == chosen_kernels()
 
 
 def told(**settings: str) -> str:
-    code = "import numpy, torch; from separatrix.lab.experiment.kernels import kernels; print(kernels())"
+    code = "import numpy, torch; from separatrix.lab.experiment.instruction_sets import chosen_kernels; print(chosen_kernels())"
     found = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **settings}, check=True, capture_output=True, text=True
     )
@@ -28,7 +28,10 @@ def told(**settings: str) -> str:
 
 
 def test_a_library_that_is_not_loaded_is_not_asked() -> None:
-    code = "import sys; from separatrix.lab.experiment.kernels import kernels as k; print(k(), 'torch' in sys.modules)"
+    code = (
+        "import sys; from separatrix.lab.experiment.instruction_sets import chosen_kernels as chosen; "
+        "print(chosen(), 'torch' in sys.modules)"
+    )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert found.strip().endswith("False")
     assert "torch" not in found
