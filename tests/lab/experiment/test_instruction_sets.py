@@ -20,7 +20,7 @@ def test_a_record_names_the_kernels_of_the_libraries_that_are_loaded() -> None:
 
 
 def told(**settings: str) -> str:
-    code = "import numpy, torch; from separatrix.lab.experiment.instruction_sets import chosen_kernels; print(chosen_kernels())"
+    code = "import numpy, torch; from separatrix.lab.experiment import instruction_sets as i; print(i.chosen_kernels())"
     found = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **settings}, check=True, capture_output=True, text=True
     )
