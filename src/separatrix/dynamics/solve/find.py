@@ -53,7 +53,7 @@ def find_equilibrium(
     Cost: one evaluation of the map a step, plus what the method adds; see there. Before convergence is claimed the map
     is looked at beside the state: one to three evaluations for folds, and for slow directions that nothing excites d in
     up to 16 dimensions, in more about log(1000 sqrt(d)) / log(1 / rho) for a map of radius rho, at most 128, and 128
-    more where one is suspected (not in half precision). ``stop="residual"`` looks at nothing.
+    more where one is suspected. ``stop="residual"`` looks at nothing.
 
     Example:
         >>> from separatrix.dynamics import Anderson
@@ -148,7 +148,7 @@ def _solve(
         if on_step is not None:
             on_step(step, z)
         if not progress.any_running:
-            if not progress.examine(fixed_point_map):
+            if not progress.examine(residual, fixed_point_map):
                 break
             history = method.begin(fixed_point_map, z)  # those refused go on from where they rest
             continue

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from separatrix.core import Outcome
 from separatrix.dynamics import Anderson, Picard, find_equilibrium, solvers
+from separatrix.dynamics.solve.convergence import survey
 from separatrix.dynamics.solve.convergence.survey import slow_somewhere
 from separatrix.dynamics.solve.find import solve_quietly
 
@@ -33,7 +34,7 @@ def looked_at(weight: Tensor, z: Tensor) -> tuple[bool, int]:
         return z @ weight.mT
 
     one, states = torch.ones(1, dtype=torch.float64), z.unsqueeze(0)
-    refused, looks, _ = slow_somewhere(
+    refused, looks, _, _ = slow_somewhere(
         one > 0, states, states @ weight.mT - states, TOL * one, NOISE * one, NOISE, image
     )
     assert int(looks) == calls[0]
@@ -116,7 +117,7 @@ def test_a_solve_says_whether_it_was_surveyed(name: str, generator: torch.Genera
 def test_what_is_not_looked_at_is_not_said_to_be() -> None:
     z = torch.zeros(2, 20)
     assert not find_equilibrium(lambda z: 0.5 * z + 1, Picard(stop="residual"), z).surveyed.any()
-    assert not find_equilibrium(lambda z: 0.5 * z + 1, Picard(), z.bfloat16()).surveyed.any()
+    assert find_equilibrium(lambda z: 0.5 * z + 1, Picard(), z.bfloat16()).surveyed.all()
     with pytest.warns(match="did not converge"):
         assert not find_equilibrium(lambda z: z + 1, Picard(max_steps=3), z, throw=False).surveyed.any()
 
@@ -134,3 +135,14 @@ def test_a_hidden_direction_is_found_inside_vmap(generator: torch.Generator) -> 
     mapped = torch.func.vmap(outcome)(weights)[:, 0].tolist()
     assert mapped[0] != Outcome.CONVERGED
     assert mapped[1] == Outcome.CONVERGED
+
+
+def test_a_batch_without_room_for_its_images_is_not_called_surveyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    z0 = torch.zeros(3, 40, dtype=torch.float64)
+    searched = find_equilibrium(lambda z: 0.3 * torch.tanh(z) + 1, Anderson(tol=1e-8), z0)
+    assert searched.surveyed.all()
+    monkeypatch.setattr(survey, "_MOST_NUMBERS", 32 * z0.numel() - 1)
+    other = find_equilibrium(lambda z: 0.3 * torch.tanh(z) + 1, Anderson(tol=1e-8), z0)
+    assert other.ok
+    assert not other.surveyed.any()
+    assert (other.evaluations < searched.evaluations).all()

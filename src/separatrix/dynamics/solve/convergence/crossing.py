@@ -44,7 +44,7 @@ from ..methods.base import States
 from .error import COARSE
 from .neighbourhood import FEW, slow_along_some_unit, slow_along_the_state
 from .stretch import Stretch, inverse_of, probe, telling_directions, unit_vector
-from .survey import slow_somewhere
+from .survey import has_room, slow_somewhere
 
 _BEYOND = 4.0
 """Length of the look in estimated errors: to first order the residual behind is then three times that at the state."""
@@ -82,7 +82,7 @@ class Crossing:
     """
 
     def __init__(self, z: States, *, survey: bool = True) -> None:
-        self._surveys = survey
+        self._surveys = survey and has_room(z)
         self._look = torch.zeros_like(z)
         self._predicted = torch.zeros_like(z)
         self._residual = torch.zeros_like(z)
@@ -172,6 +172,8 @@ class Crossing:
             doubtful = self._hidden(doubtful, best, behind, rounding, image)
         elif best.shape[-1] <= FEW:  # along all directions, each of which was probed
             self.surveyed = self.surveyed | self.waiting
+        elif self._surveys:
+            doubtful = doubtful | self._slow_somewhere(self.waiting & ~doubtful, best, rounding, image)
         size = torch.linalg.vector_norm(self._residual, dim=-1)
         ceiling = torch.where(size > 0, self._progress * size, -1.0)  # less than none is not to be had
         self.ceiling = torch.where(doubtful, ceiling, self.ceiling)
@@ -188,17 +190,25 @@ class Crossing:
         rest = self.waiting & ~refused
         given = (best, self._residual, self._allowed, self._noise)
         few = best.shape[-1] <= FEW
-        self.surveyed = torch.where(self.waiting, few or self._surveys, self.surveyed)
-        if few:
-            slow, looks = slow_along_some_unit(rest, *given, rounding, image)
-        elif not self._surveys:
-            slow, looks = slow_along_the_state(rest & self._grown, *given, image)
-        else:
-            slow, looks, off = slow_somewhere(rest, *given, rounding, image)
-            # along what is slow the error falls with the residual
-            self._progress = torch.where(slow, (1 / off).clamp(_PROGRESS_IF_SLOW, _PROGRESS), _PROGRESS)
+        if self._surveys and not few:
+            return refused | self._slow_somewhere(rest, best, rounding, image)
+        self.surveyed = torch.where(rest, few, self.surveyed)
+        slow, looks = (
+            slow_along_some_unit(rest, *given, rounding, image)
+            if few
+            else slow_along_the_state(rest & self._grown, *given, image)
+        )
         self.looks = self.looks + looks
         return refused | slow
+
+    def _slow_somewhere(self, rows: Tensor, best: States, rounding: float, image: Callable[[Tensor], Tensor]) -> Tensor:
+        """Who of some samples has an error along a slow direction of many."""
+        found = slow_somewhere(rows, best, self._residual, self._allowed, self._noise, rounding, image)
+        self.surveyed = torch.where(rows, found.ended, self.surveyed)
+        self.looks = self.looks + found.looks
+        # along what is slow the error falls with the residual
+        self._progress = torch.where(found.slow, (1 / found.off).clamp(_PROGRESS_IF_SLOW, _PROGRESS), _PROGRESS)
+        return found.slow
 
     def _seen(self, best: States, look: States, rows: Selection, image: Callable[[Tensor], Tensor]) -> States:
         """The residual of these samples at their look."""

@@ -23,6 +23,7 @@ from ..maps.compiled import loops, runs_compiled
 from ..maps.stacks import Selection
 from ..methods.base import States
 from .columns import Column, on_host, tensor_of
+from .glance import Glance, Pairs
 from .stretch import (
     CONSTANTS,
     Stretch,
@@ -42,9 +43,14 @@ _WINDOW = 5
 """Steps that are looked at together."""
 _EVIDENCE = 3
 """Steps that tell something which it takes to believe an estimate, or as many as there are dimensions."""
+_PATIENCE = 4
+"""Steps after which a sample is looked at again though what was seen of it excludes a claim: no step may leave the
+window unseen."""
 _MEMORY, _MEMORY_OF_THE_PROBED = 0.9, 0.7
 """What is left of an observed stretch at the next step: accelerated methods remove a slow direction from view long
 before they have removed it from the error."""
+_FADED = numpy.array([*(_MEMORY**k for k in range(_PATIENCE)), 0.0])
+"""What is left of it after some steps; nothing that would spare a look after too many."""
 COARSE = 1e-3
 """Rounding error of a map from which on steps tell so little that it is always probed."""
 _MANY = 8
@@ -92,8 +98,7 @@ class ErrorEstimate:
         self._reach = nothing
         """How far from there a sample may be until a probe is out of date."""
         self._has_probed = False
-        self._glanced: tuple[Stretch, Tensor, Tensor] | None = None
-        """What a look at the last steps has shown, if it was taken already."""
+        self._pairs = Pairs(_WINDOW, directed=directed)
         self._own = False
         """Whether the stretch lies in ``_kept``, to be written over."""
         self._told = False
@@ -109,7 +114,17 @@ class ErrorEstimate:
         if on_host(z):
             self._arrays.append((z.contiguous().numpy(), f.contiguous().numpy()))
         self._n_steps += 1
-        self._glanced = None
+
+    def excluded(self, size: Column, allowed: Column) -> Column | None:
+        """Mask of those whose error is known to exceed what is allowed by what was seen a few steps ago, or None.
+
+        An estimate is never below the residual times the stretch that is remembered, whatever else the last steps show:
+        it need not be made.
+        """
+        if self._has_probed or not self._told or isinstance(size, Tensor):
+            return None
+        since = self._n_steps - self._noted.numpy()
+        return (size * self._stretch.size.numpy() * _FADED[numpy.minimum(since, _PATIENCE)]) > allowed
 
     def errors(
         self,
@@ -154,15 +169,14 @@ class ErrorEstimate:
             self._take_over()
         if runs_compiled(self._window[-1][0]):
             return self._by_loops(wanted, size, scale, unit, strange, rounding)
-        rows = Selection(torch.from_numpy(wanted))
-        index = rows.index.numpy()
-        units = unit[index]
-        self._glanced = self._seen(rows, torch.from_numpy(rounding * units), torch.from_numpy(units))
-        stretch, evidence, response = self._glanced
-        sizes, told = stretch.size.numpy(), evidence.numpy() >= _required(self._window[-1][0], rounding)
-        if not (told & (sizes >= _ONE_SIDED) & (response.numpy() <= _STRAINED) & ~strange[index]).all():
+        index = wanted.nonzero()[0]
+        found = self._pairs.seen(self._window, self._n_steps, index, rounding * unit[index], unit[index])
+        if found is None:
             return None
-        slowest = self._updated(rows, stretch)
+        told = (found.evidence >= _required(self._window[-1][0], rounding)) & (found.size >= _ONE_SIDED)
+        if not (told & (found.response <= _STRAINED) & ~strange[index]).all():
+            return None
+        slowest = self._updated(index, found)
         far = (size[index] + rounding * scale[index]) * slowest
         estimate = numpy.full_like(size, numpy.inf)
         estimate[index] = numpy.where(slowest > 0, far, numpy.inf)
@@ -192,17 +206,15 @@ class ErrorEstimate:
         self.slowest, self._told = self._stretch, True
         return estimate if found else None
 
-    def _updated(self, rows: Selection, seen: Stretch) -> Column:
+    def _updated(self, index: Column, found: Glance) -> Column:
         """The slower of what is seen of these samples now and what was seen before, put in its place; its size."""
-        index = rows.index.numpy()
-        known, noted, found = self._stretch.size.numpy(), self._noted.numpy(), seen.size.numpy()
+        known, noted = self._stretch.size.numpy(), self._noted.numpy()
         faded = (_MEMORY ** (self._n_steps - noted[index]) * known[index]).astype(known.dtype)
-        slower = found >= faded
-        known[index] = newest = numpy.where(slower, found, faded)
+        slower = found.size >= faded
+        known[index] = newest = numpy.where(slower, found.size, faded)
         noted[index] = self._n_steps
-        places, which = torch.from_numpy(index[slower]), torch.from_numpy(slower.nonzero()[0])
-        for whole, part in zip(self._kept, (seen.direction, seen.response), strict=True):
-            whole.index_copy_(0, places, part if slower.all() else part.index_select(0, which))
+        if self._directed:
+            self._pairs.write_directions(index[slower], found.weights[slower], self._kept)
         self.slowest, self._told = self._stretch, True
         return newest
 
@@ -220,7 +232,7 @@ class ErrorEstimate:
         self._tol = self._tolerance(rounding)
         rows = Selection(wanted)  # few at most steps: samples arrive one after the other, and rest
         noise = rounding * unit
-        stretch, evidence, response = self._glanced or self._seen(rows, rows.take(noise), rows.take(unit))
+        stretch, evidence, response = self._seen(rows, rows.take(noise), rows.take(unit))
         rested, few = rows.take(rested), _required(self._window[-1][0], rounding)
         probed = self._still_probed(rows, rested)
         doubtful = ~probed

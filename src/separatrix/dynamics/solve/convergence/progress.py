@@ -66,6 +66,8 @@ class Progress:
         self._unknown = self.residual
         """Errors of which nothing is known; nothing is written there, nor to the next."""
         self._nobody = self._column(torch.zeros(batch, dtype=torch.bool, device=z.device))
+        self._claimed = self._nobody
+        """Who has converged but for the examination."""
         self._away = self._nobody
         """Whose best iterate is not the present state."""
         self._scale = self.residual
@@ -161,8 +163,8 @@ class Progress:
         if not self.all_running:
             finished = finished & self.running
         if any_of(finished):
-            if done is not self._nobody and any_of(done) and self._examines:
-                self._claim(done, residual, error, allowed, scale, rounding)
+            if done is not self._nobody and self._examines:
+                self._claimed = self._claimed | (done & self.running)
             self._finish(finished, self._code(size, done, stalled))
         if len(self.trace) >= self.method.max_steps and self.any_running:
             exhausted = self.running & (self.steps >= self.method.max_steps)
@@ -183,18 +185,27 @@ class Progress:
         self._all_better(z, size, scale, self._unknown)
         self.steps = self.steps + 1
 
-    def _claim(
-        self, done: Column, residual: States, error: Column, allowed: Column, scale: Column, rounding: float
-    ) -> None:
+    def _claim(self, residual: States, rounding: float) -> None:
+        """Hand over all claims at once; who claimed before the last step rests there, with the residual of then."""
+        done, self._claimed = self._claimed, self._nobody
+        scale = self._scales[-1]
+        allowed = self._allowed(scale, rounding)
         unit = self._unit(scale, allowed, rounding)
-        grown = scale > _GROWTH * self._scales[0]
-        rows, off, within, noise, unit, grown = map(tensor_of, (done, error, allowed, rounding * scale, unit, grown))
+        columns = (done, self.error, allowed, rounding * scale, unit, scale > _GROWTH * self._scales[0])
+        rows, off, within, noise, unit, grown = map(tensor_of, columns)
         self._crossing.claim(rows, residual, off, within, noise, unit, grown, self._estimate.slowest)
 
-    def examine(self, fixed_point_map: CountedMap) -> bool:
-        """Look beyond the equilibria that are claimed; whether a sample has to run again."""
-        if not any_true(self._crossing.waiting):
+    def examine(self, residual: States, fixed_point_map: CountedMap) -> bool:
+        """Look beyond the equilibria that are claimed; whether a sample has to run again.
+
+        Args:
+            residual: that of the last step.
+            fixed_point_map: the map.
+        """
+        if not any_of(self._claimed):
             return False
+        with quietly():
+            self._claim(residual, fixed_point_map.rounding)
         best = self.best
         refused = self._crossing.refused(best, fixed_point_map.rounding, fixed_point_map)
         if not any_true(refused):
@@ -225,6 +236,9 @@ class Progress:
         grown = scale > _GROWTH * self._scales[0]
         near = near & self.running & ~self._nothing_gained(grown, size, scale, rounding)
         near = near & (size <= column_of(self._crossing.ceiling, size))
+        excluded = self._estimate.excluded(size, allowed)
+        if excluded is not None:
+            near = near & ~excluded
         if not any_of(near):
             return self._nobody, self._unknown
         unit = self._unit(scale, allowed, rounding)

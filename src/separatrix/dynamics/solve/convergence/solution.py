@@ -41,8 +41,9 @@ class EquilibriumSolution(Result):
     surveyed: Bool[Tensor, " *batch"]
     """Whether a slow direction that nothing excites was looked for before convergence was claimed: along every unit in
     up to 16 dimensions, in more by a search of some ten to a hundred evaluations. ``find_equilibrium`` does so at every
-    claim; a layer, which solves for the same cell again and again, at some of its solves. Never with
-    ``stop="residual"``, of failed samples, or of maps in half precision of more than 16 dimensions."""
+    claim; a layer, which solves for the same cell again and again, at some of its solves. False where the search ended
+    without a result or had no room for its images (half a gigabyte), of failed samples, and with ``stop="residual"``.
+    """
     trace: Float[Tensor, " time *batch"] = dataclasses.field(repr=False)
     """|f(z) - z| at every step; a finished sample rests where it finished."""
 

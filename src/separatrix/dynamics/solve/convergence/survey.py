@@ -18,13 +18,14 @@ Rounding makes an operator J + E of J, whose slow direction a polynomial with a 
 is sought is the smallest |(I - J) x - u| + |E| |x|, and below a few |E| nothing is sought.
 
 The chance to overlook a slow direction is that of an overlap below the threshold: for a map that has one, 0.8 of a
-thousandth, or in single precision of 2e-4 sqrt(d) if that is more. A map that has none in a few cycles of images but
-has not been seen to have none either is believed.
+thousandth, or in single precision of 2e-4 sqrt(d) if that is more, in half precision of 0.016 sqrt(d). A map of which
+128 images show neither that it has one nor that it has none is believed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy
 import torch
@@ -33,7 +34,7 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
-from ..maps.stacks import combination, orthogonalised
+from ..maps.stacks import Selection, combination, orthogonalised
 from ..methods.base import States
 from .stretch import inverse_of, unit_vector, unsolved
 
@@ -43,33 +44,57 @@ _ROUNDING = 30.0
 """Their least length in units of rounding."""
 _OFF_BY = 2.0
 """Error, in units of the tolerance, from which on a claim is looked at with care, and refuted if it is still so."""
-_CYCLE = 32
-"""Images after which the search goes on from what is left, so that no more states are kept."""
+_STAGE = 32
+"""Images after which is judged what they show."""
+_STAGES = 4
+"""After which the search ends: what was not seen in so many images is not looked for."""
 _LEAST = 2
-"""Images of every cycle."""
-_CYCLES = 4
-"""After which it ends: what was not seen in so many images is not looked for."""
+"""Images of every search."""
+_MOST_NUMBERS = 2**27
+"""That images are kept in: half a gigabyte in single precision. States that leave no room for a stage are not searched.
+"""
 _PART = 1e-3
 """Of 1 / sqrt(d): what is left of the direction at which there is no slow one."""
 _DOUBT = 0.5
 """Rounding error of a product in units of the rounding of the map."""
 _ABOVE = 4.0
 """What is left must stand out from that by so much to be looked at further."""
-_SETTLED = 0.8
-"""Part of what was left before that a cycle leaves at least where it removes nothing but what is slow."""
+_SETTLED = 0.9
+"""Part of what was there before that a stage leaves at least, of the direction and of the least response, if neither
+changes any more."""
 _CAREFUL = 64
 """Directions of the measurement with care, of which two are the slowest."""
 
 
+class Survey(NamedTuple):
+    """What was found of some samples."""
+
+    slow: Tensor
+    """Mask of those whose error is not within the tolerance."""
+    looks: Tensor
+    """How many evaluations each took."""
+    off: Tensor
+    """The error of those of the mask, in units of the tolerance."""
+    ended: Tensor
+    """Mask of those of whom it is known now whether there is a slow direction; the others are believed."""
+
+
+def has_room(z: States) -> bool:
+    """Whether states like these can be searched: their images have to be kept."""
+    return _n_stages(z) > 0
+
+
+def _n_stages(z: States) -> int:
+    return _MOST_NUMBERS // max(_STAGE * z.numel(), 1)
+
+
 def slow_somewhere(
     rows: Tensor, z: States, residual: States, allowed: Tensor, noise: Tensor, rounding: float, image: _Map
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Mask of those of some samples whose error is not within the tolerance, and how many evaluations each took.
+) -> Survey:
+    """Who of some samples has an error along a slow direction.
 
-    Beside these the errors of those of the mask, in units of the tolerance.
-
-    Cost: evaluations as said above, at most 128, and 128 more if one is suspected; memory (batch, 33, d), then (batch,
-    128, d).
+    Cost: evaluations as said above, at most 128, and 128 more if one is suspected; memory (batch, 33, d), and up to
+    (batch, 128, d) where that does not suffice, but no more than half a gigabyte in single precision.
 
     Args:
         rows: mask of the samples.
@@ -84,106 +109,116 @@ def slow_somewhere(
     rows = rows & (length > 0)
     search = _Search(z, residual, length, noise, image)
     size = torch.linalg.vector_norm(residual, dim=-1) + noise
-    going, looks = rows, torch.zeros_like(rows, dtype=torch.int64)
-    left, direction = torch.ones_like(length), _anywhere(z)
-    least, slowest = torch.full_like(length, torch.inf), [direction, direction]
-    for _ in range(_CYCLES):
+    going, ended = rows, torch.zeros_like(rows)
+    left, least = torch.ones_like(length), torch.full_like(length, torch.inf)
+    slowest = [search.basis[:, 0], search.basis[:, 0]]
+    for _ in range(min(_STAGES, _n_stages(z))):
         if not any_true(going):
             break
-        cycle = search.cycle(going, left, direction)
-        looks = looks + cycle.taken
-        going = going & torch.isfinite(cycle.left)  # where the map is not defined beside the state nothing is seen
-        slower = going & (cycle.least < least)
-        slowest = [torch.where(slower.unsqueeze(-1), new, old) for new, old in zip(cycle.slowest, slowest, strict=True)]
-        settled = (cycle.left > _SETTLED * left) & ~(cycle.least < (1 - _SETTLED) * least)
-        least = torch.where(slower, cycle.least, least)
-        left, direction = cycle.left, cycle.direction
-        settled = settled | (noise > _OFF_BY * allowed * least)  # its own rounding is too much
-        going = going & (left > search.threshold) & ~(settled & (size > _OFF_BY * allowed * least))
+        search.go_on(going)
+        seen = search.seen(going)
+        going = going & torch.isfinite(seen.left)  # where the map is not defined beside the state nothing is seen
+        slowest = [torch.where(going.unsqueeze(-1), new, old) for new, old in zip(seen.slowest, slowest, strict=True)]
+        settled = (seen.left > _SETTLED * left) & (seen.least > _SETTLED * least)
+        left, least = (torch.where(going, new, old) for new, old in ((seen.left, left), (seen.least, least)))
+        suspected = size > _OFF_BY * allowed * least
+        hopeless = noise > _OFF_BY * allowed * least  # its own rounding is too much
+        ends = (left <= search.threshold) | settled | hopeless
+        ended = ended | (going & ends)
+        going = going & ~ends
     suspected = rows & (size > _OFF_BY * allowed * least)
     if not any_true(suspected):
-        return suspected, looks, allowed
+        return Survey(suspected, search.taken, allowed, ended)
     error, taken = search.error_with_care(suspected, slowest, rounding)
-    return suspected & ~(error <= _OFF_BY * allowed), looks + taken, error / allowed
+    return Survey(suspected & ~(error <= _OFF_BY * allowed), search.taken + taken, error / allowed, ended | suspected)
 
 
-class _Cycle:
-    """What some images in a row have shown, per sample."""
+class _Seen:
+    """What the images so far have shown, per sample.
+
+    The columns of the Hessenberg matrix H hold (I - J) u for the directions u of the basis, in that basis.
+    """
 
     left: Tensor
     """How much the best polynomial leaves of the direction that the search began with."""
-    direction: States
-    """What that is, of length one: the longer the search, the more of it is slow."""
     least: Tensor
     """Least response |(I - J) u| of a direction u in the space of the images."""
     slowest: list[States]
     """The two directions with the least response."""
-    taken: Tensor
-    """How many evaluations there were."""
 
-    def __init__(self, basis: Tensor, hessenberg: Tensor, doubt: Tensor, left: Tensor, taken: Tensor) -> None:
+    def __init__(self, basis: Tensor, hessenberg: Tensor, doubt: Tensor, taken: Tensor) -> None:
         whole, sizes, right = torch.linalg.svd(hessenberg.nan_to_num(0.0, 0.0, 0.0), full_matrices=True)
         n_images = hessenberg.shape[-1]
         squares = torch.nn.functional.pad(sizes.square(), (0, 1))
         shares = whole[:, 0] * doubt.square().unsqueeze(-1) / (squares + doubt.square().unsqueeze(-1))
-        remainder = torch.linalg.vecdot(shares, whole[:, 0]).clamp_min(0).sqrt()
+        left = torch.linalg.vecdot(shares, whole[:, 0]).clamp_min(0).sqrt()
         finite = torch.isfinite(hessenberg).flatten(1).all(-1)
-        self.left = torch.where(finite, left * remainder, torch.nan).to(left.dtype)
-        weights = torch.bmm(whole, shares.unsqueeze(-1)).squeeze(-1)
-        self.direction = unit_vector(combination(weights.to(basis.dtype), basis[:, : n_images + 1]))
-        self.least = sizes.gather(1, (taken - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1).to(left.dtype)
+        self.left = torch.where(finite, left, torch.nan).to(basis.dtype)
+        # of who ended before the others the last columns are zero, and not looked at
+        self.least = sizes.gather(1, (taken - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1).to(basis.dtype)
         columns = torch.arange(n_images, device=taken.device)
-        slowest = [columns == (taken - 1 - k).clamp_min(0).unsqueeze(-1) for k in range(2)]
-        parts = [combination(which.to(right.dtype), right).to(basis.dtype) for which in slowest]
-        self.slowest = [combination(part, basis[:, :n_images]) for part in parts]
-        self.taken = taken
+        chosen = [columns == (taken - 1 - k).clamp_min(0).unsqueeze(-1) for k in range(2)]
+        weights = [combination(which.to(right.dtype), right).to(basis.dtype) for which in chosen]
+        self.slowest = [combination(weight, basis[:, :n_images]) for weight in weights]
 
 
 class _Search:
-    """Looks of one length beside a state."""
+    """Looks of one length beside a state, along a direction that nobody chose and its images."""
 
     def __init__(self, z: States, residual: States, length: Tensor, noise: Tensor, image: _Map) -> None:
         self.z, self.residual, self.length, self.noise, self.image = z, residual, length, noise, image
         self.doubt = _DOUBT * noise / torch.where(length > 0, length, 1.0)
         """Size of what rounding adds to a product."""
         self.threshold = (_ABOVE * self.doubt).clamp_min(_PART / z.shape[-1] ** 0.5)
+        self.basis = _anywhere(z).unsqueeze(1)
+        self.taken = torch.zeros_like(length, dtype=torch.int64)
+        """How many evaluations were made for each sample."""
         self._here = z + residual
+        self._hessenberg = z.new_zeros(z.shape[0], 1, 0, dtype=torch.float64)
+        self._weights = z.new_ones(z.shape[0], 1, dtype=torch.float64)
+        """The vector g with g^T H = 0 and first entry one: the smallest |p(J) u| is 1 / |g|, but for rounding."""
 
-    def cycle(self, rows: Tensor, left: Tensor, direction: States) -> _Cycle:
-        """So many images of a direction, each without what the others have of it, or as many as it takes.
-
-        The columns of the Hessenberg matrix H hold (I - J) u for the directions u of the basis. The smallest |p(J) u|
-        is the distance of the first unit from the range of H, 1 / |g| for the vector g with g^T H = 0 and first entry
-        one, which grows by an entry with every column.
-        """
-        batch, dim = self.z.shape
-        basis = self.z.new_zeros(batch, _CYCLE + 1, dim)
-        basis[:, 0] = direction
-        hessenberg = self.z.new_zeros(batch, _CYCLE + 1, _CYCLE, dtype=torch.float64)
-        weights = self.z.new_zeros(batch, _CYCLE + 1, dtype=torch.float64)
-        weights[:, 0] = 1.0
-        safe = torch.where(rows, self.length, 1.0)
-        least = self.doubt.clamp_min(torch.finfo(self.z.dtype).tiny).double()
-        taken = torch.zeros_like(rows, dtype=torch.int64)
-        k = 0
-        while k < _CYCLE:
+    def go_on(self, rows: Tensor) -> None:
+        """So many more images, each without what those before have of it, or as many as it takes."""
+        n_before = self._hessenberg.shape[2]
+        pad = torch.nn.functional.pad
+        basis, weights = pad(self.basis, (0, 0, 0, _STAGE)), pad(self._weights, (0, _STAGE))
+        hessenberg = pad(self._hessenberg, (0, _STAGE, 0, _STAGE))
+        safe = torch.where(rows, self.length, 1.0).unsqueeze(-1)
+        least = self._least_response()
+        k = n_before
+        while k < n_before + _STAGE:
             active = rows
             if k >= _LEAST:
-                active = rows & (left > self.threshold * torch.linalg.vector_norm(weights, dim=-1))
+                active = rows & (self.threshold * torch.linalg.vector_norm(weights, dim=-1) < 1)
                 if not any_true(active):
                     break
             shift = torch.where(active, self.length, 0.0).unsqueeze(-1) * basis[:, k]
-            product = (self.image(self.z + shift).detach() - self._here) / safe.unsqueeze(-1)
+            product = (self.image(self.z + shift).detach() - self._here) / safe
             new, column = orthogonalised(basis[:, : k + 1], basis[:, k] - product)
             size = torch.maximum(torch.linalg.vector_norm(new, dim=-1).double(), least)
             hessenberg[:, : k + 1, k] = torch.where(active.unsqueeze(-1), column, 0.0)
             hessenberg[:, k + 1, k] = torch.where(active, size, 0.0)
-            weight = -(weights[:, : k + 1] * column).sum(-1) / size
-            weights[:, k + 1] = torch.where(active, weight, 0.0)
+            weights[:, k + 1] = torch.where(active, -(weights[:, : k + 1] * column).sum(-1) / size, 0.0)
             basis[:, k + 1] = unit_vector(new.nan_to_num(0.0, 0.0, 0.0))
-            taken = taken + active
+            self.taken = self.taken + active
             k += 1
-        return _Cycle(basis, hessenberg[:, : k + 1, :k], least, left, taken)
+        self.basis, self._weights = basis[:, : k + 1], weights[:, : k + 1]
+        self._hessenberg = hessenberg[:, : k + 1, :k]
+
+    def seen(self, rows: Tensor) -> _Seen:
+        """What has been seen so far of these samples; of the others nothing."""
+        these = Selection(rows)
+        found = _Seen(
+            *(these.take(part) for part in (self.basis, self._hessenberg, self._least_response(), self.taken))
+        )
+        found.left, found.least = (these.put(part, self.length) for part in (found.left, found.least))
+        found.slowest = [these.put(part, self.z) for part in found.slowest]
+        return found
+
+    def _least_response(self) -> Tensor:
+        """What rounding alone makes of a response."""
+        return self.doubt.clamp_min(torch.finfo(self.z.dtype).tiny).double()
 
     def error_with_care(self, rows: Tensor, slowest: list[States], rounding: float) -> tuple[Tensor, Tensor]:
         """|(I - J)^-1 (f(z) - z)| and what rounding adds, from steps both ways; how many evaluations that took.
@@ -229,7 +264,7 @@ def _anywhere(z: States, number: int = 0) -> States:
     """
     draws = numpy.random.default_rng(number).uniform(-1.0, 1.0, z.shape[-1])
     entries = torch.from_numpy(draws + 0.5 * numpy.sign(draws)).to(z)
-    return (entries / torch.linalg.vector_norm(entries)).expand_as(z)
+    return torch.zeros_like(z) + entries / torch.linalg.vector_norm(entries)  # inside vmap with the mapped axes of z
 
 
 _Map = Callable[[Tensor], Tensor]
