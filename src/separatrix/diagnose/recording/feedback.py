@@ -12,7 +12,7 @@ import itertools
 import math
 import statistics
 
-from torch import Tensor
+from torch import Tensor, UntypedStorage
 
 from .reductions import rms
 
@@ -50,8 +50,8 @@ class Use:
     """Which result after the weight is f(x)."""
     results: list[tuple[int, Tensor]] = dataclasses.field(default_factory=list)
     followed: int = 0
-    made: set[int] = dataclasses.field(default_factory=set)
-    """Storages that were made from the last product."""
+    made: dict[int, UntypedStorage] = dataclasses.field(default_factory=dict)
+    """Storages that were made from the last product, kept so that nothing else gets their address."""
 
     @property
     def _again(self) -> bool:
@@ -76,7 +76,7 @@ class Use:
             self.change = share_changed(self.previous, x)
             self.changes = [*self.changes, self.change][:_KEPT]
         self.previous, self.results, self.followed = x.detach(), [], 0
-        self.made = set()
+        self.made = {}
 
     def follow(self, name: str, tensors: list[Tensor], output: Tensor) -> bool:
         """Note a result that is made from the last product; False when there is nothing left to wait for."""
@@ -86,7 +86,8 @@ class Use:
             self.results = []
             return False
         if not self.made or any(part.untyped_storage()._cdata in self.made for part in tensors):
-            self.made.add(output.untyped_storage()._cdata)
+            storage = output.untyped_storage()
+            self.made[storage._cdata] = storage
             if name in _SAME:
                 return True
             self.followed += 1
