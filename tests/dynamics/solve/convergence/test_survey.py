@@ -77,6 +77,16 @@ def test_a_map_that_is_not_defined_beside_the_state_is_not_refused() -> None:
     assert found[0].tolist() == [False]
 
 
+def test_no_square_matrix_of_a_large_state_is_made(generator: torch.Generator) -> None:
+    """Of 2^17 units, one of which is slow, it would take 128 GiB."""
+    slopes = torch.full((2**17,), 0.3, dtype=torch.float64)
+    slopes[7] = 1 - 1e-9
+    one, z = torch.ones(1, dtype=torch.float64), torch.zeros(1, 2**17, dtype=torch.float64)
+    z[0, 7] = 100 * TOL
+    found = slow_somewhere(one > 0, z, (slopes - 1) * z, TOL * one, NOISE * one, NOISE, lambda z: slopes * z)
+    assert found.slow.tolist() == [True]
+
+
 def test_samples_are_looked_at_alone(generator: torch.Generator) -> None:
     """What is found of one does not depend on the others, nor on whether they are looked at."""
     slow, right = random_map(generator, 24, 0.6, 1e-6)

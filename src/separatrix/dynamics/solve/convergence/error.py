@@ -27,9 +27,9 @@ from .glance import Glance, Pairs
 from .stretch import (
     CONSTANTS,
     Stretch,
-    inverse_of,
     largest_response,
     largest_stretch,
+    newton_step,
     padded,
     pattern,
     probe,
@@ -298,10 +298,9 @@ class ErrorEstimate:
         most = min(z.shape[-1], _COMPLETE)
         counts = torch.where(betrayed, most, 0)
         moves, changes = probe(z, f, counts, most, length, direction, image, noise=noise)
-        inverse, norm = inverse_of(moves, changes, noise)
+        step, norm = newton_step(moves, changes, noise, f - z)
         slow, _ = largest_stretch(moves, changes, noise, unit, directed=self._directed)
         self.slowest = dataclasses.replace(slow, size=norm).where(betrayed & (norm > self.slowest.size), self.slowest)
-        step = torch.bmm(inverse, (f - z).unsqueeze(-1)).squeeze(-1)
         solved = torch.linalg.vector_norm(step, dim=-1) + rounding * scale * self.slowest.size
         if most < z.shape[-1]:
             solved = solved + unsolved(moves, changes, step, f - z) * self.slowest.size

@@ -65,8 +65,9 @@ class Pairs:
         moves, changes = self._filled(window, n_steps)
         order = [self._slot(n_steps - back) for back in range(moves.shape[1] - 1, -1, -1)]  # oldest first
         rows, columns = numpy.ix_(order, order)
-        grams = [torch.bmm(part, part.mT).numpy()[index] for part in (changes, moves)]
-        lower, upper = (gram[:, rows, columns].astype(numpy.float64) for gram in grams)
+        lower, upper = (
+            torch.bmm(part, part.mT).numpy()[index][:, rows, columns].astype(numpy.float64) for part in (changes, moves)
+        )
         found = _glance(lower, upper, noise, unit, self._directed)
         if found is None or not self._directed:
             return found

@@ -274,17 +274,50 @@ def inverse_of(
     largest one: a map that stretches by a hundred adds terms a hundred times larger than their sum. The inverse is zero
     where a direction is missing or not finite.
     """
-    moved = torch.linalg.vector_norm(moves, dim=-1)
-    finite = torch.isfinite(moves).all(-1) & torch.isfinite(changes).all(-1) & (moved > 0)
-    whole = finite.all(-1)
-    scale = torch.where(finite, 1 / torch.where(finite, moved, 1.0), 0.0).unsqueeze(-1)
-    basis, response = (torch.where(finite.unsqueeze(-1), part, 0.0) * scale for part in (moves, changes))
-    left, sizes, right = torch.linalg.svd(response.mT, full_matrices=False)
-    doubt = (noise.unsqueeze(-1) * scale.squeeze(-1)).amax(-1) * sizes[:, 0].clamp_min(1.0)
-    inverse = -basis.mT @ right.mT @ (left.mT / sizes.clamp_min(torch.finfo(sizes.dtype).tiny).unsqueeze(-1))
-    certain = sizes[:, -1] - doubt
-    norm = torch.where(whole & (certain > _CERTAIN * doubt), 1 / certain, torch.inf)
-    return torch.where(whole[:, None, None], inverse, 0.0), norm
+    inverse = _Inverse.of(moves, changes, noise)
+    return inverse.times(torch.eye(moves.shape[-1], dtype=moves.dtype, device=moves.device)), inverse.norm
+
+
+def newton_step(
+    moves: Float[Tensor, "batch k d"], changes: Float[Tensor, "batch k d"], noise: Tensor, residual: States
+) -> tuple[States, Float[Tensor, " batch"]]:
+    """The inverse of ``inverse_of`` times a residual, and the norm; no matrix (d, d) is made."""
+    inverse = _Inverse.of(moves, changes, noise)
+    return inverse.times(residual.unsqueeze(-1)).squeeze(-1), inverse.norm
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class _Inverse:
+    """The inverse of what I - J does to a space of moves, in factors."""
+
+    basis: Float[Tensor, "batch k d"]
+    left: Float[Tensor, "batch d k"]
+    sizes: Float[Tensor, "batch k"]
+    right: Float[Tensor, "batch k k"]
+    whole: Tensor
+    """Whether no move is missing, or not finite."""
+    norm: Float[Tensor, " batch"]
+
+    @classmethod
+    def of(cls, moves: Tensor, changes: Tensor, noise: Tensor) -> _Inverse:
+        """From orthogonal moves and what they changed."""
+        moved = torch.linalg.vector_norm(moves, dim=-1)
+        finite = torch.isfinite(moves).all(-1) & torch.isfinite(changes).all(-1) & (moved > 0)
+        whole = finite.all(-1)
+        scale = torch.where(finite, 1 / torch.where(finite, moved, 1.0), 0.0).unsqueeze(-1)
+        basis, response = (torch.where(finite.unsqueeze(-1), part, 0.0) * scale for part in (moves, changes))
+        left, sizes, right = torch.linalg.svd(response.mT, full_matrices=False)
+        doubt = (noise.unsqueeze(-1) * scale.squeeze(-1)).amax(-1) * sizes[:, 0].clamp_min(1.0)
+        certain = sizes[:, -1] - doubt
+        norm = torch.where(whole & (certain > _CERTAIN * doubt), 1 / certain, torch.inf)
+        return cls(basis, left, sizes, right, whole, norm)
+
+    def times(self, columns: Tensor) -> Tensor:
+        """Its product with columns (d, n) or (batch, d, n); zero where a move is missing."""
+        shares = (self.left.mT @ columns) / self.sizes.clamp_min(torch.finfo(self.sizes.dtype).tiny).unsqueeze(-1)
+        product = -self.basis.mT @ (self.right.mT @ shares)
+        return torch.where(self.whole[:, None, None], product, 0.0)
 
 
 def unsolved(

@@ -36,7 +36,7 @@ from separatrix.core.arithmetic.transforms import any_true
 
 from ..maps.stacks import Selection, combination, orthogonalised
 from ..methods.base import States
-from .stretch import inverse_of, unit_vector, unsolved
+from .stretch import newton_step, unit_vector, unsolved
 
 _LENGTH = 10.0
 """Of the looks, in units of the tolerance."""
@@ -238,8 +238,7 @@ class _Search:
             shift = length * taken[:, k]
             changes[:, k] = (self.image(self.z + shift).detach() - self.image(self.z - shift).detach()) / 2 - shift
         moves = length.unsqueeze(-1) * taken
-        inverse, norm = inverse_of(moves, changes, self.noise)
-        step = torch.bmm(inverse, self.residual.unsqueeze(-1)).squeeze(-1)
+        step, norm = newton_step(moves, changes, self.noise, self.residual)
         error = torch.linalg.vector_norm(step, dim=-1) + self.noise * norm
         if count < self.z.shape[-1]:
             error = error + unsolved(moves, changes, step, self.residual) * norm
