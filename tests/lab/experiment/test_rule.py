@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.lab import Claim, Judgement, Row, judge, rule_digest
+from separatrix.lab import Claim, Judgement, Row, groups, judge, rule_digest
 
 LIMIT = 0.1
 
@@ -77,6 +77,14 @@ def test_statement_test_and_scale_belong_to_the_rule() -> None:
     assert plain != rule_digest(claim(limited, statement="another"))
     assert plain != rule_digest(claim(limited, test="another"))
     assert plain != rule_digest(claim(limited, scale="paper"))
+
+
+def test_groups_that_a_statement_needs_belong_to_the_rule() -> None:
+    both = groups("scales", "family", "gaussian", "haar")
+    one = groups("scales", "family", "gaussian")
+    found = [rule_digest(claim(limited, needs=needs)) for needs in ((), (one,), (both,), (one, both))]
+    assert len(set(found)) == 4
+    assert rule_digest(claim(limited, needs=(both, one))) == found[3]
 
 
 def test_code_without_a_file_is_told_apart_too() -> None:

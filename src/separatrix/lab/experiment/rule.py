@@ -1,7 +1,7 @@
 """The rule of a claim as a digest, so that nobody can bend it after a run without that being seen.
 
-The digest covers the claim's statement, test and scale, and the code that ``judge`` reaches: its own, that of every
-function of the same package which it calls, and the constants these read. Comments, docstrings and layout do not
+The digest covers the claim's statement, test, scale and needed groups, and the code that ``judge`` reaches: its own,
+that of every function of the same package which it calls, and the constants these read. Comments, docstrings and layout do not
 count. Functions of other rooms count by name only: theory and numerics have tests of their own.
 """
 
@@ -23,7 +23,9 @@ from .claim import Claim, judge
 def rule_digest(claim: Claim) -> str:
     """SHA-256 of what decides a claim; equal rules have equal digests on every machine."""
     parts = sorted(_reached(claim.judge))
-    said = {"statement": claim.statement, "test": claim.test, "scale": claim.scale, "code": parts}
+    said: dict[str, Any] = {"statement": claim.statement, "test": claim.test, "scale": claim.scale, "code": parts}
+    if claim.needs:  # in whatever order they were written
+        said["needs"] = sorted(canonical_json(dataclasses.asdict(needed)) for needed in claim.needs)
     return hashlib.sha256(canonical_json(said).encode()).hexdigest()
 
 
