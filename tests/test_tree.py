@@ -18,7 +18,6 @@ ACROSS = {
     "dynamics/integration/test_fresh_ends.py": "flows drawn at random, with a known end",
     "dynamics/integration/test_strangers.py": "everything that a flow of a stranger gets",
     "experiments/agarwala2022/test_ensembles.py": "one course of runs for several experiments",
-    "experiments/agarwala2022/test_training.py": "one course of runs for several experiments",
     "experiments/altafini2025/test_motion.py": "one course of runs for several experiments",
     "experiments/altafini2025/test_theory.py": "one course of runs for several experiments",
     "experiments/anguita2024/test_anguita.py": "one course of runs for several experiments",

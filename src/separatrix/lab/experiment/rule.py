@@ -1,8 +1,8 @@
 """The rule of a claim as a digest, so that nobody can bend it after a run without that being seen.
 
 The digest covers the claim's statement, test, scale and needed groups, and the code that ``judge`` reaches: its own,
-that of every function of the same package which it calls, and the constants these read. Comments, docstrings and layout do not
-count. Functions of other rooms count by name only: theory and numerics have tests of their own.
+that of every function of the same package which it calls, and the constants these read. Comments, docstrings and
+layout do not count. Functions of other rooms count by name only: theory and numerics have tests of their own.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from separatrix.core import DatasetUnavailable
 from separatrix.experiments import find
-from separatrix.experiments.agarwala2022 import agarwala_fig5, agarwala_fig6, agarwala_table1
+from separatrix.experiments.agarwala2022.trained import agarwala_fig5, agarwala_fig6, agarwala_table1
 from separatrix.lab import Summary, Table, Verdict
 
 NAMES = ("agarwala-fig5", "agarwala-table1", "agarwala-fig6")

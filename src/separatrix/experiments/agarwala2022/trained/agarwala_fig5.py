@@ -22,7 +22,7 @@ from separatrix.lab import (
     with_interval_at,
 )
 
-from .family_names import named
+from ..family_names import named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
