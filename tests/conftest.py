@@ -11,6 +11,9 @@ from pathlib import Path
 # torch and scipy are loaded, and so to all processes that follow; numpy may be there already (a plugin).
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ[variable] = "1"
+# Some virtual machines announce the tile registers of their processor (AMX) and end the process at the first product
+# of half-precision matrices that uses them. Without them the same tests give the same numbers on more machines.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402

@@ -44,11 +44,21 @@ def test_1500_steps_of_a_plain_loop_keep_the_basis_orthogonal() -> None:
     assert max(plain_training(ExpRNN(10, 64), 1500)) < 2e-5
 
 
+def random_walk(core: ExpRNN, n_steps: int) -> float:
+    """The orthogonality error after so many steps of an optimiser in random directions."""
+    generator = spawn(0, "directions")
+    optimiser = torch.optim.SGD(core.matrix.parameters(), lr=0.05)
+    for _ in range(n_steps):
+        core.matrix().sum().backward()
+        core.matrix.tangent.grad = torch.randn(core.matrix.tangent.shape, generator=generator)  # type: ignore[union-attr]
+        optimiser.step()
+    return orthogonality_error(core.matrix().detach())
+
+
 def test_without_the_correction_rounding_would_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    corrected = max(plain_training(ExpRNN(10, 32), 200, lr=1e-2)[-20:])
+    corrected = random_walk(ExpRNN(2, 16), 200)
     monkeypatch.setattr("separatrix.nn.orthogonal.rebased.corrected", lambda matrix: matrix)
-    uncorrected = max(plain_training(ExpRNN(10, 32), 200, lr=1e-2)[-20:])
-    assert uncorrected > 2 * corrected
+    assert random_walk(ExpRNN(2, 16), 200) > 5 * corrected  # 17 to 28 times over three seeds
 
 
 @pytest.mark.sampled(1, each="block")
@@ -119,8 +129,8 @@ def test_evaluation_changes_nothing() -> None:
     x = torch.randn(2, 4, 3, generator=spawn(0, "x"))
     before = {name: value.clone() for name, value in core.state_dict().items()}
     evaluated = core.eval()(x)[0]
-    with torch.no_grad():
-        assert torch.equal(core.train()(x)[0], evaluated)
+    with torch.no_grad():  # other loops than with a gradient, whose sums may be rounded elsewhere
+        assert torch.allclose(core.train()(x)[0], evaluated, rtol=0, atol=1e-6)
     assert all(torch.equal(value, before[name]) for name, value in core.state_dict().items())
     assert torch.allclose(core.train()(x)[0], evaluated, atol=1e-5)  # now it is absorbed: the same matrix
     assert not core.matrix.tangent.any()  # type: ignore[operator, union-attr]

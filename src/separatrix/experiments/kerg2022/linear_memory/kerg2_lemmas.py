@@ -109,12 +109,12 @@ CLAIMS = (
         "Lemma 2.3.2",
         "A triangular matrix is normal if and only if it is diagonal.",
         "commutator of triangular matrices, at random and made as small as descent can, against Henrici's bound",
-        "never below the bound, which is positive off the diagonal matrices; 0 for diagonal ones",
+        "never below the bound, which is positive off the diagonal matrices; 0 to 1e-12 for diagonal ones",
         judge=within(
             "lemma 2.3.2",
             at_least("least commutator over its bound", 1 - 1e-9),
             at_least("least after descent", 1 - 1e-9),
-            at_most("commutator of diagonal ones", 0.0),
+            at_most("commutator of diagonal ones", 1e-12),  # some processors fuse the products of complex numbers
         ),
         counterfeit=with_entry("parts", "lemma 2.3.2", **{"least after descent": 0.01}),
     ),
