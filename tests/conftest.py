@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
             config.option.hypothesis_seed = str(number)
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
     config.addinivalue_line(
-        "markers", "sampled(count, each): so many cases in an ordinary run, the rest with the slow ones"
+        "markers", "sampled(count, each, across): so many cases in an ordinary run, the rest with the slow ones"
     )
 
 

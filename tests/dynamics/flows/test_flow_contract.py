@@ -61,6 +61,9 @@ CASES: dict[str, Case] = {
 }
 
 
+pytestmark = pytest.mark.sampled(5, across="case")
+
+
 @pytest.fixture(params=CASES, ids=list(CASES))
 def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]

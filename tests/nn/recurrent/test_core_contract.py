@@ -101,6 +101,9 @@ def inputs(dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(BATCH, TIME, FEATURES, generator=spawn(0, "inputs"), dtype=torch.float64).to(dtype)
 
 
+pytestmark = pytest.mark.sampled(8, across="name")
+
+
 @pytest.fixture(params=CORES)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)

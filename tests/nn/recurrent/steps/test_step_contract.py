@@ -59,6 +59,9 @@ CASES: dict[str, tuple[AbstractStep, int, int, tuple[Tensor, ...], torch.dtype]]
 FAST = [name for name, (step, _, _, weights, _) in CASES.items() if step.kernel(weights) is not None]
 
 
+pytestmark = pytest.mark.sampled(5, across="case")
+
+
 @pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Any:
     return CASES[request.param]
