@@ -216,7 +216,7 @@ def test_same_seed_same_network_and_the_global_generator_is_untouched(name: str)
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 def test_a_plain_loop_learns(name: str) -> None:
     core = make(name, dtype=torch.float32)
     model = layers.SequenceModel(core, 2, "last")

@@ -103,7 +103,7 @@ def test_states_and_gradients_are_ordinary_tensors(case: Any, lengths: Tensor | 
         (part * part).sum().abs().backward()
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 def test_gradcheck(case: Any) -> None:
     drives, initial, weights = arguments(case)
     torch.autograd.gradcheck(lambda d, h, *w: scan(case[0], d, h, w, LENGTHS), (drives, initial, *weights))
