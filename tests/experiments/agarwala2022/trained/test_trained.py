@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from separatrix.core import DatasetUnavailable
 from separatrix.experiments import find
 from separatrix.experiments.agarwala2022.trained import agarwala_fig5, agarwala_fig6, agarwala_table1
-from separatrix.lab import Summary, Table, Verdict
+from separatrix.lab import Table, Verdict
 
 NAMES = ("agarwala-fig5", "agarwala-table1", "agarwala-fig6")
 TINY: dict[str, dict[str, Any]] = {
