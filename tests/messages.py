@@ -15,7 +15,12 @@ from xdist.scheduler import LoadFileScheduling
 
 def hands_out(config: pytest.Config) -> bool:
     """Whether this process leaves the tests to others. True from the time when the command line has been read."""
-    return "PYTEST_XDIST_WORKER" not in os.environ and bool(getattr(config.known_args_namespace, "numprocesses", None))
+    asked = config.known_args_namespace
+    return (
+        "PYTEST_XDIST_WORKER" not in os.environ
+        and bool(getattr(asked, "numprocesses", None))
+        and not any(getattr(asked, name, False) for name in ("usepdb", "collectonly"))
+    )
 
 
 class ByFile(LoadFileScheduling):

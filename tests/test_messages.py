@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from messages import ByFile, is_routine
+from messages import ByFile, hands_out, is_routine
 
 
 class Process:
@@ -98,3 +98,24 @@ def test_a_process_that_runs_tests_for_another_says_less(request: pytest.Fixture
     if not talking or request.config.get_verbosity() > 0:
         pytest.skip("needs -n, and none of the options that show more")
     assert all("sendevent" in vars(plugin) for plugin in talking)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"numprocesses": 2}, True),
+        ({"numprocesses": 0}, False),
+        ({"numprocesses": None}, False),
+        ({}, False),
+        ({"numprocesses": 2, "usepdb": True}, False),
+        ({"numprocesses": 2, "collectonly": True}, False),
+    ],
+)
+def test_only_who_hands_out_tests_leaves_them_to_others(
+    asked: dict[str, Any], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config: Any = SimpleNamespace(known_args_namespace=SimpleNamespace(**asked))
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    assert hands_out(config) is expected
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    assert not hands_out(config)
