@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 # Two processes run the tests, and those that tests start run beside them. A thread of OpenBLAS that waits for its turn
 # keeps a core busy meanwhile: some rooms took twice their CPU time on a machine with other work. Said here, before
@@ -15,30 +16,21 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "
 # of half-precision matrices that uses them. Without them the same tests give the same numbers on more machines.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
-import hypothesis  # noqa: E402
 import pytest  # noqa: E402
-import threadpoolctl  # noqa: E402
-import torch  # noqa: E402
 
+import messages  # noqa: E402
 import sampling  # noqa: E402
 import shape_checks  # noqa: E402
-from helpers import seeded, use_seed  # noqa: E402
 
-threadpoolctl.threadpool_limits(limits=1)
+if TYPE_CHECKING:
+    import torch
+
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist set it, and a command would wrap what it says
 
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:  # as under nohup; commands that tests start would not hear them
         signal.signal(number, usual)
 
-shape_checks.install()
-from separatrix.core.arithmetic.backend import use_backend  # noqa: E402  (after the checks are in place)
-
-torch.set_num_threads(1)
-# The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another seed
-# (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
-hypothesis.settings.register_profile("every day", derandomize=True, deadline=None, max_examples=30)
-hypothesis.settings.register_profile("varied", derandomize=False, deadline=None, database=None)
 CHECKED: set[str] = set()
 NO_DATA = "real data: set SEPARATRIX_DATA to the folder that holds them"
 
@@ -49,7 +41,24 @@ def data_folder() -> Path | None:
     return Path(folder) if folder and Path(folder).is_dir() else None
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def prepare() -> None:
+    """What a process needs that runs tests itself. The one that hands them out to others does without torch."""
+    shape_checks.install()
+    import hypothesis
+    import threadpoolctl
+    import torch
+
+    threadpoolctl.threadpool_limits(limits=1)
+    torch.set_num_threads(1)
+    # The same examples on every run: a failure must be repeatable, and a pass must not depend on luck. With another
+    # seed (the nightly run) other examples, and still repeatable: nothing is remembered between runs.
+    hypothesis.settings.register_profile("every day", derandomize=True, deadline=None, max_examples=30)
+    hypothesis.settings.register_profile("varied", derandomize=False, deadline=None, database=None)
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    if not messages.hands_out(pluginmanager.get_plugin("pytestconfig")):
+        prepare()  # before the folders below import the package
     usual = int(os.environ.get("SEPARATRIX_TEST_SEED", "0"))
     parser.addoption("--seed", type=int, default=usual, help="other random cases than those of every day (0)")
 
@@ -61,14 +70,29 @@ def pytest_report_header(config: pytest.Config) -> str:
 @pytest.hookimpl(tryfirst=True)  # before the plugin of hypothesis reads its seed
 def pytest_configure(config: pytest.Config) -> None:
     number = config.getoption("seed")
-    use_seed(number)
-    hypothesis.settings.load_profile("varied" if number else "every day")
-    if number and config.getoption("hypothesis_seed", None) is None:
-        config.option.hypothesis_seed = str(number)
+    if not messages.hands_out(config):
+        import hypothesis
+
+        from helpers import use_seed
+
+        use_seed(number)
+        hypothesis.settings.load_profile("varied" if number else "every day")
+        if number and config.getoption("hypothesis_seed", None) is None:
+            config.option.hypothesis_seed = str(number)
     config.addinivalue_line("markers", "checks(names, by): this test checks closed forms by an independent route")
     config.addinivalue_line(
-        "markers", "sampled(count, each): so many cases in an ordinary run, the rest with the slow ones"
+        "markers", "sampled(count, each, across): so many cases in an ordinary run, the rest with the slow ones"
     )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        messages.say_less(session.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> messages.ByFile | None:
+    return messages.ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -105,6 +129,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session", autouse=True)
 def _one_backend() -> Iterator[None]:
     """Torch, unless a test says otherwise: what ``auto`` picks depends on what ran before."""
+    from separatrix.core.arithmetic.backend import use_backend  # not before the checks of shapes are installed
+
     with use_backend("torch"):
         yield
 
@@ -135,6 +161,8 @@ def formulas_put_back() -> Iterator[None]:
 @pytest.fixture
 def generator() -> torch.Generator:
     """A generator for this test alone."""
+    from helpers import seeded
+
     return seeded(20251)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sampling import drawn
+from sampling import drawn, in_turn
 
 CASES = [(f"{solver}-{size}", solver) for solver in "abc" for size in range(10)]
 
@@ -16,6 +16,25 @@ def test_a_draw_repeats_and_another_seed_draws_others() -> None:
     assert drawn(CASES, 1, seed=5) == drawn(CASES[::-1], 1, seed=5)
     over_seeds = [drawn(CASES, 1, seed=seed) for seed in range(100)]
     assert set.union(*over_seeds) == {name for name, _ in CASES}
+
+
+LAWS = [[(f"{law}[{flow}-{size}]", flow) for flow in "abcdefg" for size in (1, 2)] for law in ("x", "y", "z")]
+
+
+def test_every_law_keeps_some_implementations_and_every_implementation_some_laws() -> None:
+    for seed in range(30):
+        kept = in_turn(LAWS, 3, seed)
+        for law in LAWS:
+            flows = {flow for name, flow in law if name in kept}
+            assert len(flows) == 3
+            assert {name for name, flow in law if flow in flows} == {name for name, _ in law} & kept
+        assert {flow for law in LAWS for name, flow in law if name in kept} == set("abcdefg")
+
+
+def test_between_the_seeds_every_law_is_tried_for_every_implementation() -> None:
+    assert set.union(*(in_turn(LAWS, 3, seed) for seed in range(30))) == {name for law in LAWS for name, _ in law}
+    assert in_turn(LAWS, 3, seed=5) == in_turn(LAWS, 3, seed=5)
+    assert in_turn([[("alone", None)], *LAWS], 100, seed=5) == {"alone"} | {name for law in LAWS for name, _ in law}
 
 
 @pytest.mark.sampled(1, each="law")

@@ -43,6 +43,7 @@ def test_a_batch_and_tensors_with_gradients_take_the_general_route(network) -> N
     assert learning_dynamics(*network[:2], free, [0.7]).loss.requires_grad
 
 
+@pytest.mark.sampled(1, each="sizes")
 @pytest.mark.parametrize("sizes", [(4, 3, 5), (4, 4, 4), (1, 1, 1), (6, 2, 3)])
 @pytest.mark.parametrize("balance", [0.0, 1.0, 100.0])
 @pytest.mark.parametrize("tol", [1e-6, 1e-10])

@@ -26,6 +26,7 @@ def _leaves(command: Any, words: tuple[str, ...] = ()) -> list[tuple[tuple[str, 
 LEAVES = dict(_leaves(typer.main.get_command(app)))
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_help_cuts_no_word_and_names_what_to_write(
     words: tuple[str, ...], cli: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch

@@ -72,6 +72,7 @@ def test_a_table_breaks_no_word(
     assert all(out.count(word) == 2 for word in words)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_no_line_is_wider_than_the_terminal(
     words: tuple[str, ...], cli: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -63,6 +63,7 @@ def test_an_unknown_name_gets_the_nearest() -> None:
         experiments.find("altafini-fig22")
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("name", experiments.modules())
 def test_settings_that_leave_nothing_to_do_are_refused_by_name(name: str) -> None:
     experiment = experiments.find(name)

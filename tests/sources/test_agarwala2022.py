@@ -370,6 +370,7 @@ def sign_in_the_middle_row() -> None:
     assert float((g[0, 1] + g[1, 1] - right).abs()) > 0.1
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("key", [item.key for item in agarwala2022.ERRATA])
 def test_erratum_is_verified(key: str) -> None:
     CHECKS[key]()

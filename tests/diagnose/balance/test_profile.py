@@ -99,6 +99,7 @@ def drift_of_training(model: nn.Sequential, optimiser: torch.optim.Optimizer, n_
     return float((balance_profile(model).pairs[0].quantity - before).norm() / before.norm())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("still", ["0.weight", "0.bias", "2.weight"])
 @pytest.mark.parametrize("how", ["frozen", "not in the optimiser", "no rate"])
 def test_a_pair_of_which_a_part_is_not_trained_keeps_nothing(still: str, how: str) -> None:

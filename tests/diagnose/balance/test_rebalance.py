@@ -21,6 +21,7 @@ def unchanged(model: nn.Module, before: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("balance", [0.7, *(pytest.param(other, marks=pytest.mark.slow) for other in (0.0, -0.7))])
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("tanh", "GELU", "SiLU", "linear")])
 def test_outputs_stay_and_every_settable_pair_gets_its_balance(

@@ -61,6 +61,9 @@ CASES: dict[str, Case] = {
 }
 
 
+pytestmark = pytest.mark.sampled(5, across="case")
+
+
 @pytest.fixture(params=CASES, ids=list(CASES))
 def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
@@ -146,7 +149,7 @@ def exact(flow: AbstractFlow, x: Tensor, times: Tensor) -> Tensor:
     return torch.as_tensor(solution.y.T).reshape(len(times), *x.shape)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", [pytest.param("tsit5", marks=pytest.mark.slow), "dop853"])
 def test_integration_agrees_with_scipy(method: str, flow: AbstractFlow, state: Tensor) -> None:
     times = torch.tensor([0.0, 0.37, 0.9, 1.3], dtype=torch.float64)

@@ -68,6 +68,9 @@ FLOWS: dict[str, Callable[[], AbstractSphereFlow]] = {
 }
 
 
+pytestmark = pytest.mark.sampled(6, across="flow")
+
+
 @pytest.fixture(params=FLOWS, ids=list(FLOWS))
 def flow(request: pytest.FixtureRequest) -> AbstractSphereFlow:
     return FLOWS[request.param]()

@@ -138,6 +138,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_file_is_found_out(published: Path, name: str) -> None:
     forge, reason = FORGERIES[name]

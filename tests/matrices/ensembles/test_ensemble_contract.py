@@ -38,6 +38,9 @@ WITH_FACTS = {name: family for name, family in FAMILIES.items() if family.facts(
 WIDTH, COUNT = 120, 12
 
 
+pytestmark = pytest.mark.sampled(5, across="ensemble")
+
+
 @pytest.fixture(params=FAMILIES.values(), ids=FAMILIES.keys())
 def ensemble(request: pytest.FixtureRequest) -> AbstractEnsemble:
     return request.param

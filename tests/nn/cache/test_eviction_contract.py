@@ -40,6 +40,9 @@ PADDABLE = [name for name in POLICIES if not name.startswith("played")]
 """Those that are played query by query refuse padding."""
 
 
+pytestmark = pytest.mark.sampled(5, across="policy")
+
+
 @pytest.fixture(params=POLICIES)
 def policy(request: pytest.FixtureRequest) -> nn.AbstractEviction:
     return POLICIES[request.param]

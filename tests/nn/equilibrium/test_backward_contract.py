@@ -85,6 +85,9 @@ METHODS: dict[str, tuple[AbstractBackward, float]] = {
 }
 
 
+pytestmark = pytest.mark.sampled(5, across="entry")
+
+
 @pytest.fixture(params=METHODS)
 def entry(request: pytest.FixtureRequest) -> tuple[AbstractBackward, float]:
     return METHODS[request.param]

@@ -74,6 +74,9 @@ SMALL = {"householder, few", "givens", "givens, full", "fft", "urnn", "stranger:
 """Do not reach, or cannot be assigned, every member."""
 
 
+pytestmark = pytest.mark.sampled(6, across="name")
+
+
 @pytest.fixture(params=MAPS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)

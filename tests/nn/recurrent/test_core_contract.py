@@ -101,6 +101,9 @@ def inputs(dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(BATCH, TIME, FEATURES, generator=spawn(0, "inputs"), dtype=torch.float64).to(dtype)
 
 
+pytestmark = pytest.mark.sampled(8, across="name")
+
+
 @pytest.fixture(params=CORES)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -213,7 +216,7 @@ def test_same_seed_same_network_and_the_global_generator_is_untouched(name: str)
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 def test_a_plain_loop_learns(name: str) -> None:
     core = make(name, dtype=torch.float32)
     model = layers.SequenceModel(core, 2, "last")

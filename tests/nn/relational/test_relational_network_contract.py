@@ -53,6 +53,9 @@ def made(name: str, seq_len: int = T, **options: Any) -> Any:
     return network.eval()
 
 
+pytestmark = pytest.mark.sampled(5, across="name")
+
+
 @pytest.fixture(params=NETWORKS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)

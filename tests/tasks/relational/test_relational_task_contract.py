@@ -47,6 +47,9 @@ TASKS: dict[str, RelationalTask] = {name: make_task(name, **NEEDS.get(name, {}))
 TASKS["stranger: heavier"] = Heavier()
 
 
+pytestmark = pytest.mark.sampled(8, across="task")
+
+
 @pytest.fixture(params=TASKS)
 def task(request: pytest.FixtureRequest) -> RelationalTask:
     return TASKS[request.param]

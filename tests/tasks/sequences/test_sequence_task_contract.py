@@ -58,6 +58,9 @@ TASKS: dict[str, SequenceTask] = {
 }
 
 
+pytestmark = pytest.mark.sampled(5, across="task")
+
+
 @pytest.fixture(params=TASKS)
 def task(request: pytest.FixtureRequest) -> SequenceTask:
     return TASKS[request.param]

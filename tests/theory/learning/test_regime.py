@@ -176,6 +176,7 @@ def kernel_moved(
     return float((kernel(w1, w2) - start).norm() / start.norm())
 
 
+@pytest.mark.sampled(1, each="balance")
 @checks(classify_regime, by="the kernel along gradient descent of bottlenecks")
 @pytest.mark.parametrize("sizes", [(3, 2, 3), (4, 2, 3), (3, 1, 2), (3, 2, 5)])
 @pytest.mark.parametrize("balance", [0.0, 3.0])

@@ -68,7 +68,10 @@ SOLVERS: dict[str, Callable[..., Any]] = {
     "stranger: momentum": Chebyshev,
     "stranger: dense Newton": DenseNewton,
 }
-pytestmark = pytest.mark.filterwarnings("ignore::separatrix.core.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::separatrix.core.ConvergenceWarning"),
+    pytest.mark.sampled(5, across="solver"),
+]
 
 
 @pytest.fixture(params=SOLVERS)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from separatrix.core import DatasetUnavailable
 from separatrix.experiments import find
 from separatrix.experiments.agarwala2022.trained import agarwala_fig5, agarwala_fig6, agarwala_table1
-from separatrix.lab import Summary, Table, Verdict
+from separatrix.lab import Table, Verdict
 
 NAMES = ("agarwala-fig5", "agarwala-table1", "agarwala-fig6")
 TINY: dict[str, dict[str, Any]] = {
@@ -20,19 +20,12 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def summaries() -> dict[str, Summary]:
-    found = {}
-    for name in NAMES:
-        experiment = find(name)
-        cells = experiment.cells(experiment.params("smoke", **TINY[name]))
-        found[name] = experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
-    return found
-
-
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_summary_is_plain_judged_and_drawn(summaries: dict[str, Any], name: str) -> None:
-    summary, experiment = summaries[name], find(name)
+def test_a_summary_is_plain_judged_and_drawn(name: str) -> None:
+    experiment = find(name)
+    cells = experiment.cells(experiment.params("smoke", **TINY[name]))
+    summary = experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
     assert experiment.summary.from_dict(json.loads(json.dumps(summary.to_dict()))) == summary
     for claim in experiment.claims:
         judgement = claim.judge(summary)

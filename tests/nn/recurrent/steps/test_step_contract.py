@@ -59,6 +59,9 @@ CASES: dict[str, tuple[AbstractStep, int, int, tuple[Tensor, ...], torch.dtype]]
 FAST = [name for name, (step, _, _, weights, _) in CASES.items() if step.kernel(weights) is not None]
 
 
+pytestmark = pytest.mark.sampled(5, across="case")
+
+
 @pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Any:
     return CASES[request.param]
@@ -100,7 +103,7 @@ def test_states_and_gradients_are_ordinary_tensors(case: Any, lengths: Tensor | 
         (part * part).sum().abs().backward()
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 def test_gradcheck(case: Any) -> None:
     drives, initial, weights = arguments(case)
     torch.autograd.gradcheck(lambda d, h, *w: scan(case[0], d, h, w, LENGTHS), (drives, initial, *weights))
