@@ -34,6 +34,8 @@ from separatrix.lab import (
     with_column,
 )
 
+from .transition import unseen_sides
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -148,6 +150,7 @@ def judge_edge(summary: Measured) -> Judgement:
             rows.append(Row(f"matrices that settle at {scale:g}", settled, len(own)))
         elif scale >= BAND[1] * critical:
             rows.append(Row(f"matrices that settle at {scale:g}", settled, 0))
+    rows += unseen_sides(sorted({row["scale"] for row in table}), BAND[0] * critical, BAND[1] * critical)
     return judge(f"predicted edge {number(critical)}, width {width}; matrices that settle, {', '.join(words)}", rows)
 
 
@@ -184,21 +187,23 @@ def limit_of_means(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
         sizes = [Decimal(width) for width in widths]
         design = [(Decimal(1), size ** (Decimal(-2) / 3), 1 / size) for size in sizes]
         spreads = [max(Decimal(variance(group)), Decimal("1e-30")) / len(group) for group in groups]
-        means = [sum(map(Decimal, group)) / len(group) for group in groups]
-        normal = [
-            [sum(row[i] * row[j] / own for row, own in zip(design, spreads, strict=True)) for j in range(3)]
-            for i in range(3)
-        ]
-        goal = [sum(r[i] * m / own for r, m, own in zip(design, means, spreads, strict=True)) for i in range(3)]
+        means = [sum(map(Decimal, group), Decimal()) / len(group) for group in groups]
+        measured_at = list(zip(design, means, spreads, strict=True))
+        normal = [[_total(row[i] * row[j] / own for row, _, own in measured_at) for j in range(3)] for i in range(3)]
+        goal = [_total(row[i] * mean / own for row, mean, own in measured_at) for i in range(3)]
         limit, error = _first_unknown(normal, goal), _first_unknown(normal, [Decimal(1), Decimal(0), Decimal(0)])
     freedom = sum(map(len, groups)) - 3
     return float(limit), float(stats.t.ppf(0.995, freedom)) * float(error) ** 0.5
 
 
-def _first_unknown(matrix: list[list[Any]], goal: list[Any]) -> Any:
+def _total(terms: Iterable[Decimal]) -> Decimal:
+    return sum(terms, Decimal())
+
+
+def _first_unknown(matrix: list[list[Decimal]], goal: list[Decimal]) -> Decimal:
     """The first unknown of three linear equations, by Cramer's rule."""
 
-    def determinant(m: list[list[Any]]) -> Any:
+    def determinant(m: list[list[Decimal]]) -> Decimal:
         (a, b, c), (d, e, f), (g, h, i) = m
         return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
 
