@@ -91,7 +91,7 @@ def _mkl() -> str:
     torch = sys.modules.get("torch")
     if torch is None or not torch.backends.mkl.is_available():
         return ""
-    level = _mkl_level(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    level = _mkl_level(str(Path(str(torch.__file__)).parent / "lib" / "libtorch_cpu.so"))
     branch = os.environ.get("MKL_CBWR", "").strip()
     return f"{level} CBWR" if level and branch else level
 
