@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 ENGINES = ("local", "dask")
 
 
+def require_workers(jobs: int | None) -> None:
+    """``--jobs`` of every command: not given, or a number of processes that there can be."""
+    if jobs is not None and not 1 <= jobs <= 10_000:
+        raise InvalidInput(f"--jobs must be an integer of at least 1 and at most 10000; got {jobs}.")
+
+
 @final
 @dataclasses.dataclass(frozen=True)
 class EngineOptions:
@@ -35,8 +41,7 @@ class EngineOptions:
         choose("engine", self.name, ENGINES)
         require_scale(self.scale)
         parse_duration(self.cell_timeout, "--cell-timeout")
-        if self.jobs is not None and not 1 <= self.jobs <= 10_000:
-            raise InvalidInput(f"--jobs must be an integer of at least 1 and at most 10000; got {self.jobs}.")
+        require_workers(self.jobs)
         if self.address is not None and self.name != "dask":
             raise InvalidInput("--address is for --engine dask.")
         if self.address is not None and self.jobs is not None:

@@ -88,3 +88,9 @@ def test_models_that_are_never_the_same_twice_are_refused() -> None:
     model = Clock()
     with pytest.raises(InvalidInput, match="differ between two equal calls"):
         write_guarded(model, {"net.0.weight": model.net[0].weight.detach()}, [network()[1]], prediction)
+
+
+def test_a_change_is_judged_by_the_new_weights_under_autocast_too() -> None:
+    model, x = network()
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(InvalidInput, match="outputs would change"):
+        write_guarded(model, rescaled(model, 3.0, 1.0), [x], prediction)

@@ -128,3 +128,14 @@ def test_nan_weights_are_restored_as_they_were() -> None:
         model.weight.data.zero_()
     assert bool(model.weight[0, 0].isnan())
     assert bool((model.weight.flatten()[1:] != 0).all())
+
+
+@pytest.mark.parametrize("cached_before", [False, True])
+def test_moved_weights_are_seen_under_autocast_and_forgotten_after(cached_before: bool) -> None:
+    layer, x = nn.Linear(3, 2, bias=False), torch.ones(1, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        own = layer(x) if cached_before else None
+        with moved({layer.weight: torch.zeros(2, 3)}):
+            assert not layer(x).any()
+        assert own is None or torch.equal(layer(x), own)
+        assert layer(x).any()

@@ -15,6 +15,7 @@ from attention_cases import clustering_flow
 from separatrix.core import InvalidInput, Outcome
 from separatrix.dynamics import (
     AbstractFlow,
+    AbstractSphereFlow,
     AttentionFlow,
     LinearNetworkFlow,
     OjaFlow,
@@ -161,12 +162,16 @@ def test_integration_agrees_with_scipy(method: str, flow: AbstractFlow, state: T
 
 
 @pytest.mark.sampled(6)
-def test_one_trajectory_is_the_same_alone_and_in_a_batch(flow: AbstractFlow, state: Tensor) -> None:
-    together = integrate(flow, state, t_max=1.0)
+@pytest.mark.parametrize("preset", ["default", "reference"])
+def test_one_trajectory_is_the_same_alone_and_in_a_batch(flow: AbstractFlow, state: Tensor, preset: str) -> None:
+    """But for rounding: BLAS rounds a product of one matrix otherwise than one of three, on some processors."""
+    together = integrate(flow, state, preset, t_max=1.0)
     own = flow.select((3,), torch.tensor([1]))
-    alone = integrate(own, state[1:2], t_max=1.0)
+    alone = integrate(own, state[1:2], preset, t_max=1.0)
     assert int(alone.steps) == int(together.steps[1])
-    torch.testing.assert_close(alone.final[0], together.final[1], rtol=0, atol=1e-9)
+    single = preset == "default" and isinstance(flow, AbstractSphereFlow)  # its way is made in single precision
+    room = 100 * torch.finfo(torch.float32).eps if single else 1e-9  # about as many evaluations are rounded
+    torch.testing.assert_close(alone.final[0], together.final[1], rtol=0, atol=room)
 
 
 @pytest.mark.sampled(5)

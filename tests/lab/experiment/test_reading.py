@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import decimal
 import math
+import pickle
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy
+import pydantic
 import pytest
 import torch
 
@@ -172,6 +175,54 @@ def test_no_way_to_take_a_row_or_a_summary_apart_hides_a_gap(rule: Callable) -> 
     assert said(
         lambda summary: says(summary.model_copy(update={"slope": 2.0}).slope == 2.0), with_table("loss")
     ) == says(True)
+
+
+def _by_match(summary: Measured) -> float:
+    match summary:
+        case Measured(slope=slope):
+            return slope
+    raise AssertionError("a summary of another class")
+
+
+WHOLE: dict[str, Callable[[Measured], Any]] = {
+    "vars": lambda summary: vars(summary)["slope"],
+    "its own attributes": lambda summary: object.__getattribute__(summary, "slope"),
+    "state": lambda summary: summary.__getstate__()["__dict__"]["slope"],
+    "pickle": lambda summary: pickle.loads(pickle.dumps(summary)).slope,
+    "copy": lambda summary: copy.copy(summary).slope,
+    "deep copy": lambda summary: copy.deepcopy(summary).slope,
+    "written in a sentence": lambda summary: f"{summary}",
+    "repr": repr,
+    "pydantic": lambda summary: pydantic.TypeAdapter(Measured).dump_python(summary)["slope"],
+    "validated again": lambda summary: Measured.model_validate(vars(summary)).slope,
+    "fields in turn": lambda summary: dict(Measured.__iter__(summary))["slope"],
+    "match": _by_match,
+    "comparison": lambda summary: summary == measured(),
+    "reversed comparison": lambda summary: measured() != summary,
+}
+
+
+OF_ANY = ("vars", "its own attributes", "state", "pickle", "copy", "deep copy", "written in a sentence", "repr")
+
+
+@pytest.mark.parametrize(("way", "inside"), [*((way, False) for way in WHOLE), *((way, True) for way in OF_ANY)])
+def test_a_summary_is_not_taken_whole_without_its_gaps(way: str, inside: bool) -> None:
+    def rule(summary: Measured) -> Judgement:
+        WHOLE[way](summary.inner if inside else summary)  # type: ignore[arg-type]
+        return says(True)
+
+    summary = measured(inner=Inner(slope=math.nan)) if inside else measured(slope=math.nan)
+    assert said(rule, summary).verdict is Verdict.UNDECIDED
+    assert said(rule, measured()).verdict is Verdict.CONFIRMED
+
+
+def test_what_is_taken_whole_is_complete() -> None:
+    def rule(summary: Measured) -> Judgement:
+        assert list(vars(summary)) == list(Measured.model_fields)
+        assert repr(summary) == repr(measured(slope=math.nan))
+        return says(True)
+
+    assert "slope" in said(rule, measured(slope=math.nan)).evidence
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,4 @@ def _write(parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor]
     with torch.no_grad():
         for name, tensor in tensors.items():
             parameters[name].copy_(tensor)
+    torch.clear_autocast_cache()  # or a forward under autocast would go on with the weights it has rounded

@@ -15,14 +15,15 @@ every direction of weight space, and a function of the weights that no step chan
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
-from typing import Any, final
+from typing import final
 
 import torch
 
 from separatrix.core.labelled import Labelled
 from separatrix.core.names import resolve, suggest_options
+
+from ..optimisers import changed_from_outside, torch_class
 
 
 class Keeps(Labelled):
@@ -143,21 +144,9 @@ def _law(optimiser: torch.optim.Optimizer) -> tuple[Keeps, str]:
 
 
 def _steps_like(optimiser: torch.optim.Optimizer, kind: type[torch.optim.Optimizer]) -> bool:
-    """Whether an optimiser is of a class and takes its step, not one of its own."""
-    return isinstance(optimiser, kind) and inspect.unwrap(type(optimiser).step) is inspect.unwrap(kind.step)
-
-
-def changed_from_outside(optimiser: torch.optim.Optimizer) -> bool:
-    """Whether hooks stand around the step, or another one in its place (a wrapper of torch's schedulers is none)."""
-    if optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks:
-        return True
-    own = vars(optimiser).get("step")
-    return own is not None and _function(own) is not _function(type(optimiser).step)
-
-
-def _function(step: Any) -> Any:
-    """The function behind a method and its wrappers."""
-    return inspect.unwrap(getattr(inspect.unwrap(step), "__func__", inspect.unwrap(step)))
+    """Whether an optimiser is of a class of torch and takes its step, not one of its own."""
+    own = torch_class(optimiser)
+    return own is not None and issubclass(own, kind)
 
 
 @final

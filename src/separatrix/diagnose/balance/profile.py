@@ -14,6 +14,7 @@ from separatrix.core.errors import MissingExtra
 from separatrix.core.result import Result
 
 from ..model_call import Pick, prediction
+from ..optimisers import learning_rate
 from .certificate import certify
 from .optimiser_law import OptimiserLaw, optimiser_law
 from .pairs.laws import Law, LayerPair, conserved_form, mean_balance, spectrum
@@ -182,9 +183,11 @@ def not_trained(model: nn.Module, optimiser: str | torch.optim.Optimizer) -> fro
     named = dict(model.named_parameters(remove_duplicate=False))
     still = {name for name, parameter in named.items() if not parameter.requires_grad}
     if isinstance(optimiser, torch.optim.Optimizer):
-        given = {id(parameter): float(group["lr"]) for group in optimiser.param_groups for parameter in group["params"]}
+        given = {
+            id(parameter): learning_rate(group) for group in optimiser.param_groups for parameter in group["params"]
+        }
         if any(id(parameter) in given for parameter in named.values()):
-            still |= {name for name, parameter in named.items() if not given.get(id(parameter))}
+            still |= {name for name, parameter in named.items() if given.get(id(parameter), 0.0) == 0}
     return frozenset(still)
 
 

@@ -22,6 +22,7 @@ from ..findings.evidence import evidence
 from ..findings.finding import Finding, Place
 from ..losses import Loss, loss_function
 from ..model_call import Pick, prediction
+from ..optimisers import learning_rates
 from ..recording.observed import Budget, Observed
 from ..recording.passes import ForwardRaised
 from ..recording.protection import untouched
@@ -309,9 +310,9 @@ def _described(facts: Observed) -> dict[str, Any]:
     optimiser = facts.subject.optimizer
     loss = "loss given" if facts.subject.loss is not None else "own loss" if facts.subject.own_loss else "no loss"
     if optimiser is not None:
-        rates = sorted({float(group["lr"]) for group in optimiser.param_groups})
-        spread = f"{rates[0]:.3g}" + (f" to {rates[-1]:.3g}" if len(rates) > 1 else "")
-        loss += f"; {type(optimiser).__name__} lr {spread}"
+        rates = learning_rates(optimiser)
+        spread = " to ".join(f"{rate:.3g}" for rate in dict.fromkeys((*rates[:1], *rates[-1:])))
+        loss += f"; {type(optimiser).__name__}" + (f" lr {spread}" if rates else "")
     return {
         "shapes": [list(tensor.shape) for tensor in sample.tensors],
         "used": sample.n,

@@ -118,7 +118,7 @@ def gradients(scalar: Tensor, targets: list[Tensor]) -> list[Tensor | None]:
 
 def _by_backward(scalar: Tensor, targets: list[Tensor]) -> list[Tensor | None]:
     """The same through ``.grad``, which reentrant checkpoints insist on; what stood there is put back."""
-    kept = [(target, target.grad) for target in targets if target.is_leaf]
+    kept = [(leaf, leaf.grad) for leaf in {*_leaves_below(scalar), *(t for t in targets if t.is_leaf)}]
     for target in targets:
         if target.is_leaf:
             target.grad = None
@@ -130,6 +130,21 @@ def _by_backward(scalar: Tensor, targets: list[Tensor]) -> list[Tensor | None]:
     finally:
         for target, before in kept:
             target.grad = before
+
+
+def _leaves_below(scalar: Tensor) -> set[Tensor]:
+    """Whose ``.grad`` a backward adds to: a loss may have weights that the model does not know."""
+    leaves: set[Tensor] = set()
+    seen, ahead = set(), [scalar.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(leaf := getattr(node, "variable", None), Tensor):
+            leaves.add(leaf)
+        ahead.extend(below for below, _ in node.next_functions)
+    return leaves
 
 
 def unwatched_backward(subject: Subject) -> RuntimeError | None:

@@ -124,6 +124,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
         with torch.no_grad():
             for tensor in tensors:
                 tensor.restore()
+        torch.clear_autocast_cache()  # rounded copies of what was changed
         torch.set_grad_enabled(grad_mode)
         random.setstate(states[0])
         numpy.random.set_state(states[1])  # noqa: NPY002
@@ -137,9 +138,14 @@ def moved(values: dict[Tensor, Tensor]) -> Iterator[None]:
     """Parameters hold other values inside and their own, bit for bit, afterwards."""
     kept = {tensor: tensor.detach().clone() for tensor in values}
     try:
-        for tensor, value in values.items():
-            tensor.data.copy_(value)
+        write(values)
         yield
     finally:
-        for tensor, value in kept.items():
-            tensor.data.copy_(value)
+        write(kept)
+
+
+def write(values: dict[Tensor, Tensor]) -> None:
+    """Give parameters values that the next forward sees, also one under autocast, which keeps what it rounded."""
+    for tensor, value in values.items():
+        tensor.data.copy_(value)
+    torch.clear_autocast_cache()

@@ -10,6 +10,7 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Sum
 
 from .family_names import named
 from .nonlinear import FAMILIES, Settings, expand, grid, measure, rows_by_scale
+from .transition import unseen_sides
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,6 +59,8 @@ def judge_transition(family: str, below: float, above: float) -> Callable[[Measu
                 rows.append(
                     Row(f"change at {r['scale']:.3g}", r["change"], f"above {small:.2g}", "", r["change"] > small)
                 )
+        scales = [row["scale"] for row in summary.table("scales") if row["family"] == family]
+        rows += unseen_sides(scales, below * critical, above * critical)
         wrong = [str(row.quantity) for row in rows if not row.agrees]
         evidence = (
             f"{named(family)}: predicted transition at sqrt(V) = {number(critical)}, "

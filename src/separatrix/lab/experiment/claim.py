@@ -286,7 +286,7 @@ class Needed:
     rows: str
     """Title of a table of the summary, or name of a field that holds rows."""
     column: str
-    entries: tuple[str, ...]
+    entries: tuple[str | float, ...]
 
     def __post_init__(self) -> None:
         if not self.entries or not all(isinstance(entry, str | int | float) for entry in self.entries):
@@ -296,7 +296,7 @@ class Needed:
             )
 
 
-def groups(rows: str, column: str, *entries: str) -> Needed:
+def groups(rows: str, column: str, *entries: str | float) -> Needed:
     """That a statement names these groups, as in "for independent and orthogonal weights"."""
     return Needed(rows, column, entries)
 

@@ -13,7 +13,7 @@ import dataclasses
 import decimal
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, final
 
 import pydantic
 
@@ -134,21 +134,36 @@ def _joined(place: str, name: object) -> str:
 
 
 def _noting_model(model: Any, place: str, missing: dict[str, None]) -> Any:
-    """The model with a class of its own, so that a field which is NaN is noted when it is asked for."""
+    """The model with a class of its own, so that a field which is NaN is noted when it is asked for.
+
+    Such a field is no longer among the model's attributes but one of that class, and whoever asks for all
+    attributes (``vars``, ``repr``, comparisons, copies, pickles, pydantic's serialisers) is given the number, noted.
+    """
     fields = {name: getattr(model, name) for name in type(model).model_fields}
     places = {name: _field_place(place, name) for name in fields}
     copied = model.model_copy(update={name: _noting(own, places[name], missing) for name, own in fields.items()})
-    bare = frozenset(name for name, own in fields.items() if _is_missing(own))
+    bare = {name: value for name, value in dict(vars(copied)).items() if name in fields and _is_missing(fields[name])}
     everything = dict.fromkeys(_places(model, place))
     own_class = type(model)
 
     class NotingModel(own_class):  # type: ignore[misc, valid-type]
         def __getattribute__(self, name: str) -> Any:
-            if name in bare:
-                missing[places[name]] = None
-            elif name in _WHOLE:
+            if name == "__dict__":
+                kept = super().__getattribute__(name)
+                lacking = [own for own in bare if own not in kept]
+                if lacking:
+                    missing.update(dict.fromkeys(places[own] for own in lacking))
+                    complete = {own: kept[own] if own in kept else bare[own] for own in fields}
+                    kept.clear()
+                    kept.update(complete)  # in place: pydantic writes into what it asks for
+                return kept
+            if name in _WHOLE:
                 missing.update(everything)
             return super().__getattribute__(name)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            missing.update(everything)
+            return own_class.model_construct(**vars(self)).__reduce_ex__(protocol)
 
         def __iter__(self) -> Iterator[tuple[str, Any]]:
             missing.update(everything)
@@ -156,12 +171,30 @@ def _noting_model(model: Any, place: str, missing: dict[str, None]) -> Any:
 
         def __eq__(self, other: object) -> bool:
             missing.update(everything)
-            return bool(super().__eq__(other))
+            return isinstance(other, own_class) and vars(self) == vars(other)
 
         __hash__ = own_class.__hash__
 
+    for name, value in bare.items():
+        setattr(NotingModel, name, _Noted(value, places[name], missing))
+        del vars(copied)[name]
+    NotingModel.__name__, NotingModel.__qualname__ = own_class.__name__, own_class.__qualname__
     object.__setattr__(copied, "__class__", NotingModel)
     return copied
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class _Noted:
+    """A number in the place of an attribute; whoever reads it is noted."""
+
+    value: Any
+    place: str
+    missing: dict[str, None]
+
+    def __get__(self, owner: object, kind: object) -> Any:
+        self.missing[self.place] = None
+        return self.value
 
 
 _WHOLE = frozenset({"model_dump", "model_dump_json", "dict", "json"})

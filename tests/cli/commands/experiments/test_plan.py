@@ -38,6 +38,18 @@ def test_a_plan_that_cannot_tell_says_so_and_what_to_do(cli: Cli, tmp_path: Path
     assert "(" not in answer.out.partition("cannot tell")[2]  # no range that nobody could stand for
     found = json.loads(cli("plan", OWN, "--store", tmp_path, "--set", "n_cells=5000", "--json").out)
     assert found["cannot_tell"] is True
+    assert found["sentence"] in answer.out
+    assert found["seconds"] is found["longest"] is found["memory"] is found["wall_seconds"] is None
+    assert found["guesses_not_to_be_relied_on"]["wall_seconds"] > 0
+    assert found["n_cells"] == 5000
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 10_001])
+def test_a_plan_takes_no_number_of_workers_that_a_run_would_refuse(cli: Cli, tmp_path: Path, jobs: int) -> None:
+    told = [cli(word, OWN, "--store", tmp_path, "--jobs", jobs) for word in ("plan", "run")]
+    for answer in told:
+        assert answer.code == 2
+        assert f"--jobs must be an integer of at least 1 and at most 10000; got {jobs}." in " ".join(answer.err.split())
 
 
 @pytest.mark.parametrize(("high", "words"), [(90.0, True), (9.0, False)])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...engine_options import require_workers
 from ...lookup import find_experiment, reading
 from ...options import AsJson, Jobs, Name, ScaleName, Seeds, Settings, StoreFolder
 from ...parse import parse_duration, parse_seeds, parse_settings
@@ -43,6 +44,7 @@ def plan(
     from separatrix.lab.planning import plan_run
 
     seconds = parse_duration(measure, "--measure")
+    require_workers(jobs)
     experiment = find_experiment(name)
     params = experiment.params(scale, parse_seeds(seeds), **parse_settings(settings))
     if first:
@@ -55,8 +57,7 @@ def plan(
         found = plan_run(experiment, params, scale, opened, published)
     workers = jobs or physical_cores()
     if as_json:
-        told = {"cannot_tell": found.is_guess, "workers": workers, "wall_seconds": found.wall_seconds(workers)}
-        print_json({**found.to_dict(), **told})
+        print_json(_told(found, workers))
     else:
         _print(found, workers)
     warning = found.memory_warning()
@@ -91,15 +92,33 @@ def _begin_largest(experiment: Experiment, params: Params, scale: str, as_json: 
         raise typer.Exit(1)
 
 
+_ESTIMATED = ("seconds", "longest", "memory")
+"""What is learned from other cells; the rest is counted."""
+
+
+def _told(found: RunPlan, workers: int) -> dict[str, Any]:
+    """The plan for JSON. Numbers that cannot be told are null; what they were guessed to be stands apart, named so."""
+    told = {"cannot_tell": found.is_guess, "sentence": _cannot_tell(found) if found.is_guess else "", **found.to_dict()}
+    told |= {"workers": workers, "wall_seconds": found.wall_seconds(workers)}
+    if found.is_guess:
+        guesses = {name: told[name] for name in (*_ESTIMATED, "wall_seconds")}
+        told |= {**dict.fromkeys(guesses), "guesses_not_to_be_relied_on": guesses}
+    return told
+
+
+def _cannot_tell(found: RunPlan) -> str:
+    return (
+        f"cannot tell from {found.source}, whose cells are too short or too unlike these; measure some that are nearer "
+        "to them in size first, for a minute: the same command with --measure 60s"
+    )
+
+
 def _print(found: RunPlan, workers: int) -> None:
     tell(f"{found.experiment} ({found.scale}): {found.n_cells} cells, {found.n_done} of them done")
     if found.seconds is None or found.longest is None:
         return
     if found.is_guess:
-        tell(
-            f"computing: cannot tell from {found.source}, whose cells are too short or too unlike these; measure some "
-            "that are nearer to them in size first, for a minute: the same command with --measure 60s"
-        )
+        tell(f"computing: {_cannot_tell(found)}")
         return
     tell(f"computing: {_spread(found.seconds)} on one core, from {found.source}")
     tell(f"longest cell: {_spread(found.longest)}")

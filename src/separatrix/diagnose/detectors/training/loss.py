@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +12,9 @@ from torch import Tensor
 from ...findings.finding import Finding, Place
 from ...findings.thresholds import threshold
 from ...model_call import real_tensors
+from ...optimisers import learning_rates
 from ...recording.observed import Observed
+from ...recording.passes import gradients
 from ...recording.protection import moved
 from ...recording.subject import as_left
 from ..reporting import beyond, fine, judged, module_of
@@ -123,21 +127,16 @@ def learning_rate(facts: Observed) -> list[Finding]:
     if optimizer is None or facts.loss is None:
         facts.skip("learning_rate", "no optimiser and loss were given", "optimizer=, loss= and target=")
         return []
-    names = {id(value): name for name, value in subject.parameters.items()}
     steps: dict[Tensor, Tensor] = {}
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            gradient = facts.gradients.get(names.get(id(parameter), ""))
-            if gradient is None:
-                continue
-            if not bool(torch.isfinite(gradient).all()):
-                facts.skip("learning_rate", "the gradient is not finite")
-                return []
-            moved_to = after_one_step(optimizer, group, parameter, gradient)
-            if moved_to is None:
-                facts.skip("learning_rate", f"the next step of {type(optimizer).__name__} is not known")
-                return []
-            steps[parameter] = moved_to
+    for group, parameter, gradient in _with_gradients(facts, optimizer):
+        if not _is_finite(gradient):
+            facts.skip("learning_rate", "the gradient is not finite")
+            return []
+        moved_to = after_one_step(optimizer, group, parameter, gradient)
+        if moved_to is None:
+            facts.skip("learning_rate", f"the next step of {type(optimizer).__name__} is not known")
+            return []
+        steps[parameter] = moved_to
     start = float(facts.loss)
     if not steps or not math.isfinite(start):
         if not steps:
@@ -150,7 +149,7 @@ def learning_rate(facts: Observed) -> list[Finding]:
     scale = kind.scale if kind is not None else 1.0
     facts.measures["learning_rate"] = (after - start) / scale
     limit = threshold("learning_rate", "ratio") * start + threshold("learning_rate", "absolute") * scale
-    rates = sorted({float(group["lr"]) for group in optimizer.param_groups})
+    rates = learning_rates(optimizer)
     rate = rates[-1]
     at = f"rate {rate:.3g}" if len(rates) == 1 else f"rates {rates[0]:.3g} to {rate:.3g}"
     said = f"one {type(optimizer).__name__} step at {at}: loss {start:.4g} -> {after:.4g}"
@@ -165,6 +164,28 @@ def learning_rate(facts: Observed) -> list[Finding]:
             advice=advice, code=code,
         )
     ]  # fmt: skip
+
+
+def _with_gradients(
+    facts: Observed, optimizer: torch.optim.Optimizer
+) -> Iterator[tuple[dict[str, Any], Tensor, Tensor]]:
+    """What an optimiser moves, with its group and gradient; a loss may have weights that the model does not know."""
+    names = {id(value): name for name, value in facts.subject.parameters.items()}
+    held = [(group, parameter) for group in optimizer.param_groups for parameter in group["params"]]
+    others = [parameter for _, parameter in held if id(parameter) not in names and parameter.requires_grad]
+    scalar = facts.subject.scalar(facts.forward.output) if others else torch.zeros(())
+    found = {id(value): gradient for value, gradient in zip(others, gradients(scalar, others), strict=True)}
+    for group, parameter in held:
+        name = names.get(id(parameter))
+        gradient = found.get(id(parameter)) if name is None else facts.gradients.get(name)
+        if gradient is not None:
+            yield group, parameter, gradient
+
+
+def _is_finite(gradient: Tensor) -> bool:
+    """Of a sparse gradient what it holds counts: rows that were not looked up have none."""
+    values = gradient.coalesce().values() if gradient.layout is torch.sparse_coo else gradient
+    return bool(torch.isfinite(values).all())
 
 
 def _smaller_rate(facts: Observed, rate: float) -> tuple[str, str]:

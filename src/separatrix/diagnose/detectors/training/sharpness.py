@@ -14,9 +14,10 @@ from torch import Tensor
 from separatrix.core import stream_seed
 
 from ...findings.finding import Certainty, Finding, Place
+from ...optimisers import learning_rates
 from ...recording.observed import Observed
 from ...recording.passes import parameter_gradients
-from ...recording.protection import moved
+from ...recording.protection import moved, write
 from ...recording.subject import as_left
 
 _STEPS = 10
@@ -31,6 +32,9 @@ def sharpness(facts: Observed) -> list[Finding]:
     if facts.loss is None or not facts.subject.trainable or not bool(torch.isfinite(facts.loss)):
         return []
     size = sum(value.numel() for value in facts.subject.trainable.values())
+    if any(value.is_complex() for value in facts.subject.trainable.values()):
+        facts.skip("sharpness", "complex parameters")
+        return []
     estimate = estimated_seconds(facts)
     if size > _LARGEST:
         facts.skip("sharpness", f"more than {_LARGEST:,} parameters")
@@ -44,8 +48,8 @@ def sharpness(facts: Observed) -> list[Finding]:
     facts.measures["sharpness"] = value
     said = f"largest curvature {value:.3g}: plain SGD steps above {2 / value:.2g} are unstable at first order"
     optimiser = facts.subject.optimizer
-    if isinstance(optimiser, torch.optim.SGD):
-        said += f", yours is {max(float(group['lr']) for group in optimiser.param_groups):.3g}"
+    if isinstance(optimiser, torch.optim.SGD) and (rates := learning_rates(optimiser)):
+        said += f", yours is {rates[-1]:.3g}"
     return [
         Finding(
             "sharpness", "note", Place("loss"), value, said + ".", theory=_THEORY,
@@ -62,6 +66,8 @@ def estimated_seconds(facts: Observed) -> float:
 
 def curvature(facts: Observed) -> tuple[float, float]:
     """Largest eigenvalue of the Hessian of the loss with its residual, once for every diagnosis."""
+    if any(value.is_complex() for value in facts.subject.trainable.values()):
+        return math.nan, math.nan  # directions are real
     if not hasattr(facts, "_curvature"):
         size = sum(value.numel() for value in facts.subject.trainable.values())
         facts._curvature = _lanczos(facts, size)  # type: ignore[attr-defined]
@@ -120,7 +126,7 @@ def _add_gradient(facts: Observed, direction: Tensor, length: float, total: Tens
     with moved(own), as_left(subject.model):
         for value, part in zip(own, parts, strict=True):
             held = value.detach().to(part.dtype)
-            value.data.copy_(held + length * part.view(value.shape))
+            write({value: held + length * part.view(value.shape)})
         output, _ = subject.forward()
         found = parameter_gradients(subject, output)
     for name, sums in zip(list(found), total.split([value.numel() for value in trainable.values()]), strict=True):

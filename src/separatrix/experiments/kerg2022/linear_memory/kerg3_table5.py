@@ -15,6 +15,7 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    groups,
     instead,
     judge,
     with_column,
@@ -209,6 +210,11 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     return {"totals": draw_memory_totals(summary.table("Total Fisher memory"))}
 
 
+TOTALS = "Total Fisher memory"
+_LINES = (groups(TOTALS, "alpha", 0.95, 1.0, 1.05), groups(TOTALS, "beta", 0.0, 0.005))
+_ALL = (*_LINES, groups(TOTALS, "d", 0.0, 0.2))
+"""The twelve matrices of the printed table, by column."""
+
 EXPERIMENT = Experiment(
     name="kerg3-table5",
     title="Total Fisher memory of triangular matrices",
@@ -229,6 +235,7 @@ EXPERIMENT = Experiment(
             statement="totals of the six matrices without diagonal",
             measures="total Fisher memory",
             test="equal to the printed digits",
+            needs=(*_LINES, groups(TOTALS, "d", 0.0)),
             judge=judge_nilpotent,
             counterfeit=with_column("Total Fisher memory", "total", lambda row: 1.05 * row["total"]),
         ),
@@ -237,6 +244,7 @@ EXPERIMENT = Experiment(
             statement="totals of the six matrices with diagonal 0.2",
             measures="total Fisher memory in ball arithmetic",
             test="exact totals pass the trace identity and lie near the print; print to its digits",
+            needs=(*_LINES, groups(TOTALS, "d", 0.2)),
             judge=judge_diagonal,
             counterfeit=with_column("Total Fisher memory", "trace_error", 0.1),
             genuine=with_column(
@@ -249,6 +257,7 @@ EXPERIMENT = Experiment(
             statement="double precision settles the totals without diagonal and not those with it",
             measures="plain double precision against exact first 150 terms",
             test="1e-6",
+            needs=_ALL,
             judge=judge_rounding,
             counterfeit=with_column("Total Fisher memory", "plain_double", lambda row: row["first_terms"]),
             erratum="kerg2022-table5",
@@ -258,6 +267,7 @@ EXPERIMENT = Experiment(
             statement="a diagonal raises the total of every line",
             measures="ratio of totals with and without diagonal",
             test="above 1 in every pair",
+            needs=_ALL,
             judge=judge_order,
             counterfeit=with_column(
                 "Total Fisher memory", "total", lambda row: row["total"] / 5, where=lambda row: row["d"] > 0
@@ -268,6 +278,7 @@ EXPERIMENT = Experiment(
             statement="entries of 0.005 below the sub-diagonal do not cost much memory",
             measures="relative change of the total",
             test="within 5 %",
+            needs=_ALL,
             judge=judge_beta,
             counterfeit=with_column(
                 "Total Fisher memory", "total", lambda row: 0.8 * row["total"], where=lambda row: row["beta"] > 0
@@ -278,6 +289,7 @@ EXPERIMENT = Experiment(
             statement="150 terms are enough for the infinite sum to the printed digits",
             measures="sum of 150 terms against the infinite sum",
             test="0.003",
+            needs=_ALL,
             judge=judge_truncation,
             counterfeit=with_column("Total Fisher memory", "first_terms", lambda row: 0.99 * row["total"]),
         ),

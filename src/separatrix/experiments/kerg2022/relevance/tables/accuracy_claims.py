@@ -12,6 +12,7 @@ from separatrix.lab import (
     Judgement,
     Row,
     Summary,
+    groups,
     in_turn,
     interval_row,
     judge,
@@ -211,11 +212,16 @@ def shifted(models: Sequence[str], mean: float, *, longest_only: bool = False) -
     return counterfeit
 
 
+DELAYS = (100, 200, 400, 2000, 5000)
+ALL_DELAYS = (groups(ACCURACY, "delay", *DELAYS),)
+"""What statements about all delays need: to be right at short ones says nothing of long ones."""
+
+
 def solved(
     claim: str, statement: str, models: tuple[str, ...], above: float, *, trained_only: bool = True, real: float = 0.995
 ) -> Claim:
     """These models are right at the delay of training, or at all delays."""
-    where = "the delay of training" if trained_only else "delays 100, 200, 400, 2000, 5000"
+    where = "the delay of training" if trained_only else f"delays {', '.join(map(str, DELAYS))}"
     interval = "95 % interval over problems" if trained_only else "95 % interval"
     return Claim(
         id=claim,
@@ -225,6 +231,7 @@ def solved(
         judge=keeps(models, above, trained_only=trained_only),
         counterfeit=in_turn(shifted(models, 0.5), fully_trained(models)),
         genuine=shifted(models, real),
+        needs=(groups(ACCURACY, "model", *models), *(() if trained_only else ALL_DELAYS)),
         scale="laptop",
     )
 

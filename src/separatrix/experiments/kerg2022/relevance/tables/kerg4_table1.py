@@ -6,7 +6,7 @@ from separatrix.lab import Cell, Claim, Payload, in_turn
 
 from ..models import RECURRENT
 from .accuracies import Compiled, Settings, memory_experiment, run_memory
-from .accuracy_claims import UNLEARNED, fully_trained, keeps, loses, shifted, solved
+from .accuracy_claims import ALL_DELAYS, UNLEARNED, fully_trained, keeps, loses, shifted, solved
 
 MODELS = ("RelRNN", "orth-RNN", "expRNN", "LSTM", "RelLSTM", "MemRNN", "h-detach", "SAB")
 
@@ -55,6 +55,7 @@ CLAIMS = (
         judge=keeps(("MemRNN", "SAB"), 0.9),
         counterfeit=in_turn(shifted(("MemRNN", "SAB"), 0.5), fully_trained(("MemRNN", "SAB"))),
         genuine=shifted(("MemRNN", "SAB"), 0.99),
+        needs=ALL_DELAYS,
         scale="laptop",
     ),
     Claim(

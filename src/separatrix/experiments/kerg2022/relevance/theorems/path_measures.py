@@ -11,6 +11,8 @@ from torch import Tensor
 
 from separatrix.core.random import spawn
 
+from .coefficient_measures import chi
+
 
 class SmallNetwork:
     """``h = tanh(V s + U x + b)``, attention of s to all h, ``s = h + c``; written out as in the document.
@@ -253,3 +255,24 @@ def _summed(
     assert isinstance(right, Tensor)
     assert isinstance(printed, Tensor)
     return alignment.detach(), right.detach(), printed.detach()
+
+
+def even_attention_error(t: int, k: int, generator: torch.Generator) -> float:
+    """Eq. (B.1.116): ds_{t+k}/dh_t of a linear recurrence that attends evenly, by autodiff and by powers of V."""
+    V = torch.randn(4, 4, generator=generator, dtype=torch.float64) / 2
+    past = list(torch.randn(t - 1, 4, generator=generator, dtype=torch.float64))
+
+    def state_after(h: Tensor) -> Tensor:
+        hidden = [*past, h]
+        for _ in range(k):
+            hidden.append(V @ _evenly_attended(hidden))
+        return _evenly_attended(hidden)
+
+    truth = _jacobian(state_after, torch.randn(4, generator=generator, dtype=torch.float64))
+    powers = [float(chi(k, s, t)) * torch.linalg.matrix_power(V, s) for s in range(k + 1)]
+    return _error(torch.stack(powers).sum(0), truth)
+
+
+def _evenly_attended(hidden: list[Tensor]) -> Tensor:
+    """The last hidden state and the mean of all."""
+    return hidden[-1] + torch.stack(hidden).mean(0)
