@@ -64,7 +64,7 @@ _SETTLED = 0.9
 changes any more."""
 _CAREFUL = 64
 """Directions of the measurement with care, of which two are the slowest."""
-_SEEN_AGAIN = 0.1
+_SEEN_AGAIN = 1 / _OFF_BY
 """Part of the stretch that the search has seen which that measurement must see at least, to be believed."""
 
 
@@ -249,6 +249,7 @@ class _Search:
         if count < self.z.shape[-1]:
             error = error + unsolved(moves, changes, step, self.residual) * norm
             size = torch.linalg.vector_norm(self.residual, dim=-1) + self.noise
+            least = torch.maximum(least, self.doubt)
             error = torch.where(norm * least < _SEEN_AGAIN, torch.maximum(error, size / least), error)
         return error, torch.where(rows, 2 * count, 0)
 
