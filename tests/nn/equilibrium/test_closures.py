@@ -249,6 +249,17 @@ def test_what_is_frozen_has_no_gradient(x: Tensor) -> None:
     assert DEQ(Cell(made), solver=TIGHT)((x.clone().requires_grad_() * 2).exp()).requires_grad
 
 
+def test_a_cell_that_returns_what_it_was_given_still_has_its_gradient(x: Tensor) -> None:
+    """Its image is no result of a computation: it has no graph, and is the leaf itself."""
+    given, bias = x.clone().requires_grad_(), nn.Parameter(torch.ones_like(x))
+    for backward in BACKWARD:
+        for leaf, cell in ((given, lambda z, x: x), (bias, lambda z, x: bias)):
+            (gradient,) = torch.autograd.grad(DEQ(cell, solver=TIGHT, backward=backward)(given).sum(), leaf)
+            assert torch.equal(gradient, torch.ones_like(x))
+        with pytest.raises(RuntimeError, match="does not require grad"):
+            DEQ(lambda z, x: z, solver=TIGHT, backward=backward, on_fail="return")(x).sum().backward()
+
+
 def test_dictionaries_are_known_by_their_keys_and_features_are_needed(x: Tensor) -> None:
     start = {"a": torch.zeros(3, 4, dtype=torch.float64), "b": torch.zeros(3, 4, dtype=torch.float64)}
     turned = DEQ(lambda s, x: {"b": 0.5 * s["b"] + 1, "a": 0.5 * s["a"] + x}, solver=TIGHT, initial=lambda x: start)

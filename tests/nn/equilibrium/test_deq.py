@@ -441,6 +441,34 @@ def test_slow_directions_are_looked_for_at_some_solves_which_the_solution_says()
     assert evaluations[0] > evaluations[2]
 
 
+def test_a_layer_that_was_refused_once_looks_at_every_solve_until_nothing_is_refused(
+    generator: torch.Generator,
+) -> None:
+    """Else the same input has two answers: the equilibrium, and at the third solve a state far from it."""
+    keeps = torch.nn.functional.normalize(torch.randn(32, generator=generator, dtype=torch.float64), dim=0)
+    slowness = 1e-7
+
+    def cell(z: Tensor, x: Tensor) -> Tensor:
+        along = (z @ keeps).unsqueeze(-1) * keeps
+        return 0.4 * torch.tanh(z - along + x) @ outside + along - slowness * (along - 5 * keeps)
+
+    outside = torch.eye(32, dtype=torch.float64) - torch.outer(keeps, keeps)
+    layer, x = DEQ(cell), torch.randn(3, 32, generator=generator, dtype=torch.float64)
+    for _ in range(3):
+        z = layer(x)
+        assert layer.last is not None
+        assert layer.last.ok
+        assert layer.last.surveyed.all()
+        assert torch.allclose(z @ keeps, torch.full((3,), 5.0, dtype=torch.float64), rtol=1e-2)
+    slowness = 0.5
+    looked = []
+    for _ in range(6):
+        layer(x)
+        assert layer.last is not None
+        looked.append(bool(layer.last.surveyed.all()))
+    assert looked == [True, False, False, False, True, False]  # the fourth and the eighth
+
+
 def test_a_cell_with_a_hidden_slow_direction_is_not_believed_at_the_first_solve(generator: torch.Generator) -> None:
     """A quantity that the cell keeps but for 1e-6: the residual shows nothing of where it should be."""
     keeps = torch.nn.functional.normalize(torch.randn(32, generator=generator), dim=0)

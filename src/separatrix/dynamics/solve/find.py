@@ -79,6 +79,7 @@ def solve_quietly(
     on_step: Callable[[int, Tensor], None] | None = None,
     before_step: Callable[[bool], None] | None = None,
     on_end: Callable[[Tensor], None] | None = None,
+    on_hidden: Callable[[], None] | None = None,
 ) -> EquilibriumSolution:
     """``find_equilibrium`` for callers who look at the outcomes themselves: it neither raises nor warns.
 
@@ -93,6 +94,7 @@ def solve_quietly(
             that: other evaluations follow which are none.
         on_end: is shown the images (batch, d) of the best iterates, as far as the last step knows them: of the others,
             none of which converged, the best iterates themselves. Not called for an empty batch.
+        on_hidden: is called at the end if the search for slow directions refused a claim.
     """
     solver = find_solver(method)
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
@@ -110,6 +112,7 @@ def solve_quietly(
             on_step,
             before_step,
             on_end,
+            on_hidden,
         )
     return _with_batch_shape(solution, z0)
 
@@ -128,6 +131,7 @@ def _solve(
     on_step: Callable[[int, Tensor], None] | None,
     before_step: Callable[[bool], None] | None,
     on_end: Callable[[Tensor], None] | None,
+    on_hidden: Callable[[], None] | None,
 ) -> EquilibriumSolution:
     progress = Progress(method, z, fixed_point_map, survey=survey)
     if z.shape[0] == 0:
@@ -157,6 +161,8 @@ def _solve(
         z = proposal if progress.all_running else _rested(proposal, progress.running, z)
     if on_end is not None:
         on_end(progress.images(f))
+    if on_hidden is not None and progress.hidden:
+        on_hidden()
     return progress.solution()
 
 

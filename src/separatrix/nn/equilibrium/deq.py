@@ -27,12 +27,12 @@ from .acquaintance import TWO_ANSWERS, Acquaintance
 from .backward import AbstractBackward, AbstractLinearBackward, find_backward
 from .closures import contains, modules_used, under_construction
 from .guards import (
+    SurveySchedule,
     not_recordable,
     outside_the_compiler,
     refused_batch_norm,
     require_gradients,
     require_no_recording,
-    surveys,
 )
 from .packed_map import CellMap
 from .state import State, StateLayout
@@ -69,7 +69,8 @@ class DEQ(nn.Module):
     A solve is examined before it counts as converged (``find_equilibrium`` says how). One part of that, the search in
     more than 16 dimensions for slow directions that nothing excites, costs about as much as a solve: a layer makes it
     at its first solve, the second, the fourth and so on, and from the 1024th on at every 1024th, in training and
-    evaluation alike. ``last.surveyed`` says whether the last solve was one of them; ``find_equilibrium`` on the cell
+    evaluation alike. Once it has refused a claim every solve makes it, until one of those finds nothing to refuse.
+    ``last.surveyed`` says whether the last solve was one of them; ``find_equilibrium`` on the cell
     always makes it.
 
     Modules that a cell closes over (a bound method, a closure, a ``functools.partial``, a global name) are found: their
@@ -131,7 +132,7 @@ class DEQ(nn.Module):
         self.last = None
         self.last_backward = None
         self._known = Acquaintance()
-        self._n_solves = 0
+        self._surveys = SurveySchedule()
         outside = [] if isinstance(cell, nn.Module) else modules_used(cell)
         outside = [module for module in outside if not under_construction(module)]
         if outside:
@@ -193,13 +194,13 @@ class DEQ(nn.Module):
             if step in wanted:
                 seen[step] = z.clone()
 
-        self._n_solves += 1
         solution = solve_quietly(
             packed_map,
             solver,
             start,
             rounding=packed_map.rounding,
-            survey=surveys(self._n_solves),
+            survey=self._surveys.next(),
+            on_hidden=self._surveys.note_hidden,
             on_step=remember if wanted else None,
             before_step=packed_map.record if isinstance(self.backward, AbstractLinearBackward) else None,
         )

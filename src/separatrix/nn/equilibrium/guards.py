@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import torch
 from torch import nn
@@ -81,13 +82,32 @@ def not_recordable() -> InvalidInput:
     )
 
 
-def surveys(number: int) -> bool:
-    """Whether the solve of this number, from one, of a layer looks for slow directions that nothing excites.
+@final
+@dataclasses.dataclass
+class SurveySchedule:
+    """Which solves of a layer look for slow directions that nothing excites.
 
     The first, the second, the fourth and so on, and from the 1024th on every 1024th: what a cell has at one input it
-    mostly has at the next, and training changes it little by little.
+    mostly has at the next, and training changes it little by little. So if the search refused a claim, all solves after
+    it look too, until one of those scheduled finds nothing to refuse.
     """
-    return number % 1024 == 0 or number & (number - 1) == 0
+
+    n_solves: int = 0
+    hidden: bool = False
+    """Whether a search refused a claim."""
+
+    def next(self) -> bool:
+        """Whether the next solve looks."""
+        self.n_solves += 1
+        scheduled = self.n_solves % 1024 == 0 or self.n_solves & (self.n_solves - 1) == 0
+        looks = scheduled or self.hidden
+        if scheduled:
+            self.hidden = False  # until this search says otherwise
+        return looks
+
+    def note_hidden(self) -> None:
+        """A search refused a claim."""
+        self.hidden = True
 
 
 def outside_the_compiler(function: Called) -> Called:

@@ -128,6 +128,8 @@ class _InnerRule(_Rule):
 
 def _has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
     """Whether a gradient of the image would arrive anywhere but at this leaf."""
+    if image.grad_fn is None:  # the cell returned a tensor as it was given: its input, a parameter, or the state
+        return image.requires_grad and image is not leaf
     stack: list[Any] = [image.grad_fn]
     seen: set[Any] = {None}
     while stack:

@@ -51,6 +51,28 @@ def test_an_error_along_a_slow_direction_is_found(generator: torch.Generator, di
     assert looked_at(weight, error * right)[0]
 
 
+@pytest.mark.parametrize("dim", [100, 200])
+def test_an_error_beside_which_the_map_bends_within_the_looks_is_found(generator: torch.Generator, dim: int) -> None:
+    """Coarse tolerances make looks as long as the state; then the slowest combination of answers is no answer."""
+    right = torch.nn.functional.normalize(torch.randn(dim, generator=generator, dtype=torch.float64), dim=0)
+    weight = 0.8 * torch.linalg.qr(torch.randn(dim, dim, generator=generator, dtype=torch.float64))[0]
+    shift = torch.randn(dim, generator=generator, dtype=torch.float64)
+
+    def image(z: Tensor) -> Tensor:
+        along = (z @ right).unsqueeze(-1) * right
+        rest = torch.relu((z - along) @ weight.mT + shift)
+        return rest - (rest @ right).unsqueeze(-1) * right + (1 - 1e-5) * along
+
+    z = torch.zeros(1, dim, dtype=torch.float64)
+    for _ in range(200):
+        z = image(z)
+    size = float(torch.linalg.vector_norm(z))
+    z = z + size * right  # the equilibrium has nothing along it
+    one = torch.ones(1, dtype=torch.float64)
+    found = slow_somewhere(one > 0, z, image(z) - z, 0.1 * size * one, 1e-3 * size * one, 1e-3, image)
+    assert bool(found.slow)
+
+
 @pytest.mark.parametrize("dim", [17, 64, 300])
 @pytest.mark.parametrize("slowness", [1e-3, 1e-6, 1e-9])
 def test_a_slow_map_at_its_equilibrium_is_believed(generator: torch.Generator, dim: int, slowness: float) -> None:

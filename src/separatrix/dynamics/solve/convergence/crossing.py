@@ -99,6 +99,8 @@ class Crossing:
         """Evaluations that the last examination of each sample took, for itself."""
         self.surveyed = torch.zeros_like(self.waiting)
         """Whether slow directions that nothing excites were looked for."""
+        self.hidden = False
+        """Whether somebody was refused by what that search found."""
         self.ceiling = torch.full_like(self._noise, torch.inf)
         """Residual above which a sample that was refused is not examined again."""
         self._progress = torch.full_like(self._noise, _PROGRESS)
@@ -206,6 +208,7 @@ class Crossing:
         found = slow_somewhere(rows, best, self._residual, self._allowed, self._noise, rounding, image)
         self.surveyed = torch.where(rows, found.ended, self.surveyed)
         self.looks = self.looks + found.looks
+        self.hidden = self.hidden or any_true(found.slow)
         # along what is slow the error falls with the residual
         self._progress = torch.where(found.slow, (1 / found.off).clamp(_PROGRESS_IF_SLOW, _PROGRESS), _PROGRESS)
         return found.slow

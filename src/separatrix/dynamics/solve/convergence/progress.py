@@ -195,6 +195,11 @@ class Progress:
         rows, off, within, noise, unit, grown = map(tensor_of, columns)
         self._crossing.claim(rows, residual, off, within, noise, unit, grown, self._estimate.slowest)
 
+    @property
+    def hidden(self) -> bool:
+        """Whether a claim was refused for a slow direction that nothing had excited."""
+        return self._crossing.hidden
+
     def examine(self, residual: States, fixed_point_map: CountedMap) -> bool:
         """Look beyond the equilibria that are claimed; whether a sample has to run again.
 

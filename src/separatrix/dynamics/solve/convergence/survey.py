@@ -64,6 +64,8 @@ _SETTLED = 0.9
 changes any more."""
 _CAREFUL = 64
 """Directions of the measurement with care, of which two are the slowest."""
+_SEEN_AGAIN = 1 / _OFF_BY
+"""Part of the stretch that the search has seen which that measurement must see at least, to be believed."""
 
 
 class Survey(NamedTuple):
@@ -129,7 +131,7 @@ def slow_somewhere(
     suspected = rows & (size > _OFF_BY * allowed * least)
     if not any_true(suspected):
         return Survey(suspected, search.taken, allowed, ended)
-    error, taken = search.error_with_care(suspected, slowest, rounding)
+    error, taken = search.error_with_care(suspected, slowest, rounding, least)
     return Survey(suspected & ~(error <= _OFF_BY * allowed), search.taken + taken, error / allowed, ended | suspected)
 
 
@@ -220,11 +222,15 @@ class _Search:
         """What rounding alone makes of a response."""
         return self.doubt.clamp_min(torch.finfo(self.z.dtype).tiny).double()
 
-    def error_with_care(self, rows: Tensor, slowest: list[States], rounding: float) -> tuple[Tensor, Tensor]:
+    def error_with_care(
+        self, rows: Tensor, slowest: list[States], rounding: float, least: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """|(I - J)^-1 (f(z) - z)| and what rounding adds, from steps both ways; how many evaluations that took.
 
         Along the slowest directions, the residual and its images; what these leave of the residual counts with the
-        largest stretch.
+        largest stretch. A map that bends within the looks answers to a combination of directions otherwise than by the
+        combination of its answers: the slowest are then directions like any others, and the slow one that the search
+        has seen, by its ``least`` response, is not among those measured. Then the residual counts with that.
         """
         count = min(_CAREFUL, self.z.shape[-1])
         length = torch.maximum(self.length, 2 * rounding ** (1 / 3) * self.noise / rounding)
@@ -242,6 +248,9 @@ class _Search:
         error = torch.linalg.vector_norm(step, dim=-1) + self.noise * norm
         if count < self.z.shape[-1]:
             error = error + unsolved(moves, changes, step, self.residual) * norm
+            size = torch.linalg.vector_norm(self.residual, dim=-1) + self.noise
+            least = torch.maximum(least, self.doubt)
+            error = torch.where(norm * least < _SEEN_AGAIN, torch.maximum(error, size / least), error)
         return error, torch.where(rows, 2 * count, 0)
 
     def _new_direction(self, taken: Float[Tensor, "batch k d"], candidate: States, number: int) -> States:
