@@ -337,9 +337,10 @@ class Progress:
             evaluations = torch.tensor([0, *self._evaluations], device=steps.device)[self._seen]
         rate = _rate(trace, tensor_of(self._seen))
         failed = outcome != Outcome.CONVERGED
-        evaluations = evaluations + torch.where(failed, 0, self._crossing.looks)
+        looks = self._crossing.looks
         value = best = self.best
         if any_true(failed):
+            looks = torch.where(failed, 0, looks)
             largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
             overflow = (outcome == Outcome.NON_FINITE) & torch.isfinite(trace[0]) & (largest > 1e3 * trace[0])
             outcome = torch.where(overflow, int(Outcome.DIVERGED), outcome)  # an overflow after growth
@@ -350,7 +351,7 @@ class Progress:
             residual, relative = (torch.where(unknown, torch.nan, column) for column in (residual, relative))
         surveyed = self._crossing.surveyed & ~failed
         return EquilibriumSolution(
-            value, best, outcome, residual, relative, error, steps, rate, evaluations, surveyed, trace
+            value, best, outcome, residual, relative, error, steps, rate, evaluations + looks, surveyed, trace
         )
 
     def _trace(self) -> Tensor:
