@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import warnings
@@ -15,7 +16,7 @@ from torch import Tensor
 from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged, ShapeError
 
-from .convergence.columns import Column, tensor_of
+from .convergence.columns import Column
 from .convergence.progress import Progress
 from .convergence.solution import EquilibriumSolution
 from .maps.absorbed import absorbed
@@ -101,7 +102,7 @@ def solve_quietly(
         raise InvalidInput(f"z0 must be a floating tensor (batch, d); got {_described(z0)}.")
     # remembers the autocast that is switched off next
     counted = CountedMap(fixed_point_map, z0.shape, z0.dtype, rounding=rounding)
-    with torch.no_grad(), torch.autocast(z0.device.type, enabled=False):
+    with torch.no_grad(), _without_autocast(z0.device.type):
         start = z0.detach().clone().reshape(-1, z0.shape[-1])
         # least squares in half precision would not converge
         solution = _solve(
@@ -115,6 +116,11 @@ def solve_quietly(
             on_hidden,
         )
     return _with_batch_shape(solution, z0)
+
+
+def _without_autocast(device: str) -> contextlib.AbstractContextManager[object]:
+    """Autocast switched off, if it is on: the context costs more than the question."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else contextlib.nullcontext()
 
 
 def _described(value: Any) -> str:
@@ -175,8 +181,12 @@ def _like(z: Tensor, proposal: Any, method: AbstractEquilibriumSolver[Any]) -> T
 
 
 def _rested(proposal: Tensor, running: Column, z: Tensor) -> Tensor:
-    if isinstance(running, Tensor) or not runs_compiled(z):
-        return rows_from(proposal, tensor_of(running), z)
+    if isinstance(running, Tensor):
+        return rows_from(proposal, running, z)
+    if not runs_compiled(z):
+        out, at_rest = proposal.clone(), (~running).nonzero()[0]
+        out.numpy()[at_rest] = z.numpy()[at_rest]
+        return out
     out = torch.empty_like(z)
     loops().rest(proposal.contiguous().numpy(), running, z.contiguous().numpy(), out.numpy())
     return out

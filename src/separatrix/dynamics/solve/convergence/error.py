@@ -22,7 +22,7 @@ from separatrix.core.arithmetic.transforms import any_true
 from ..maps.compiled import loops, runs_compiled
 from ..maps.stacks import Selection
 from ..methods.base import States
-from .columns import Column, on_host, tensor_of
+from .columns import Column, tensor_of
 from .glance import Glance, Pairs
 from .stretch import (
     CONSTANTS,
@@ -106,13 +106,13 @@ class ErrorEstimate:
         self._kept = z[:0]
         self._spare: Column | None = None
         self._arrays: collections.deque[tuple[Column, Column]] = collections.deque(maxlen=_WINDOW + 1)
-        """The window for compiled loops."""
+        """The window for compiled loops, as far as they have looked at it."""
+        self._n_arrays = 0
+        """The last step that it holds."""
 
     def learn(self, z: States, f: States) -> None:
         """Take in one step: it is looked at when somebody asks."""
         self._window.append((z, f))
-        if on_host(z):
-            self._arrays.append((z.contiguous().numpy(), f.contiguous().numpy()))
         self._n_steps += 1
 
     def excluded(self, size: Column, allowed: Column) -> Column | None:
@@ -196,7 +196,12 @@ class ErrorEstimate:
         """The same by compiled code."""
         if self._spare is None:
             self._spare = numpy.empty_like(self._kept.numpy())
-        z, f = (padded([step[side] for step in self._arrays]) for side in (0, 1))
+        new = min(self._n_steps - self._n_arrays, len(self._window))
+        self._n_arrays = self._n_steps
+        for back in range(new, 0, -1):
+            states, images = self._window[-back]
+            self._arrays.append((states.contiguous().numpy(), images.contiguous().numpy()))
+        z, f = map(padded, zip(*self._arrays, strict=True))
         limits = (_required(self._window[-1][0], rounding), _ONE_SIDED, _STRAINED, _MEMORY)
         tiny = float(numpy.finfo(size.dtype).tiny)
         known, noted, kept = self._stretch.size.numpy(), self._noted.numpy(), self._kept.numpy()

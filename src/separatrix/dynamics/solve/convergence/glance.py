@@ -8,6 +8,7 @@ columns of each sample.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
@@ -47,8 +48,8 @@ class Pairs:
         self._directed = directed
         self._last = 0
         """The step whose move was kept last."""
-        self._moves: Tensor | None = None
-        self._changes: Tensor | None = None
+        self._both: Tensor | None = None
+        """Moves and changes (2, batch, most, d), in slots that are used in turn."""
 
     def seen(
         self, window: Sequence[tuple[States, States]], n_steps: int, index: Column, noise: Column, unit: Column
@@ -62,17 +63,18 @@ class Pairs:
             noise: size of the rounding error of the map, of these samples.
             unit: size of their states.
         """
-        moves, changes = self._filled(window, n_steps)
-        order = [self._slot(n_steps - back) for back in range(moves.shape[1] - 1, -1, -1)]  # oldest first
-        rows, columns = numpy.ix_(order, order)
-        lower, upper = (
-            torch.bmm(part, part.mT).numpy()[index][:, rows, columns].astype(numpy.float64) for part in (changes, moves)
-        )
-        found = _glance(lower, upper, noise, unit, self._directed)
+        both = self._filled(window, n_steps)
+        n_pairs = both.shape[2]
+        stacks = both.flatten(0, 1)
+        grams = torch.bmm(stacks, stacks.mT).numpy().reshape(2, -1, n_pairs * n_pairs)
+        if len(index) < grams.shape[1]:
+            grams = grams.take(index, 1)
+        slots, entries = _oldest_first(self._slot(n_steps), n_pairs, self._most)
+        found = _glance(grams.take(entries, 2).astype(numpy.float64), n_pairs, noise, unit, self._directed)
         if found is None or not self._directed:
             return found
         weights = numpy.empty_like(found.weights)
-        weights[:, order] = found.weights
+        weights[:, slots] = found.weights
         return found._replace(weights=weights)
 
     def _slot(self, step: int) -> int:
@@ -81,64 +83,84 @@ class Pairs:
 
     def write_directions(self, index: Column, weights: Column, kept: Tensor) -> None:
         """Write to ``kept`` (2, batch, d), for some samples, combinations of the moves, and of what they changed."""
-        assert self._moves is not None
-        assert self._changes is not None
-        every = len(index) == kept.shape[1]
-        places = torch.from_numpy(index)
-        wanted = torch.from_numpy(weights).to(kept.dtype).unsqueeze(1)
-        for whole, stack in zip(kept, (self._moves, self._changes), strict=True):
-            stack = stack[:, : wanted.shape[2]]
-            if every:
-                torch.bmm(wanted, stack, out=whole.unsqueeze(1))
+        assert self._both is not None
+        if len(index) == 0:
+            return
+        batch, n_pairs = kept.shape[1], weights.shape[1]
+        both = self._both[:, :, :n_pairs]
+        if 2 * len(index) > batch:  # of nearly all, all: a copy of their stacks would cost more
+            whole = numpy.zeros((batch, n_pairs))
+            whole[index] = weights
+            combined = _combined(torch.from_numpy(whole), both)
+            places = torch.from_numpy(index)
+            if len(index) == batch:
+                kept.copy_(combined)
             else:
-                whole.index_copy_(0, places, torch.bmm(wanted, stack.index_select(0, places)).squeeze(1))
+                kept.index_copy_(1, places, combined.index_select(1, places))
+            return
+        places = torch.from_numpy(index)
+        kept.index_copy_(1, places, _combined(torch.from_numpy(weights), both.index_select(1, places)))
 
-    def _filled(self, window: Sequence[tuple[States, States]], n_steps: int) -> tuple[Tensor, Tensor]:
-        """Moves and changes of all pairs of the window, in slots that are used in turn."""
+    def _filled(self, window: Sequence[tuple[States, States]], n_steps: int) -> Tensor:
+        """Moves and changes of all pairs of the window."""
         n_pairs = len(window) - 1
-        if self._moves is None or self._changes is None:
+        if self._both is None:
             z = window[-1][0]
-            self._moves, self._changes = (z.new_empty(z.shape[0], self._most, z.shape[1]) for _ in range(2))
+            self._both = z.new_empty(2, z.shape[0], self._most, z.shape[1])
         for back in range(min(n_pairs, n_steps - self._last) - 1, -1, -1):
             (z, f), (z_before, f_before) = window[-1 - back], window[-2 - back]
-            slot = self._slot(n_steps - back)
-            torch.sub(z, z_before, out=self._moves[:, slot])
-            torch.sub(f, f_before, out=self._changes[:, slot])
-            self._changes[:, slot].sub_(self._moves[:, slot])
+            moves, changes = self._both[:, :, self._slot(n_steps - back)]
+            torch.sub(z, z_before, out=moves)
+            torch.sub(f, f_before, out=changes)
+            changes.sub_(moves)
         self._last = n_steps
-        return self._moves[:, :n_pairs], self._changes[:, :n_pairs]
+        return self._both[:, :, :n_pairs]
 
 
-def _glance(lower: Column, upper: Column, noise: Column, unit: Column, directed: bool) -> Glance | None:
-    """From the Gram matrices of changes and of moves; as ``Pencil`` and what is made of it."""
+def _combined(weights: Tensor, both: Tensor) -> Tensor:
+    """Of two stacks (2, batch, k, d) for every sample the combinations with its weights (batch, k)."""
+    wanted = weights.to(both.dtype).unsqueeze(1).repeat(2, 1, 1)
+    return torch.bmm(wanted, both.flatten(0, 1)).view(2, -1, both.shape[3])
+
+
+@functools.cache
+def _oldest_first(newest: int, n_pairs: int, most: int) -> tuple[Column, Column]:
+    """The slots in the order of their steps, and where the Gram matrix of the slots has that of the steps."""
+    slots = numpy.array([(newest - back) % most for back in range(n_pairs - 1, -1, -1)])
+    return slots, (n_pairs * slots[:, None] + slots).ravel()
+
+
+def _glance(grams: Column, n_pairs: int, noise: Column, unit: Column, directed: bool) -> Glance | None:
+    """From the Gram matrices of moves and of changes, (2, rows, k k), written over; as ``Pencil`` and what follows."""
     visible, standing_out, local, curvature = CONSTANTS
-    squares = [numpy.diagonal(gram, axis1=1, axis2=2) for gram in (lower, upper)]
-    if not (numpy.isfinite(squares[0]).all() and numpy.isfinite(squares[1]).all() and (squares[1] > 0).all()):
+    squares = grams[:, :, :: n_pairs + 1]
+    if not (numpy.isfinite(squares.sum()) and squares[0].min() > 0):
         return None
-    changed, moved = (numpy.sqrt(square) for square in squares)
+    moved, changed = numpy.sqrt(squares)
     noise, unit = noise[:, None], unit[:, None]
     slope = changed / moved
     doubt = numpy.maximum(noise / moved + curvature * numpy.minimum(moved / unit, 1.0) * slope, 1e-30)
     # over the length of the moves, and so that the lower one has ones on its diagonal
     root = 1 / (moved * numpy.sqrt(slope * slope + doubt * doubt))
-    both = root[:, :, None] * root[:, None, :]
-    upper, lower = upper * both, lower * both
-    lower[:, range(lower.shape[1]), range(lower.shape[1])] = 1.0
+    grams *= (root[:, :, None] * root[:, None, :]).reshape(len(root), -1)
+    grams[1, :, :: n_pairs + 1] = 1.0
+    upper, lower = grams.reshape(2, -1, n_pairs, n_pairs)
     try:
         inverse = numpy.linalg.inv(numpy.linalg.cholesky(lower))
     except numpy.linalg.LinAlgError:
         return None
-    quotient = inverse @ upper @ inverse.swapaxes(1, 2)
+    transposed = inverse.swapaxes(1, 2)
+    quotient = inverse @ upper @ transposed
+    weights = root[:, :0]
     if directed:
         values, vectors = (part.numpy() for part in torch.linalg.eigh(torch.from_numpy(quotient)))
     else:
         values, vectors = numpy.linalg.eigvalsh(quotient), quotient[:, :0]
     stretch = numpy.sqrt(numpy.maximum(values[:, -1], 0.0))
-    weights = root[:, :0]
     if directed:
-        combined = (inverse.swapaxes(1, 2) @ vectors.sum(-1, keepdims=True))[..., 0]
+        combined = (transposed @ vectors.sum(-1, keepdims=True))[..., 0]
         weights = combined / numpy.maximum(stretch, 1e-300)[:, None] * root
-    if not (numpy.isfinite(stretch).all() and numpy.isfinite(weights).all()):
+    if not (numpy.isfinite(stretch.sum()) and numpy.isfinite(weights.sum())):
         return None
     # what was seen of dr may have been rounding
     hidden = noise[:, 0] / moved.max(-1)

@@ -66,6 +66,8 @@ class Progress:
         self._unknown = self.residual
         """Errors of which nothing is known; nothing is written there, nor to the next."""
         self._nobody = self._column(torch.zeros(batch, dtype=torch.bool, device=z.device))
+        self._any_refused = False
+        """Whether a claim was refused: only then is there a ceiling."""
         self._claimed = self._nobody
         """Who has converged but for the examination."""
         self._away = self._nobody
@@ -215,6 +217,7 @@ class Progress:
         refused = self._crossing.refused(best, fixed_point_map.rounding, fixed_point_map)
         if not any_true(refused):
             return False
+        self._any_refused = True
         again = column_of(refused, self.outcome)
         self.outcome = self._xp.where(again, _RUNNING, self.outcome)
         self.running = self.outcome == _RUNNING
@@ -239,8 +242,13 @@ class Progress:
         if not self.any_near:
             return self._nobody, self._unknown
         grown = scale > _GROWTH * self._scales[0]
-        near = near & self.running & ~self._nothing_gained(grown, size, scale, rounding)
-        near = near & (size <= column_of(self._crossing.ceiling, size))
+        if not self.all_running:
+            near = near & self.running
+        nothing_gained = self._nothing_gained(grown, size, scale, rounding)
+        if nothing_gained is not self._nobody:
+            near = near & ~nothing_gained
+        if self._any_refused:
+            near = near & (size <= column_of(self._crossing.ceiling, size))
         excluded = self._estimate.excluded(size, allowed)
         if excluded is not None:
             near = near & ~excluded
@@ -252,7 +260,7 @@ class Progress:
             rested = (self._stale >= _REST) & (size <= 100 * rounding * scale)
         error = self._estimate.errors(near, size, scale, unit, grown, rested, rounding, fixed_point_map)
         share = _SHARE_OF_COARSE if rounding >= COARSE else 1.0
-        return near & (error <= share * allowed), error
+        return near & (error <= (allowed if share == 1.0 else share * allowed)), error
 
     def _absolute_part(self, first: Column, rounding: float) -> Column | float:
         tol = self.method.tolerance(rounding)
@@ -260,7 +268,8 @@ class Progress:
             return tol
         if self.method.atol is not None:
             return self.method.atol
-        return 1e-2 * tol * self._xp.clip(self._xp.nan_to_num(first), None, 1.0)
+        xp = self._xp
+        return 1e-2 * tol * xp.where(xp.isnan(first), 0.0, xp.where(first < 1.0, first, 1.0))
 
     def _allowed(self, scale: Column, rounding: float) -> Column:
         """The largest error of each sample that counts as none."""
@@ -324,15 +333,19 @@ class Progress:
 
     def solution(self) -> EquilibriumSolution:
         """The result, when the loop is over."""
-        trace = torch.stack([tensor_of(size) for size in self.trace])
-        columns = (self.outcome, self.residual, self.relative, self.error, self.steps, self._seen)
-        outcome, residual, relative, error, steps, seen = map(tensor_of, columns)
-        evaluations = torch.tensor([0, *self._evaluations], device=steps.device)[seen]
-        rate = _rate(trace, seen)
+        trace = self._trace()
+        columns = (self.outcome, self.residual, self.relative, self.error, self.steps)
+        outcome, residual, relative, error, steps = map(tensor_of, columns)
+        if self.host:
+            evaluations = torch.from_numpy(numpy.array([0, *self._evaluations])[self._seen])
+        else:
+            evaluations = torch.tensor([0, *self._evaluations], device=steps.device)[self._seen]
+        rate = _rate(trace, tensor_of(self._seen))
         failed = outcome != Outcome.CONVERGED
-        evaluations = evaluations + torch.where(failed, 0, self._crossing.looks)
+        looks = self._crossing.looks
         value = best = self.best
         if any_true(failed):
+            looks = torch.where(failed, 0, looks)
             largest = torch.where(torch.isfinite(trace), trace, 0.0).amax(0)
             overflow = (outcome == Outcome.NON_FINITE) & torch.isfinite(trace[0]) & (largest > 1e3 * trace[0])
             outcome = torch.where(overflow, int(Outcome.DIVERGED), outcome)  # an overflow after growth
@@ -343,12 +356,16 @@ class Progress:
             residual, relative = (torch.where(unknown, torch.nan, column) for column in (residual, relative))
         surveyed = self._crossing.surveyed & ~failed
         return EquilibriumSolution(
-            value, best, outcome, residual, relative, error, steps, rate, evaluations, surveyed, trace
+            value, best, outcome, residual, relative, error, steps, rate, evaluations + looks, surveyed, trace
         )
+
+    def _trace(self) -> Tensor:
+        """The residuals of all steps, (steps, batch)."""
+        return torch.from_numpy(numpy.stack(self.trace)) if self.host else torch.stack(self.trace)
 
     def _why_exhausted(self) -> Column:
         """What those who ran to the end of their steps are called."""
-        trace = torch.stack([tensor_of(size) for size in self.trace])
+        trace = self._trace()
         rate = _rate(trace, torch.full_like(tensor_of(self.steps), len(self.trace)))
         outcome = torch.full_like(tensor_of(self.outcome), int(Outcome.OUT_OF_STEPS))
         if len(self.trace) > 2 * _RATE_WINDOW:

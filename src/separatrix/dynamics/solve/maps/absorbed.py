@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -36,13 +37,13 @@ def absorbed(z: Tensor, f: Tensor, slots: Slots | Tensor | None, host: bool) -> 
     """
     if host and not isinstance(slots, Tensor) and runs_compiled(z):
         return _by_loops(z.contiguous(), f.contiguous(), slots)
-    buffer = slots.residuals[:, slots.place] if isinstance(slots, Slots) else slots
+    buffer = slots.residuals.select(1, slots.place) if isinstance(slots, Slots) else slots
     if buffer is None or not transforms_active():
         residual = torch.sub(f, z, out=buffer)
     else:
         residual = buffer.copy_(f - z)  # vmap knows no out=
     if isinstance(slots, Slots) and slots.images is not None:
-        slots.images[:, slots.place] = f
+        slots.images.select(1, slots.place).copy_(f)
     size, scale = (torch.linalg.vector_norm(part, dim=-1) for part in (residual, f))
     return (residual, size.numpy(), scale.numpy()) if host else (residual, size, scale)
 
@@ -50,8 +51,8 @@ def absorbed(z: Tensor, f: Tensor, slots: Slots | Tensor | None, host: bool) -> 
 def _by_loops(z: Tensor, f: Tensor, slots: Slots | None) -> tuple[Tensor, Any, Any]:
     if slots is None:
         slots = Slots(torch.empty_like(z).unsqueeze(1), None, 0)
-    found = z.new_empty(2, z.shape[0]).numpy()
     residuals = slots.residuals.numpy()
+    found = numpy.empty((2, z.shape[0]), residuals.dtype)
     images = residuals[:0] if slots.images is None else slots.images.numpy()
     loops().absorb(z.numpy(), f.numpy(), residuals, images, slots.place, found)
-    return slots.residuals[:, slots.place], found[0], found[1]
+    return slots.residuals.select(1, slots.place), found[0], found[1]

@@ -130,15 +130,47 @@ def _diagonalise(a, vectors):
 
 @_part
 @no_type_check
+def _add_rows(weights, stack, out):
+    """Add the weighted rows of a stack, four at a time: the sum is read and written a quarter as often."""
+    kind = out.dtype.type
+    fours = len(weights) // 4 * 4
+    for i in range(0, fours, 4):
+        a, b, c, d = stack[i], stack[i + 1], stack[i + 2], stack[i + 3]
+        of_a, of_b, of_c, of_d = kind(weights[i]), kind(weights[i + 1]), kind(weights[i + 2]), kind(weights[i + 3])
+        for j in range(len(out)):
+            out[j] += (of_a * a[j] + of_b * b[j]) + (of_c * c[j] + of_d * d[j])
+    for i in range(fours, len(weights)):
+        weight, row = kind(weights[i]), stack[i]
+        for j in range(len(out)):
+            out[j] += weight * row[j]
+
+
+@_part
+@no_type_check
+def _with_two(stack, u, v, with_u, with_v):
+    """The inner products of two vectors with the rows of a stack, two at a time."""
+    zero = u.dtype.type(0)
+    for i in range(0, len(with_u) - 1, 2):
+        a, b = stack[i], stack[i + 1]
+        a_u, a_v, b_u, b_v = zero, zero, zero, zero
+        for j in range(len(u)):
+            a_u += a[j] * u[j]
+            a_v += a[j] * v[j]
+            b_u += b[j] * u[j]
+            b_v += b[j] * v[j]
+        with_u[i], with_u[i + 1], with_v[i], with_v[i + 1] = a_u, b_u, a_v, b_v
+    if len(with_u) % 2:
+        i = len(with_u) - 1
+        with_u[i], with_v[i] = _inner(stack[i], u), _inner(stack[i], v)
+
+
+@_part
+@no_type_check
 def _combine(weights, stack, out):
     """The weighted sum of the rows of a stack."""
     for j in range(len(out)):
         out[j] = 0
-    for i in range(len(weights)):
-        weight = out.dtype.type(weights[i])
-        row = stack[i]
-        for j in range(len(out)):
-            out[j] += weight * row[j]
+    _add_rows(weights, stack, out)
 
 
 @_loop
@@ -173,13 +205,7 @@ def advance(steps, n, lower, onward, largest_gain, z, out):
     for sample in range(len(steps)):
         stack = steps[sample]
         newest, residual = stack[n - 1], stack[n]
-        for i in range(n):
-            step = stack[i]
-            with_last, with_residual = steps.dtype.type(0), steps.dtype.type(0)
-            for j in range(len(step)):
-                with_last += step[j] * newest[j]
-                with_residual += step[j] * residual[j]
-            last[i], shares[i] = with_last, with_residual
+        _with_two(stack, newest, residual, last, shares)
         for k in range(n - 1):
             lower[sample, n - 1, k] = -onward[sample, k] * last[k + 1]
         for i in range(1, n):  # what the factors before its own have made of the residual
@@ -195,10 +221,7 @@ def advance(steps, n, lower, onward, largest_gain, z, out):
         onward[sample, n - 1] = 1 / size if usable else 0.0
         for j in range(len(residual)):
             residual[j] *= steps.dtype.type(gain)
-        for i in range(n - 1):
-            weight, step = weights[i], stack[i + 1]
-            for j in range(len(residual)):
-                residual[j] += weight * step[j]
+        _add_rows(weights[: n - 1], stack[1:], residual)
         for j in range(len(residual)):
             out[sample, j] = z[sample, j] + residual[j]
 
