@@ -6,11 +6,14 @@ single long panel may miss a transient between two of its nodes. The first panel
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, final
 
 import numpy
+import torch
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
@@ -25,11 +28,15 @@ _LEAST_TOL = 1e-14
 """Rounding of the exact values; asking for less would halve for ever."""
 _CHUNK_NUMBERS = 2**15
 
-Evaluate = Callable[[NDArray[numpy.float64]], NDArray[numpy.float64]]
+_VISIBLE = 1e-3
+"""A sum of terms that is less than this part of their sizes shows their rounding after twelve digits."""
+
+Array: TypeAlias = NDArray[numpy.float64]
+Evaluate: TypeAlias = Callable[[Array], Array]
 """From times (n,) to values (n, ...)."""
 
 
-def doubling_panels(start: float, end: float, first: float) -> NDArray[numpy.float64]:
+def doubling_panels(start: float, end: float, first: float) -> Array:
     """Ends (panels, 2) of panels from the start to the end, each twice as long as the one before.
 
     They are counted from time zero, where a training begins, whatever the start.
@@ -62,67 +69,184 @@ def fitting_degree(fastest: float, length: float, tol: float) -> int:
 
 
 @functools.lru_cache(maxsize=DEGREE)
-def _nodes(degree: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+def _nodes(degree: int) -> tuple[Array, Array]:
     """Chebyshev points of the first kind, and the matrix from values there to coefficients."""
     points = chebyshev.chebpts1(degree + 1)
-    inverse: NDArray[numpy.float64] = numpy.linalg.inv(chebyshev.chebvander(points, degree)).astype(numpy.float64)
+    inverse: Array = numpy.linalg.inv(chebyshev.chebvander(points, degree)).astype(numpy.float64)
     return points, inverse
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Values at times ``begin`` to ``end`` in rising order: ``basis @ series``, or the series alone."""
+
+    begin: int
+    end: int
+    series: Array
+    basis: Array | None = None
+
+    def write(self, values: Array) -> None:
+        """Fill in these rows of the values (times, numbers)."""
+        rows = values[self.begin : self.end]
+        if self.basis is None:
+            rows[:] = self.series
+        else:  # torch's product, as that of NumPy takes half as long again for matrices so flat
+            torch.mm(torch.from_numpy(self.basis), torch.from_numpy(self.series), out=torch.from_numpy(rows))
+
+    def write_distance(self, goal: Array, values: Array, distance: Array) -> None:
+        """Fill in these ``|values - goal|^2``.
+
+        They are a quadratic form of the basis, whose matrix is small. Where they are so much smaller than its terms
+        that rounding would be seen, without a basis, and of few values, they are taken from the values.
+        """
+        unsure: Any = slice(None)
+        rows, found = values[self.begin : self.end], distance[self.begin : self.end]
+        if self.basis is not None and rows.size > _CHUNK_NUMBERS:
+            apart = self.series.copy()
+            apart[0] -= goal
+            gram = apart @ apart.T
+            numpy.einsum("ij,ij->i", self.basis @ gram, self.basis, out=found)
+            least = _VISIBLE * len(gram) * float(gram.trace())  # as much as all terms together, or more
+            if float(found.min()) >= least:
+                return
+            unsure = found < least
+        found[unsure] = _plain_distance(rows[unsure], goal)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class ChebyshevPath:
+    """Values at many times as pieces."""
+
+    pieces: tuple[Piece, ...]
+    order: NDArray[numpy.intp] | None
+    """Which of the times asked for come first, second, ... in rising order; None if they rise already."""
+    n_times: int
+    shape: tuple[int, ...]
+    evaluations: int
+    """How many values were computed exactly."""
+
+    def values(self) -> Array:
+        """Values (times, ...)."""
+        return self._in_order(self._rising()).reshape(self.n_times, *self.shape)
+
+    def values_and_distance(self, target: Array) -> tuple[Array, Array]:
+        """Values (times, ...), and ``|values - target|^2`` at each time."""
+        goal, values, distance = target.ravel(), self._rising(), numpy.empty(self.n_times)
+        for piece in self.pieces:
+            piece.write_distance(goal, values, distance)
+        return self._in_order(values).reshape(self.n_times, *self.shape), self._in_order(distance)
+
+    def _rising(self) -> Array:
+        values = numpy.empty((self.n_times, math.prod(self.shape)))
+        for piece in self.pieces:
+            piece.write(values)
+        return values
+
+    def _in_order(self, rising: Array) -> Array:
+        if self.order is None:
+            return rising
+        found = numpy.empty_like(rising)
+        found[self.order] = rising
+        return found
 
 
 def chebyshev_path(
     evaluate: Evaluate,
-    times: NDArray[numpy.float64],
-    panels: NDArray[numpy.float64],
+    times: Array,
+    panels: Array,
     tol: float,
     degree: int = DEGREE,
-) -> tuple[NDArray[numpy.float64], int]:
-    """Values at many times by interpolation between exact ones, and how many of those were computed.
+) -> ChebyshevPath:
+    """Values at many times by interpolation between exact ones.
 
     A panel is accepted when its last three Chebyshev coefficients are below ``tol`` times the largest value, and
-    halved otherwise; all panels of one generation are evaluated together.
+    halved otherwise; all panels of one generation are evaluated together. Panels with no more times than nodes are
+    evaluated at the times.
 
     Raises:
         NotConverged: 40 halvings did not suffice.
     """
     order = None if bool((times[1:] >= times[:-1]).all()) else numpy.argsort(times, kind="stable")
-    sorted_times = times if order is None else times[order]
+    rising = times if order is None else times[order]
     points, to_series = _nodes(degree)
+    tol = max(tol, _LEAST_TOL)
     evaluations, largest = 0, 1e-300
-    result: NDArray[numpy.float64] | None = None
+    pieces: list[Piece] = []
     for _ in range(_MOST_HALVINGS):
-        low, high = panels.T
-        middle, half = (low + high) / 2, (high - low) / 2
+        begins, ends = inside(rising, panels)
+        sparse = ends - begins <= degree + 1
+        dense = panels[~sparse]
+        middle, half = (dense[:, 1] + dense[:, 0]) / 2, (dense[:, 1] - dense[:, 0]) / 2
+        exact = _joined(begins[sparse], ends[sparse])
+        alone = numpy.concatenate([rising[:0], *(rising[a:b] for a, b in exact)])
         nodes = middle[:, None] + half[:, None] * points
-        values = evaluate(nodes.ravel())
-        evaluations += nodes.size
-        if result is None:
-            result = numpy.empty((len(times), *values.shape[1:]))
-        series = to_series @ values.reshape(len(panels), degree + 1, -1)
-        largest = max(largest, float(numpy.abs(values).max(initial=0.0)))
-        accepted = numpy.abs(series[:, -3:]).max((1, 2), initial=0.0) <= max(tol, _LEAST_TOL) * largest
-        begin = numpy.searchsorted(sorted_times, low[accepted], side="left")
-        end = numpy.searchsorted(sorted_times, high[accepted], side="right")
-        centres, halves = (numpy.repeat(part[accepted], end - begin) for part in (middle, half))
-        inside = numpy.concatenate([sorted_times[a:b] for a, b in zip(begin, end, strict=True)] or [times[:0]])
-        basis = chebyshev.chebvander((inside - centres) / halves, degree)  # of all panels: many short calls cost more
-        flat, first = result.reshape(len(times), -1), 0
-        for a, b, own in zip(begin, end, series[accepted], strict=True):
-            numpy.matmul(basis[first : first + b - a], own, out=flat[a:b])
-            first += b - a
+        values = evaluate(numpy.concatenate([alone, nodes.ravel()]))
+        shape, size = values.shape[1:], math.prod(values.shape[1:])
+        flat = values.reshape(-1, size)
+        evaluations += len(values)
+        pieces += _exact_pieces(exact, flat)
+        series = to_series @ flat[len(alone) :].reshape(len(dense), degree + 1, size)
+        largest = max(largest, float(numpy.abs(flat).max(initial=0.0)))
+        accepted = numpy.abs(series[:, -3:]).max((1, 2), initial=0.0) <= tol * largest
+        begins, ends = begins[~sparse][accepted], ends[~sparse][accepted]
+        pieces += _series_pieces(rising, begins, ends, dense[accepted], series[accepted])
         if accepted.all():
-            return (result if order is None else result[numpy.argsort(order)]), evaluations
-        low, centre, high = (ends[~accepted] for ends in (low, middle, high))
+            return ChebyshevPath(tuple(pieces), order, len(times), shape, evaluations)
+        low, centre, high = dense[~accepted, 0], middle[~accepted], dense[~accepted, 1]
         panels = numpy.concatenate([numpy.stack([low, centre], 1), numpy.stack([centre, high], 1)])
     raise NotConverged(f"Chebyshev panels did not converge to {tol:g}; use method='exact'.")
 
 
-def squared_distance(values: NDArray[numpy.float64], target: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
-    """``|values - target|^2`` along the first axis, in pieces that stay in the cache."""
-    goal = target.ravel()
-    flat = values.reshape(len(values), goal.size)
+def inside(rising: Array, panels: Array) -> tuple[Any, Any]:
+    """The first of the times within each panel, and the first beyond it."""
+    return numpy.searchsorted(rising, panels[:, 0], side="left"), numpy.searchsorted(rising, panels[:, 1], side="right")
+
+
+def _joined(begins: Any, ends: Any) -> list[tuple[int, int]]:
+    """Ranges that are not empty, in rising order, those in one where one ends at or beyond the next one's begin."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(zip(begins.tolist(), ends.tolist(), strict=True)):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        elif begin < end:
+            joined.append((begin, end))
+    return joined
+
+
+def _exact_pieces(ranges: list[tuple[int, int]], values: Array) -> Iterator[Piece]:
+    """Values at times evaluated themselves, range after range."""
+    first = 0
+    for begin, end in ranges:
+        yield Piece(begin, end, values[first : first + end - begin])
+        first += end - begin
+
+
+def _series_pieces(rising: Array, begins: Any, ends: Any, panels: Array, series: Array) -> Iterator[Piece]:
+    """Series on the panels; their polynomials in one call, as many short ones cost more."""
+    if not len(panels):
+        return
+    counts, middle, half = ends - begins, panels.mean(1), (panels[:, 1] - panels[:, 0]) / 2
+    times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
+    within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
+    basis = chebyshev.chebvander(within, series.shape[1] - 1)
+    first = 0
+    for i, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        yield Piece(begin, end, series[i], basis[first : first + end - begin])
+        first += end - begin
+
+
+def squared_distance(values: Array, target: Array) -> Array:
+    """``|values - target|^2`` along the first axis."""
+    return _plain_distance(values.reshape(len(values), target.size), target.ravel())
+
+
+def _plain_distance(rows: Array, goal: Array) -> Array:
+    """The same of rows and a row, in pieces that stay in the cache."""
     size = max(1, _CHUNK_NUMBERS // max(1, goal.size))
-    found = numpy.empty(len(flat))
-    for begin in range(0, len(flat), size):
-        apart = flat[begin : begin + size] - goal
+    found = numpy.empty(len(rows))
+    for begin in range(0, len(rows), size):
+        apart = rows[begin : begin + size] - goal
         numpy.einsum("ij,ij->i", apart, apart, out=found[begin : begin + size])
     return found

@@ -32,7 +32,15 @@ from separatrix.theory import BalancedFlow
 from separatrix.theory.learning.one_network.network_product import NetworkProduct, Unreliable
 from separatrix.theory.learning.one_network.plain_arrays import plain_network
 
-from .chebyshev_path import DEGREE, chebyshev_path, doubling_panels, first_panel, fitting_degree, squared_distance
+from .chebyshev_path import (
+    DEGREE,
+    chebyshev_path,
+    doubling_panels,
+    first_panel,
+    fitting_degree,
+    inside,
+    squared_distance,
+)
 
 Method: TypeAlias = Literal["auto", "exact", "chebyshev", "integration"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "chebyshev", "integration")
@@ -166,21 +174,32 @@ def _followed(flow: NetworkProduct, times: Tensor, moments: Any, tol: float) -> 
     start, horizon = float(moments.min()), float(moments.max())
     panels = doubling_panels(start, horizon, first_panel(flow.fastest, tol))
     degree = fitting_degree(flow.fastest, horizon, tol) if len(panels) == 1 else DEGREE
-    n_nodes = len(panels) * (degree + 1)
+    n_nodes = _evaluations(moments, panels, degree)
     try:
         if len(moments) <= max(_SPARSE * n_nodes, _LIGHT / flow.weight):
             chosen, limit = "exact", "rounding"
             reason = f"balanced weights and {len(moments)} times: one closed-form evaluation each"
             product = flow.product(moments)
+            distance = squared_distance(product, flow.network.target)
         else:
             chosen = "chebyshev"
-            product, nodes = chebyshev_path(flow.product, moments, panels, tol, degree)
+            path = chebyshev_path(flow.product, moments, panels, tol, degree)
+            product, distance = path.values_and_distance(flow.network.target)
+            nodes = path.evaluations
             reason = f"balanced weights, {len(moments)} times: exact at {nodes} nodes, interpolated between"
             limit = f"interpolation to {tol:g} ({nodes} nodes)"
     except Unreliable:
         return None
-    loss = torch.from_numpy(squared_distance(product, flow.network.target) / 2)
+    loss = torch.from_numpy(distance / 2)
     return LearningDynamics(times, torch.from_numpy(product), loss, chosen, reason, limit)
+
+
+def _evaluations(moments: Any, panels: Any, degree: int) -> int:
+    """Exact evaluations of an interpolation none of whose panels is halved."""
+    if len(panels) == 1:
+        return min(len(moments), degree + 1)
+    begins, ends = inside(numpy.sort(moments), panels)
+    return int(numpy.minimum(ends - begins, degree + 1).sum())
 
 
 def _interpolated(flow: BalancedFlow, times: Tensor, tol: float) -> tuple[Tensor, int]:
@@ -192,8 +211,8 @@ def _interpolated(flow: BalancedFlow, times: Tensor, tol: float) -> tuple[Tensor
     def evaluate(nodes: Any) -> Any:
         return flow.product(torch.from_numpy(nodes)).detach().to("cpu", torch.float64).numpy()
 
-    values, n_nodes = chebyshev_path(evaluate, moments, panels, tol)
-    return torch.from_numpy(values).to(flow.dtype), n_nodes
+    path = chebyshev_path(evaluate, moments, panels, tol)
+    return torch.from_numpy(path.values()).to(flow.dtype), path.evaluations
 
 
 def _loss(flow: BalancedFlow, product: Tensor, times: Tensor, method: str) -> Tensor:

@@ -104,10 +104,14 @@ class ModRelu(AbstractNonlinearity):
         return modrelu(a, bias)
 
     def apply_(self, a: Tensor, bias: Tensor | None, buffer: Tensor | None = None) -> None:
-        """In place: the size first, then the sign, which is 0 at 0."""
+        """In place: the size times the sign, which is 0 at 0."""
         assert bias is not None
-        size = torch.abs(a, out=buffer).add_(bias).relu_()
-        a.sgn_().mul_(size)
+        if a.is_complex():
+            size = torch.abs(a, out=buffer).add_(bias).relu_()
+            a.sgn_().mul_(size)
+        else:
+            sign = torch.sgn(a, out=buffer)
+            torch.addcmul(bias, a, sign, out=a).relu_().mul_(sign)
 
     def slope(self, value: Tensor) -> Tensor:
         """1 where the value is not zero (real states)."""

@@ -36,7 +36,7 @@ class GoruStep(AbstractStep):
 class _GoruKernel(AbstractKernel):
     def __init__(self, weights: Weights) -> None:
         self.matrix, self.bias = weights
-        self.transposed = self.matrix.mT
+        self.transposed = self.matrix.mT.contiguous()  # row by row: see elman_kernels
         self.size = self.matrix.shape[1]
         self.factors: tuple[Any, ...] = ()
         self.signs: Tensor | None = None

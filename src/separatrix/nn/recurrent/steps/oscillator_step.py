@@ -34,7 +34,7 @@ class OscillatorStep(AbstractStep):
 
 class _OscillatorKernel(AbstractKernel):
     def __init__(self, step: OscillatorStep, matrix: Tensor) -> None:
-        self.step, self.matrix, self.transposed = step, matrix, matrix.mT
+        self.step, self.matrix, self.transposed = step, matrix, matrix.mT.contiguous()
         self.size = matrix.shape[0]
         self.slopes: Any = None
 

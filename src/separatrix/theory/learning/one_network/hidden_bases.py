@@ -8,8 +8,8 @@ ends in, its pivot. Then nothing overflows, and the matrix to be inverted,
 is a sum of positive parts. Which basis is best depends on how far the training goes and on the start:
 
 - ``given``: R = 1, no division. For short trainings, while growth is no danger.
-- ``pivoted``: R = C+^-1, the fastest modes each with a column of its own, so that their part is diagonal. Square
-  networks and bottlenecks, if C+ is well conditioned.
+- ``pivoted``: R = C+^-1, the fastest modes each with a column of its own, so that their part is diagonal. Wherever at
+  least as many modes grow as there are hidden units, if C+ is well conditioned.
 - ``echelon``: R a rotation, C lower triangular, whatever the sizes and ranks.
 """
 
@@ -42,6 +42,9 @@ class HiddenBasis:
     pivots: Array
     gram: Array
     """``R'R``."""
+    excess: Array
+    """Rate of every row, unit rows first, minus that of the slowest pivot; ``slowest``."""
+    slowest: float
     n_unit: int = 0
 
 
@@ -53,13 +56,13 @@ def given(modes: NetworkModes, horizon: float) -> HiddenBasis | None:
         return None
     n_hidden = modes.rows.shape[1]
     gaps = numpy.repeat(modes.rates[: modes.n_growing, None], n_hidden, 1)
-    return HiddenBasis("given", modes.rows, gaps, numpy.zeros(n_hidden), numpy.eye(n_hidden))
+    return HiddenBasis("given", modes.rows, gaps, numpy.zeros(n_hidden), numpy.eye(n_hidden), modes.rates, 0.0)
 
 
 def pivoted(modes: NetworkModes) -> HiddenBasis | None:
     """Columns of the fastest modes, if there are enough of them and their rows are independent enough."""
     h = modes.rows.shape[1]
-    if h > modes.n_task or h > modes.n_growing:
+    if h > modes.n_growing:
         return None
     fastest = modes.rows[:h]
     try:
@@ -70,7 +73,9 @@ def pivoted(modes: NetworkModes) -> HiddenBasis | None:
         return None
     kept = slice(h, modes.n_growing)
     gaps = _gaps(modes.rates[kept], modes.strengths[kept], modes.rates[:h], modes.strengths[:h])
-    return HiddenBasis("pivoted", modes.rows[h:] @ basis, gaps, modes.rates[:h], basis.T @ basis, h)
+    slowest = float(modes.rates[h - 1])
+    rows, excess = modes.rows[h:] @ basis, _excess(modes, slowest, float(modes.strengths[h - 1]))
+    return HiddenBasis("pivoted", rows, gaps, modes.rates[:h], basis.T @ basis, excess, slowest, h)
 
 
 def echelon(modes: NetworkModes) -> HiddenBasis:
@@ -101,17 +106,33 @@ def echelon(modes: NetworkModes) -> HiddenBasis:
     strengths = numpy.where(pivots > 0, modes.strengths[opened], 0.0)
     growing = slice(0, modes.n_growing)
     gaps = _gaps(modes.rates[growing], modes.strengths[growing], pivots, strengths)
-    return HiddenBasis("echelon", rows[:, : len(opened)], gaps, pivots, numpy.eye(len(opened)))
+    slowest, strength = (float(pivots[-1]), float(strengths[-1])) if opened else (0.0, 0.0)
+    excess = _excess(modes, slowest, strength)
+    return HiddenBasis("echelon", rows[:, : len(opened)], gaps, pivots, numpy.eye(len(opened)), excess, slowest)
 
 
 def _gaps(rates: Array, strengths: Array, pivots: Array, pivot_strengths: Array) -> Array:
-    """``rates_i - pivots_j`` without cancellation, as in ``balanced_modes``; zero instead of positive.
+    """``rates_i - pivots_j`` without cancellation; zero instead of positive.
 
     A growing row that is faster than a column's pivot has no entry there, up to rounding.
     """
+    return numpy.minimum(_differences(rates, strengths, pivots, pivot_strengths), 0.0)
+
+
+def _excess(modes: NetworkModes, slowest: float, strength: float) -> Array:
+    """Rates of all rows minus that of the slowest pivot; without cancellation where that matters, in growing ones."""
+    excess = modes.rates - slowest
+    growing = slice(0, modes.n_growing)
+    pivot, its_strength = numpy.array([slowest]), numpy.array([strength])
+    excess[growing] = _differences(modes.rates[growing], modes.strengths[growing], pivot, its_strength)[:, 0]
+    return excess
+
+
+def _differences(rates: Array, strengths: Array, pivots: Array, pivot_strengths: Array) -> Array:
+    """``rates_i - pivots_j`` without cancellation, as in ``balanced_modes``."""
     difference = strengths[:, None] - pivot_strengths
     largest = max(float(strengths.max(initial=0.0)), float(pivot_strengths.max(initial=0.0)))
     difference[numpy.abs(difference) <= 4 * EPS * largest] = 0.0
     total = rates[:, None] + pivots
     close = difference * (strengths[:, None] + pivot_strengths) / numpy.maximum(total, 1e-300)
-    return numpy.minimum(numpy.where(pivots > 0, close, rates[:, None]), 0.0)
+    return numpy.where(pivots > 0, close, rates[:, None])

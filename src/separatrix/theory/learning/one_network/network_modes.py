@@ -74,6 +74,11 @@ class NetworkModes:
             lower = numpy.concatenate([lower, coordinates[:, r : m - r]], 1)
         return lower, upper
 
+    def to_sides(self) -> tuple[Array, Array]:
+        """Matrices (n_out, m) and (n_in, m) that take the rows of the modes to the layers themselves."""
+        lower, upper = self.sides(numpy.eye(len(self.rows))[None])
+        return self.outputs @ lower[0], self.inputs @ upper[0]
+
 
 def _compressed(outside: Array) -> tuple[Array, Array]:
     """Directions and rows of the weights outside the task: all of these have one rate, so any basis does.

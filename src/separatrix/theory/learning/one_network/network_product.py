@@ -14,16 +14,16 @@ from typing import final
 import numpy
 import torch
 
-from .hidden_bases import EPS, HiddenBasis, echelon, given, pivoted
+from .hidden_bases import HiddenBasis, echelon, given, pivoted
 from .network_modes import NetworkModes
 from .plain_arrays import Array, PlainNetwork
+from .shared_rows import SharedRows
+from .small_systems import decaying_integral, scaled_factor
 
-ACCURACY = 1e-12
-"""Largest estimated error of a product relative to its size."""
-_ERROR = 10 * EPS
-"""Error of a solution whose scaled Cholesky factor has no small pivot."""
 _CHUNK_NUMBERS = 2**19
 _LATEST = 1e150
+_MANY_NUMBERS = 2**14
+"""Numbers in the states of all times from which it pays to prepare."""
 _CERTAIN = 1e20
 """A term that has fallen by this factor, times its size, is rounding, whatever the condition of the system is."""
 
@@ -80,30 +80,44 @@ class NetworkProduct:
         Raises:
             Unreliable: see there.
         """
-        outputs, inputs = self.modes.outputs, self.modes.inputs
-        coordinates = self.coordinates(numpy.minimum(times, _LATEST))
-        one_side = coordinates.reshape(-1, inputs.shape[1]) @ inputs.T  # one product of matrices for all times
-        found: Array = outputs @ one_side.reshape(len(times), -1, inputs.shape[0])
+        moments = numpy.minimum(times, _LATEST)
+        found = None
+        with numpy.errstate(all="ignore"):  # what became NaN or infinite is noticed and not returned
+            while found is None:
+                found = self._in_this_basis(moments)
+                if found is None:
+                    self._take_next_basis()
         found[times == 0] = self.network.w2 @ self.network.w1
         return found
 
-    def coordinates(self, times: Array) -> Array:
-        """The product in the directions of the modes, in the first basis that is reliable at all of the times."""
+    def _in_this_basis(self, times: Array) -> Array | None:
+        """The product if the present basis is reliable at all of the times."""
+        many = len(times) * self.modes.rows.size >= _MANY_NUMBERS
+        if many and SharedRows.fits(self.modes, self.basis, float(times.max())):
+            return SharedRows(self.modes, self.basis).product(times)
         size = max(1, _CHUNK_NUMBERS // max(1, self.modes.rows.size))
-        while True:
-            parts = []
-            for begin in range(0, len(times), size):
-                with numpy.errstate(all="ignore"):  # what became NaN or infinite is noticed and not returned
-                    part = evaluated(self.modes, self.basis, times[begin : begin + size])
-                if part is None:
-                    break
-                parts.append(part)
-            else:
-                return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
-            following = next(self._bases, None)
-            if following is None:
-                raise Unreliable
-            self.basis = following
+        parts = []
+        for begin in range(0, len(times), size):
+            coordinates = evaluated(self.modes, self.basis, times[begin : begin + size])
+            if coordinates is None:
+                return None
+            parts.append(self._lifted(coordinates))
+        if not parts:
+            return numpy.empty((0, *self.network.target.shape))
+        return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
+
+    def _take_next_basis(self) -> None:
+        following = next(self._bases, None)
+        if following is None:
+            raise Unreliable
+        self.basis = following
+
+    def _lifted(self, coordinates: Array) -> Array:
+        """The product from its coordinates in the directions of the modes."""
+        outputs, inputs = self.modes.outputs, self.modes.inputs
+        one_side = coordinates.reshape(-1, inputs.shape[1]) @ inputs.T  # one product of matrices for all times
+        found: Array = outputs @ one_side.reshape(len(coordinates), -1, inputs.shape[0])
+        return found
 
 
 def _bases(modes: NetworkModes, horizon: float) -> Iterator[HiddenBasis]:
@@ -124,7 +138,7 @@ def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | 
     n_growing = modes.n_growing - unit
     t = times[:, None]
     shrunk = numpy.exp(-basis.pivots * t)
-    memory = _integral(numpy.abs(modes.rates), t)
+    memory = decaying_integral(numpy.abs(modes.rates), t)
     states = numpy.empty((n_times, unit + len(basis.rows), k))
     rows = states[:, unit:]
     if n_growing:
@@ -138,27 +152,18 @@ def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | 
     system = weighted.transpose(0, 2, 1) @ weighted
     system += shrunk[:, :, None] * basis.gram * shrunk[:, None, :]
     late *= numpy.exp(modes.rates[modes.n_growing :] * t)[:, :, None]
-    diagonal = system.reshape(n_times, -1)[:, :: k + 1]
     if unit:
-        diagonal += memory[:, :unit]
+        system.reshape(n_times, -1)[:, :: k + 1] += memory[:, :unit]
         states[:, :unit] = numpy.eye(k)
     lower, upper = modes.sides(states)
-    return _solved(lower, system, diagonal, upper)
+    return _solved(lower, system, upper)
 
 
-def _solved(lower: Array, system: Array, diagonal: Array, upper: Array) -> Array | None:
-    """``lower system^-1 upper'``; the smallest scaled pivot of the Cholesky factor bounds the error."""
-    factor, failed = torch.linalg.cholesky_ex(torch.from_numpy(system))
-    pivots = factor.diagonal(dim1=-2, dim2=-1).numpy()
-    smallest = float(numpy.min(pivots * pivots / diagonal))
-    if int(failed.max()) or not smallest >= _ERROR / ACCURACY:
+def _solved(lower: Array, system: Array, upper: Array) -> Array | None:
+    """``lower system^-1 upper'``."""
+    factor = scaled_factor(torch.from_numpy(system))
+    if factor is None:
         return None
     solved = torch.cholesky_solve(torch.from_numpy(upper).mT, factor)
     found: Array = numpy.matmul(lower, solved.numpy())
     return found
-
-
-def _integral(rate: Array, time: Array) -> Array:
-    """``int_0^t exp(-2 rate s) ds`` for rates of at least zero."""
-    x = 2 * rate * time
-    return numpy.where(x < 1e-8, time * (1 - x / 2), -numpy.expm1(-x) / (2 * rate))
