@@ -48,6 +48,16 @@ def test_a_compiled_step_is_the_same_step() -> None:
     assert not changed_from_outside(optimiser)
 
 
+def test_hooks_that_only_count_steps_change_none() -> None:
+    from separatrix.nn import ExpRNN  # has every step of any optimiser counted
+
+    assert ExpRNN(2, 3) is not None
+    optimiser = optim.SGD(parameters(), lr=0.1)
+    assert not changed_from_outside(optimiser)
+    optimiser.register_step_post_hook(lambda *_: None)
+    assert changed_from_outside(optimiser)
+
+
 @pytest.mark.parametrize("step", [functools.partial(print), lambda closure=None: None], ids=["partial", "function"])
 def test_another_step_on_the_object_is_seen(step: Any) -> None:
     optimiser = optim.SGD(parameters(), lr=0.1)

@@ -33,14 +33,24 @@ def torch_class(optimiser: torch.optim.Optimizer) -> type[torch.optim.Optimizer]
 
 def changed_from_outside(optimiser: torch.optim.Optimizer) -> bool:
     """Whether hooks stand around the step, or another one in its place (a wrapper of torch's schedulers is none)."""
-    if optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks:
-        return True
-    if _global_optimizer_pre_hooks or _global_optimizer_post_hooks:
-        return True
+    for hooks in (
+        optimiser._optimizer_step_pre_hooks,
+        optimiser._optimizer_step_post_hooks,
+        _global_optimizer_pre_hooks,
+        _global_optimizer_post_hooks,
+    ):
+        if not all(_only_counts(hook) for hook in hooks.values()):
+            return True
     own = vars(optimiser)
     if any(_is_inner(name, type(optimiser)) for name in own if callable(own[name])):
         return True
     return "step" in own and (bare_step(own["step"]) or own["step"]) is not bare_step(type(optimiser).step)
+
+
+def _only_counts(hook: Any) -> bool:
+    """Whether a hook notes that a step was made and nothing else: those of this package, and of torch's profiler."""
+    module = str(getattr(hook, "__globals__", {}).get("__name__", ""))
+    return module.split(".")[0] == "separatrix" or module.split(".")[:2] == ["torch", "profiler"]
 
 
 def bare_step(step: Any) -> Any:
