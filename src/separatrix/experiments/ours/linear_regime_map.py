@@ -25,7 +25,10 @@ from separatrix.lab import (
     Row,
     Summary,
     condition,
+    crossed,
+    groups,
     judge,
+    spans,
     with_column,
 )
 
@@ -346,7 +349,7 @@ EXPERIMENT = Experiment(
     place="regime map",
     version=3,
     scales={
-        "smoke": Settings(rates=(0.01, 0.003)),
+        "smoke": Settings(rates=(0.1, 0.003)),
         "laptop": Settings(seeds=(0, 1, 2)),
         "paper": Settings(seeds=tuple(range(10)), n_starts=1000),
     },
@@ -394,6 +397,10 @@ EXPERIMENT = Experiment(
             ),
             measures="fraction of random starts that learn along the exact flow",
             test="exact",
+            needs=(
+                crossed("sign of the determinant", "balance", "seed"),
+                groups("sign of the determinant", "balance", 0.0, 0.1),
+            ),
             judge=judge_determinant,
             counterfeit=with_column("sign of the determinant", "agree", 0.5),
         ),
@@ -405,6 +412,7 @@ EXPERIMENT = Experiment(
             ),
             measures="fraction of starts that learn by descent and by the flow, escape time against the rate",
             test="all and none; slope of the escape time, in e-foldings of the mode, within 10 percent",
+            needs=(crossed("escape of descent", "lr", "seed"), spans("escape of descent", "lr", 0.003, 0.1)),
             judge=judge_escape,
             counterfeit=with_column("escape of descent", "steps", 100.0),
         ),
