@@ -50,7 +50,7 @@ def are_fewer_draws(claim: Claim, rows: Sequence[Mapping[str, Any]], left: Seque
 
 
 def kept_by_half(claim: Claim, real: Summary) -> list[str]:
-    """Halves of tables that confirm the claim on fewer rows, although they lack more than draws."""
+    """Halves of tables that confirm the claim by other evidence, although they lack more than draws."""
     whole = judge_what_was_measured(claim, real)
     if whole.verdict is not Verdict.CONFIRMED:
         return []
@@ -65,7 +65,7 @@ def kept_by_half(claim: Claim, real: Summary) -> list[str]:
                 )
             except Exception:  # a rule that stumbles over what is missing confirms nothing
                 continue
-            if judged.verdict is Verdict.CONFIRMED and len(judged.rows) < len(whole.rows):
+            if judged.verdict is Verdict.CONFIRMED and judged != whole:
                 kept.append(f"{claim.id}: {title}, {half}")
     return kept
 

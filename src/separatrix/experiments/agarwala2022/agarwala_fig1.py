@@ -299,6 +299,7 @@ EXPERIMENT = Experiment(
             statement="the trace of one matrix of independent entries does not rise steadily towards the transition",
             measures=_MEASURED,
             test="it falls between two distances at least once",
+            needs=(spans("length variance", "delta", 0.02, 0.9, family="gaussian"),),
             judge=judge_peak,
             counterfeit=with_column("length variance", "measured", lambda row: row["theory"]),
             scale="laptop",

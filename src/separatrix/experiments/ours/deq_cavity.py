@@ -214,6 +214,7 @@ EXPERIMENT = Experiment(
             statement="hard-tanh, symmetric weights, sqrt(V) = 0.6: variance and radius are those of the cavity theory",
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
+            needs=(groups("cases", ("family", "phi", "scale"), CASES[0]),),
             judge=judge_headline,
             counterfeit=with_column("cases", "h_var", lambda row: 1.1 * row["h_var"]),
             scale="laptop",

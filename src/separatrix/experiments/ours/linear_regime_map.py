@@ -375,6 +375,7 @@ EXPERIMENT = Experiment(
             statement="at large balance a deep network learns like a shallow one (heavy layer onto)",
             measures="distance from the exponential",
             test="error * balance^2 constant within 30 percent",
+            needs=(crossed("regime map", "sizes", "balance", "seed"), spans("regime map", "balance", 1.0, 1000.0)),
             judge=judge_shallow,
             counterfeit=with_column("regime map", "lazy_error", lambda row: 1 / row["balance"]),
             erratum="anguita2024-large-balance-lazy",
