@@ -12,7 +12,7 @@ import pytest
 
 from separatrix.core import InvalidInput
 from separatrix.experiments import catalogue
-from separatrix.lab import Judgement, Summary, Verdict, judgements_of, read_publication
+from separatrix.lab import Judgement, Needed, Summary, Verdict, judgements_of, read_publication
 from separatrix.lab.experiment.reading import judge_what_was_measured
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -92,10 +92,10 @@ def test_a_group_that_a_statement_names_is_missed(name: str) -> None:
         k: judged["verdict"] for k, judged in published.claims.items()
     }
     for claim in experiment.claims:
-        for needed in claim.needs:
+        for needed in (needed for needed in claim.needs if isinstance(needed, Needed)):
             rows = real.tables[needed.rows]
             for value in needed.entries:
-                left = [row for row in rows if row[needed.column] != value]
+                left = [row for row in rows if needed.of(row) != value]
                 assert len(left) < len(rows)
                 lacking = real.model_copy(update={"tables": {**real.tables, needed.rows: left}})
                 found = judge_what_was_measured(claim, lacking)

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from separatrix.core import InvalidInput
-from separatrix.lab import Claim, Judgement, Row, Summary, Verdict, groups, judge
+from separatrix.lab import Claim, Judgement, Row, Summary, Verdict, crossed, groups, judge, spans
 from separatrix.lab.experiment.frozen_model import FrozenModel
 from separatrix.lab.experiment.reading import judge_what_was_measured
 
@@ -288,6 +288,58 @@ def test_a_group_that_the_statement_names_must_be_there_to_confirm_it(agrees: bo
         judged = said(lambda _: says(agrees), lacking, needs=needs)
         assert judged.verdict is verdict
         assert ("not measured: " in judged.evidence) is agrees
+
+
+def test_a_rule_that_stumbles_over_a_group_that_is_not_there_cannot_tell() -> None:
+    def rule(summary: Any) -> Judgement:
+        return says(next(row for row in summary.table("Losses") if row["family"] == "haar")["loss"] > 0)
+
+    lacking = measured(tables={"Losses": [{"family": "gaussian", "loss": 1.0}]})
+    judged = said(rule, lacking, needs=(groups("Losses", "family", "haar"),))
+    assert judged.verdict is Verdict.UNDECIDED
+    assert judged.evidence.startswith("undecided, because this was not measured: family haar (")
+    with pytest.raises(StopIteration):  # a fault of the rule's own
+        said(rule, lacking)
+
+
+FULL = [{"family": family, "scale": scale} for family in ("gaussian", "haar") for scale in (0.1, 0.5, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("needed", "left", "told"),
+    [
+        (spans("t", "scale", 0.2, 0.9), FULL[:2], "scale from 0.9"),
+        (spans("t", "scale", 0.2, 0.9), FULL[1:3], "scale up to 0.2"),
+        (spans("t", "scale", 0.2, 0.9, family="haar"), FULL[:4], "scale from 0.9"),
+        (spans("t", "scale", 0.2, 0.9), [{"scale": True}, {"scale": "1"}, {}], "scale up to 0.2; scale from 0.9"),
+        (crossed("t", "family", "scale"), FULL[:5], "family haar, scale 1.0"),
+        (crossed("t", ("family", "scale")), [*FULL, FULL[0]], "family gaussian, scale 0.5; family gaussian, scale 1.0; "
+         "family haar, scale 0.1; 2 more"),
+        (crossed("t", "scale", family="haar"), FULL[:3], "any of t"),
+        (groups("t", ("family", "scale"), ("haar", 1.0), ("haar", 0.1)), FULL[:5], "family haar, scale 1.0"),
+    ],
+)  # fmt: skip
+def test_what_a_statement_ranges_over_must_be_there(needed: Any, left: list[Any], told: str) -> None:
+    """Half the scales, or the rows that came out small, do not confirm what is said of all."""
+    judged = said(lambda _: says(True), measured(tables={"t": left}), needs=(needed,))
+    assert judged.evidence == f"undecided, because this was not measured: {told} (the rest)"
+    assert said(lambda _: says(True), measured(tables={"t": FULL}), needs=(needed,)) == says(True)
+    assert said(lambda _: says(False), measured(tables={"t": left}), needs=(needed,)) == says(False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: crossed("t"),
+        lambda: spans("t", "scale", 0.9, 0.2),
+        lambda: spans("t", "scale", math.nan, 0.2),
+        lambda: groups("t", ("family", "scale"), "haar"),
+        lambda: groups("t", ("family", "scale"), ("haar",)),
+    ],
+)
+def test_what_is_needed_is_well_formed(make: Callable[[], Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"crossed needs the names|must run upwards|tuples of 2"):
+        make()
 
 
 def test_groups_are_looked_for_in_fields_too() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.lab import Claim, Judgement, Row, groups, judge, rule_digest
+from separatrix.lab import Claim, Judgement, Row, crossed, groups, judge, rule_digest, spans
 
 LIMIT = 0.1
 
@@ -85,6 +85,17 @@ def test_groups_that_a_statement_needs_belong_to_the_rule() -> None:
     found = [rule_digest(claim(limited, needs=needs)) for needs in ((), (one,), (both,), (one, both))]
     assert len(set(found)) == 4
     assert rule_digest(claim(limited, needs=(both, one))) == found[3]
+
+
+def test_ranges_and_combinations_that_a_statement_needs_belong_to_the_rule() -> None:
+    needed = (
+        crossed("scales", "family", "scale"),
+        crossed("scales", ("family", "scale")),
+        crossed("scales", "family", "scale", tied=True),
+        spans("scales", "scale", 0.2, 0.9),
+        spans("scales", "scale", 0.2, 0.8),
+    )
+    assert len({rule_digest(claim(limited, needs=(one,))) for one in needed}) == len(needed)
 
 
 def test_code_without_a_file_is_told_apart_too() -> None:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, groups, interval_row, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Payload,
+    Row,
+    crossed,
+    groups,
+    interval_row,
+    judge,
+    spans,
+    with_column,
+)
 
 from .nonlinear import Measured, Settings, expand, grid, measure, summarise
 
@@ -103,7 +116,11 @@ EXPERIMENT = Experiment(
             statement="Eq. (25) predicts the variance for independent and orthogonal weights",
             measures=_MEASURED,
             test="within 4 standard errors over matrices and 3%, radius up to 0.95",
-            needs=(groups("scales", "family", "gaussian", "haar"),),
+            needs=(
+                crossed("scales", "family", "scale"),
+                spans("scales", "scale", 0.2, 0.9),
+                groups("scales", "family", "gaussian", "haar"),
+            ),
             judge=judge_independent,
             counterfeit=with_column("scales", "h_var", lambda row: 1.2 * row["h_var"]),
         ),
@@ -112,6 +129,7 @@ EXPERIMENT = Experiment(
             statement="for symmetric weights the variance is larger than Eq. (25) says",
             measures=_MEASURED,
             test="above the prediction by 3 standard errors at every scale from 0.3; refuted if one is below",
+            needs=(crossed("scales", "family", "scale"), spans("scales", "scale", 0.2, 0.9)),
             judge=judge_symmetric_is_larger,
             counterfeit=with_column("scales", "h_var", lambda row: row["document_h_var"] - 9 * row["h_var_se"]),
         ),
@@ -122,6 +140,7 @@ EXPERIMENT = Experiment(
             statement="with the reaction of a unit on itself the variance is predicted for symmetric weights too",
             measures=_MEASURED,
             test="within 4 standard errors over matrices and 3%, radius up to 0.95",
+            needs=(crossed("scales", "family", "scale"), spans("scales", "scale", 0.2, 0.9)),
             judge=judge_cavity,
             counterfeit=with_column(
                 "scales", "h_var", lambda row: row["document_h_var"], lambda row: row["family"] == "goe"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, groups, judge, with_column
+from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, crossed, groups, judge, spans, with_column
 
 from .nonlinear import Measured, Settings, expand, grid, measure, summarise
 
@@ -87,7 +87,11 @@ EXPERIMENT = Experiment(
             statement="r^2 = V E phi'^2 for independent and orthogonal weights, away from the transition",
             measures="largest |eigenvalue| of the Jacobian, averaged over matrices",
             test="within 4 standard errors and the shift of the edge at this width, radius up to 0.9",
-            needs=(groups("scales", "family", "gaussian", "haar"),),
+            needs=(
+                crossed("scales", "family", "scale"),
+                spans("scales", "scale", 0.2, 0.9),
+                groups("scales", "family", "gaussian", "haar"),
+            ),
             judge=judge_independent,
             counterfeit=with_column(
                 "scales", "radius", lambda row: 0.8 * row["radius"], lambda row: row["radius"] is not None
@@ -100,6 +104,7 @@ EXPERIMENT = Experiment(
             statement="the radius 2 sqrt(V p) holds for symmetric weights with p from the cavity equations",
             measures="largest |eigenvalue| of the Jacobian, averaged over matrices",
             test="within 4 standard errors and the shift of the edge at this width, radius up to 0.9",
+            needs=(crossed("scales", "family", "scale"), spans("scales", "scale", 0.2, 0.9)),
             judge=judge_cavity,
             counterfeit=with_column(
                 "scales", "radius", lambda row: 0.8 * row["radius"], lambda row: row["radius"] is not None

@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from separatrix.core.wording import number
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Payload, Row, Summary, judge, with_column, with_fields
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Payload,
+    Row,
+    Summary,
+    crossed,
+    judge,
+    with_column,
+    with_fields,
+)
 
 from .family_names import named
 from .nonlinear import FAMILIES, Settings, expand, grid, measure, rows_by_scale
@@ -117,6 +129,7 @@ EXPERIMENT = Experiment(
             statement="the loss of convergence of independent entries is predicted by the theory of its radius",
             measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
+            needs=(crossed("scales", "family", "scale"),),
             judge=judge_transition("gaussian", 0.75, 1.15),
             counterfeit=with_fields(critical_scale=lambda found: {name: scale / 2 for name, scale in found.items()}),
             scale="laptop",
@@ -126,6 +139,7 @@ EXPERIMENT = Experiment(
             statement="the loss of convergence of the orthogonal family is predicted by the theory of its radius",
             measures=_MEASURED,
             test="below 1e-3 sqrt(N) up to 0.75 of the predicted scale, above it from 1.15 times that scale",
+            needs=(crossed("scales", "family", "scale"),),
             judge=judge_transition("haar", 0.75, 1.15),
             counterfeit=with_fields(critical_scale=lambda found: {name: scale / 2 for name, scale in found.items()}),
             scale="laptop",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from separatrix.lab import (
     Row,
     Summary,
     condition,
+    crossed,
     groups,
     instead,
     judge,
@@ -232,6 +234,14 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
     return {"moments": deq.moments([r for r in summary.table("moments") if r["quantity"] != "chi"])}
 
 
+_INDEPENDENT = (
+    groups(
+        "moments",
+        ("family", "weight_var", "quantity"),
+        *itertools.product(("gaussian", "haar"), (0.2, 0.5), ("chi", "m1", "m2")),
+    ),
+)
+_OTHERS = (crossed("moments", "family", "quantity", weight_var=0.3),)
 _MEASURED = "normalised traces of sampled matrices"
 _TEST = "within 4 standard errors over matrices and 2% (10% for a fourth moment above 30)"
 
@@ -256,7 +266,7 @@ EXPERIMENT = Experiment(
             statement="moments of independent and orthogonal weights",
             measures=_MEASURED,
             test=_TEST,
-            needs=(groups("moments", "family", "gaussian", "haar"), groups("moments", "quantity", "chi", "m1", "m2")),
+            needs=_INDEPENDENT,
             judge=judge_independent,
             counterfeit=with_column("moments", "measured", lambda row: 1.3 * row["measured"] + 1),
         ),
@@ -309,6 +319,7 @@ EXPERIMENT = Experiment(
             measures=_MEASURED,
             test=_TEST,
             needs=(
+                *_OTHERS,
                 groups("moments", "family", "elliptic:-0.5", "elliptic:0.5", "antisymmetric", "symmetric-orthogonal"),
             ),
             judge=judge_other_families,

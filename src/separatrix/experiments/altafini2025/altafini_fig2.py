@@ -293,7 +293,9 @@ def judge_eigenvectors(summary: Measured) -> Judgement:
     row = Row(
         "eigenvectors with bipartite ends besides the first and the last", other, 0, agrees=other == 0 if seen else None
     )
-    return judge(f"bipartite end points on v{', v'.join(sorted(seen)) or ' none'}", [row])
+    untold = summary.n_runs - summary.not_converged - sum(row["runs"] for row in rows)
+    left = [Row("end points of no family in the table", untold, 0, agrees=None)] if untold > 0 else []
+    return judge(f"bipartite end points on v{', v'.join(sorted(seen)) or ' none'}", [row, *left])
 
 
 EXPERIMENT = Experiment(

@@ -18,6 +18,8 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    crossed,
+    groups,
     judge,
     misprint,
     with_column,
@@ -177,6 +179,10 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     }
 
 
+_COMPARED = "exact against descent"
+_ALL = (crossed(_COMPARED, "balance", "seed"), groups(_COMPARED, "balance", -50.0, 0.01, 50.0))
+"""The three columns of the figure."""
+
 EXPERIMENT = Experiment(
     name="anguita-fig3-3",
     title="Unaligned networks: exact dynamics of product, representations and kernel",
@@ -194,6 +200,7 @@ EXPERIMENT = Experiment(
             statement="the exact solution matches descent for product, representations and kernel",
             measures="largest relative deviation",
             test="5 percent",
+            needs=_ALL,
             judge=judge_figure,
             counterfeit=with_column("exact against descent", "kernel error", 0.2),
         ),
@@ -203,6 +210,7 @@ EXPERIMENT = Experiment(
             statement="at large balance of either sign the kernel stays almost constant (equal sizes)",
             measures="relative change over training",
             test="5 percent",
+            needs=_ALL,
             judge=judge_lazy,
             counterfeit=with_column("exact against descent", "kernel change", 0.5),
         ),

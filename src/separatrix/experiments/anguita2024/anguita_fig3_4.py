@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.core.wording import measured, number, several
-from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, condition, judge, with_column
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, condition, crossed, judge, spans, with_column
 
 from .accuracy import MEASURES, SMALL, Settings, logspace, measure, rising, rows_of, sizes_of, sweep
 
@@ -56,11 +56,14 @@ def judge_size(summary: Summary) -> Judgement:
     return judge(evidence, rows, condition("for learning rates up to 3e-3", low))
 
 
+_ALL = (crossed("deviation", "size", "lr"), spans("deviation", "size", 5, 25), spans("deviation", "lr", 1e-4, 1e-2))
+"""The sizes and learning rates of the figure, from end to end: what is true of small networks is not of large ones."""
+
 EXPERIMENT = sweep(
     "3.4",
     "Exact loss against descent over the learning rate",
     scales={
-        "smoke": Settings(lrs=(1e-4, 1e-3, 1e-2), balances=(3.0,), **SMALL),
+        "smoke": Settings(lrs=(1e-4, 1e-3, 1e-2), balances=(3.0,), **(SMALL | {"sizes": (5, 25)})),
         "laptop": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), n_trials=20),
         "paper": Settings(lrs=logspace(1e-4, 1e-2, 20), balances=(3.0,), stride=1),
     },
@@ -71,6 +74,7 @@ EXPERIMENT = sweep(
             statement="the deviation stays below 0.05 for learning rates up to 0.01",
             measures=MEASURES,
             test="0.05",
+            needs=_ALL,
             judge=judge_small,
             counterfeit=with_column("deviation", "deviation", 0.2),
         ),
@@ -79,6 +83,7 @@ EXPERIMENT = sweep(
             statement="the deviation grows with the learning rate",
             measures=MEASURES,
             test="monotone within 2 percent",
+            needs=_ALL,
             judge=judge_growth,
             counterfeit=with_column("deviation", "deviation", lambda row: 1e-5 / row["lr"]),
         ),
@@ -87,6 +92,7 @@ EXPERIMENT = sweep(
             statement="the deviation grows with the size of the network",
             measures=MEASURES,
             test="monotone within 2 percent",
+            needs=_ALL,
             judge=judge_size,
             counterfeit=with_column("deviation", "deviation", lambda row: 1 / row["size"]),
         ),

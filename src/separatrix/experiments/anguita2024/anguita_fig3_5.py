@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, judge, with_column
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, crossed, judge, spans, with_column
 
 from .accuracy import MEASURES, SMALL, Settings, logspace, measure, rows_of, sizes_of, sweep
 
@@ -42,6 +42,11 @@ EXPERIMENT = sweep(
             statement="at a fixed learning rate a larger balance strays further",
             measures=MEASURES,
             test="a factor of 2",
+            needs=(
+                crossed("deviation", "size", "balance"),
+                spans("deviation", "balance", 0.01, 100.0),
+                spans("deviation", "size", 5, 10),
+            ),
             judge=judge_balance,
             counterfeit=with_column("deviation", "deviation", 0.01),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, judge, with_column
+from separatrix.lab import Cell, Claim, Judgement, Payload, Row, Summary, crossed, judge, spans, with_column
 
 from .accuracy import MEASURES, SMALL, Settings, measure, rows_of, sizes_of, sweep
 
@@ -47,6 +47,7 @@ EXPERIMENT = sweep(
             statement="learning rate times balance alone decides the deviation",
             measures=MEASURES,
             test="within 35 percent",
+            needs=(crossed("deviation", "size", ("lr", "balance")), spans("deviation", "balance", 50.0, 200.0)),
             judge=judge_constant,
             counterfeit=with_column("deviation", "deviation", lambda row: row["deviation"] * row["balance"]),
         ),

@@ -17,6 +17,8 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    crossed,
+    groups,
     judge,
     misprint,
     with_column,
@@ -219,6 +221,10 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     }
 
 
+_TASKS = "continual learning"
+_ALL = (crossed(_TASKS, ("figure", "balance"), "seed"), groups(_TASKS, "figure", "4.6", "4.7"))
+"""Both figures, every seed."""
+
 EXPERIMENT = Experiment(
     name="anguita-fig4-6",
     title="Continual learning: exact losses, rates of loss and of forgetting",
@@ -240,6 +246,7 @@ EXPERIMENT = Experiment(
             statement="the network stays balanced over tasks, so the exact solution chains",
             measures="losses on all tasks against descent; fitted balance",
             test="5 percent",
+            needs=_ALL,
             judge=judge_chain,
             counterfeit=with_column("continual learning", "deviation", 0.5),
         ),
@@ -249,6 +256,7 @@ EXPERIMENT = Experiment(
             statement="rate of loss and of forgetting in closed form",
             measures="closed form against central differences",
             test="1e-6",
+            needs=_ALL,
             judge=judge_rate,
             counterfeit=with_column("continual learning", "rate_error", 0.1),
             erratum="anguita2024-4.34",

@@ -195,6 +195,7 @@ EXPERIMENT = Experiment(
             statement="gradient flow conserves the balance matrix, for any inputs",
             measures="drift along integration",
             test="1e-8",
+            interchangeable=("seed",),
             judge=judge_columns("drift", {"drift": ("drift of the balance", 1e-8)}, {}),
             counterfeit=with_column("theorems", "drift", 0.1),
             erratum="anguita2024-2.2.1",

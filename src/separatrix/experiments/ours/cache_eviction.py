@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.core.random import spawn
 from separatrix.core.wording import small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    crossed,
+    groups,
+    judge,
+    with_column,
+)
 
 from ..worst_case import highest
 
@@ -395,6 +408,13 @@ EXPERIMENT = Experiment(
             statement="A cache that may hold the whole text changes nothing, under any policy that fills its places.",
             measures="loss under the cache less loss without one, both tasks",
             test="1e-4 nats",
+            needs=(
+                crossed(RECALL, "seed", "policy", "budget"),
+                crossed(TEXT, "seed", "policy", "budget"),
+                groups(RECALL, "policy", *POLICIES),
+                groups(TEXT, "policy", *POLICIES),
+            ),
+            interchangeable=("seed",),
             judge=judge_identical,
             counterfeit=with_column(RECALL, "loss_gap", 0.01),
         ),
@@ -403,6 +423,8 @@ EXPERIMENT = Experiment(
             statement="Recall of four pairs among 32 symbols needs no more than 12 keys a head, if the right stay.",
             measures="accuracy of an oracle that keeps the pairs, against no bound",
             test="0.05 at every seed",
+            needs=(crossed(RECALL, "seed", "policy", "budget"), groups(RECALL, "policy", "oracle")),
+            interchangeable=("seed",),
             judge=judge_oracle,
             counterfeit=with_column(RECALL, "accuracy", 0.1, _policy("oracle")),
             genuine=with_column(RECALL, "accuracy", lambda row: row["unbounded_accuracy"], _policy("oracle")),
@@ -444,6 +466,8 @@ EXPERIMENT = Experiment(
             "an attention sink made by the policy.",
             measures="part of the old keys held at the end that are the very first positions",
             test="sums at least 0.9, shares at most 0.5, every seed",
+            needs=(crossed(START, "seed", "policy"), groups(START, "policy", "screening", "screening_share")),
+            interchangeable=("seed",),
             judge=judge_startup,
             counterfeit=with_column(START, "share_of_first", 0.4, _policy("screening")),
             scale="laptop",
@@ -453,6 +477,8 @@ EXPERIMENT = Experiment(
             statement="On characters a window of half the context is as good as any policy that looks at attention.",
             measures="loss a character in the second half of the context, window less the best of five policies",
             test="at most 0.02 nats at every seed",
+            needs=(crossed(TEXT, "seed", "policy", "budget"), groups(TEXT, "policy", *POLICIES)),
+            interchangeable=("seed",),
             judge=judge_characters,
             counterfeit=with_column(TEXT, "loss", lambda row: row["loss"] + 0.5, _policy("window")),
             genuine=with_column(TEXT, "loss", 1.5),

@@ -21,6 +21,7 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    groups,
     interval_row,
     judge,
     with_column,
@@ -171,6 +172,16 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
     return {"gains": draw_gains(summary.table(TABLE))}
 
 
+FAULTS = (
+    "vanishing-sgd", "vanishing-adam", "deep-he", "deep-residual", "deep-norm", "exploding-sgd", "exploding-adam",
+    "dead", "saturated", "symmetric", "stuck", "unscaled-sgd", "unscaled-adam", "double-softmax-sgd",
+    "double-softmax-adam", "raw-nll", "loud-head-sgd", "loud-head-adam", "linear-chain", "wild-rate",
+    "rate-by-curvature", "frozen", "cut-off", "logarithm", "root", "tiny-batch", "stale", "forget-gate",
+    "forget-default", "small-recurrence", "large-recurrence", "unstable-scan", "unstable-long", "cut-in-time",
+    "batch-first", "no-rest", "sharp-attention", "no-residual", "wrong-axis", "leak", "broken-tie",
+)  # fmt: skip
+"""The planted faults by name: to read them where they are made is to import torch."""
+
 EXPERIMENT = Experiment(
     name="check-advice",
     title="Does the advice of separatrix.check help?",
@@ -211,6 +222,7 @@ EXPERIMENT = Experiment(
             statement="The check tells each planted fault before the change and no longer after it.",
             measures="severity of the finding in both arms before training",
             test="in every model",
+            needs=(groups(TABLE, "pair", *FAULTS),),
             judge=judge_told,
             counterfeit=with_column(TABLE, "told", 0),
             genuine=lambda summary: with_column(TABLE, "still told", 0)(

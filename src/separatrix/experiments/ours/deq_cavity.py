@@ -192,6 +192,8 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 _TEST = "Student t over matrices at 0.1%, and 5/N (variance) or 1.5 N^(-2/3), the shift of the edge (radius)"
 
+_ALL = (groups("cases", ("family", "phi"), *(case[:2] for case in CASES if case[0] != "goe")),)
+
 EXPERIMENT = Experiment(
     name="deq-cavity",
     title="Cavity theory of nonlinear equilibrium networks against simulation",
@@ -212,6 +214,7 @@ EXPERIMENT = Experiment(
             statement="hard-tanh, symmetric weights, sqrt(V) = 0.6: variance and radius are those of the cavity theory",
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
+            needs=(groups("cases", ("family", "phi", "scale"), CASES[0]),),
             judge=judge_headline,
             counterfeit=with_column("cases", "h_var", lambda row: 1.1 * row["h_var"]),
             scale="laptop",
@@ -221,9 +224,7 @@ EXPERIMENT = Experiment(
             statement="the same for elliptic, antisymmetric and symmetric orthogonal weights",
             measures="h.h / N and spectral radius, mean over matrices",
             test=_TEST,
-            needs=(
-                groups("cases", "family", "elliptic:-0.5", "elliptic:0.5", "antisymmetric", "symmetric-orthogonal"),
-            ),
+            needs=_ALL,
             judge=judge_all_cases,
             counterfeit=with_column("cases", "radius", lambda row: 1.2 * row["radius"]),
             scale="laptop",

@@ -7,7 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.wording import small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    crossed,
+    groups,
+    judge,
+    spans,
+    with_column,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -238,6 +252,16 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
     return {"conservation": draw_conservation(summary.table("laws"), summary.table("drift"))}
 
 
+KINDS = (
+    "linear", "ReLU", "LeakyReLU", "tanh", "GELU", "SiLU", "ReLU squared", "SwiGLU", "convolution, linear",
+    "convolution, average pool", "convolution, ReLU, max pool", "convolution, ReLU, flatten, linear", "attention",
+    "attention, shared key-value heads", "attention, rotary", "attention, query-key norm", "residual branch",
+    "batch norm", "layer norm",
+)  # fmt: skip
+"""The kinds of block by name: to read them where they are built is to import torch."""
+
+_LAWS = (crossed("laws", ("block", "pair")), groups("laws", "block", *KINDS))
+
 EXPERIMENT = Experiment(
     name="linear-conservation",
     title="what gradient flow conserves in real layers, and what optimisers keep",
@@ -259,6 +283,7 @@ EXPERIMENT = Experiment(
             statement="Each kind of layer pair keeps exactly the part of D that its symmetry protects, and no more.",
             measures="relative rate of D along the gradient, by one backward pass",
             test="conserved parts below 1e-12, larger parts above 0.01",
+            needs=_LAWS,
             judge=judge_laws,
             counterfeit=with_column("laws", "its residual", 0.0, lambda row: bool(row["larger law"])),
         ),
@@ -271,6 +296,7 @@ EXPERIMENT = Experiment(
             ),
             measures="predicted against measured change of D in one step",
             test="difference below 1e-12 of D",
+            needs=_LAWS,
             judge=judge_step,
             counterfeit=with_column("laws", "drift error", 1e-3),
         ),
@@ -283,6 +309,7 @@ EXPERIMENT = Experiment(
             ),
             measures="relative drift of the diagonal of D",
             test="drift halves with lr (2 within 0.5), momentum drifts over 5 times more, Adam's drift does not fall",
+            needs=(crossed("drift", "optimiser", "rate"), spans("drift", "rate", 0.001, 0.002)),
             judge=judge_optimisers,
             counterfeit=with_column("drift", "drift", 1e-3, lambda row: row["optimiser"] in ("gd", "momentum")),
         ),
@@ -292,6 +319,7 @@ EXPERIMENT = Experiment(
             statement="Weight decay g shrinks the balance like exp(-2 g t).",
             measures="D after over D before",
             test="within 5 lr",
+            needs=(crossed("drift", "optimiser", "rate"), spans("drift", "rate", 0.001, 0.002)),
             judge=judge_decay,
             counterfeit=with_column("drift", "D after / before", 1.0),
         ),

@@ -16,6 +16,7 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    groups,
     interval_row,
     judge,
     with_column,
@@ -208,6 +209,9 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     return {"regime": draw_equal_loss(summary.table("regime at equal loss"), summary.target_loss)}
 
 
+_SCALES = (groups("regime at equal loss", "alpha", 0.5, 2.0, 4.0),)
+"""From a heavy first layer to a heavy second one."""
+
 EXPERIMENT = Experiment(
     name="linear-digits-regime",
     title="rich or lazy by balance: digits at equal loss",
@@ -228,6 +232,7 @@ EXPERIMENT = Experiment(
             statement="All networks are compared at the same training loss.",
             measures="training loss",
             test="within 2 %",
+            needs=_SCALES,
             judge=judge_equal_loss,
             counterfeit=with_column("regime at equal loss", "loss", lambda row: 2 * row["loss"]),
         ),
@@ -236,6 +241,7 @@ EXPERIMENT = Experiment(
             statement="A heavy first layer makes a ReLU network lazy, and slow at matched stability.",
             measures="kernel distance, 1 - CKA and steps against the network nearest to balance 0",
             test="less than half the change, more than three times the steps",
+            needs=_SCALES,
             judge=judge_lazy,
             counterfeit=with_column("regime at equal loss", "kernel_distance", 0.1),
         ),
@@ -244,6 +250,7 @@ EXPERIMENT = Experiment(
             statement="A heavy second layer does not make a ReLU network lazy.",
             measures="1 - CKA of the hidden layer at either end of the scale",
             test="more than three times larger with a heavy second layer",
+            needs=_SCALES,
             judge=judge_asymmetry,
             counterfeit=with_column("regime at equal loss", "feature_change", 0.1),
         ),

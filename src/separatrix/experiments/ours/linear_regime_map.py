@@ -25,7 +25,10 @@ from separatrix.lab import (
     Row,
     Summary,
     condition,
+    crossed,
+    groups,
     judge,
+    spans,
     with_column,
 )
 
@@ -346,7 +349,7 @@ EXPERIMENT = Experiment(
     place="regime map",
     version=3,
     scales={
-        "smoke": Settings(rates=(0.01, 0.003)),
+        "smoke": Settings(rates=(0.1, 0.003)),
         "laptop": Settings(seeds=(0, 1, 2)),
         "paper": Settings(seeds=tuple(range(10)), n_starts=1000),
     },
@@ -372,6 +375,7 @@ EXPERIMENT = Experiment(
             statement="at large balance a deep network learns like a shallow one (heavy layer onto)",
             measures="distance from the exponential",
             test="error * balance^2 constant within 30 percent",
+            needs=(crossed("regime map", "sizes", "balance", "seed"), spans("regime map", "balance", 1.0, 1000.0)),
             judge=judge_shallow,
             counterfeit=with_column("regime map", "lazy_error", lambda row: 1 / row["balance"]),
             erratum="anguita2024-large-balance-lazy",
@@ -394,6 +398,10 @@ EXPERIMENT = Experiment(
             ),
             measures="fraction of random starts that learn along the exact flow",
             test="exact",
+            needs=(
+                crossed("sign of the determinant", "balance", "seed"),
+                groups("sign of the determinant", "balance", 0.0, 0.1),
+            ),
             judge=judge_determinant,
             counterfeit=with_column("sign of the determinant", "agree", 0.5),
         ),
@@ -405,6 +413,7 @@ EXPERIMENT = Experiment(
             ),
             measures="fraction of starts that learn by descent and by the flow, escape time against the rate",
             test="all and none; slope of the escape time, in e-foldings of the mode, within 10 percent",
+            needs=(crossed("escape of descent", "lr", "seed"), spans("escape of descent", "lr", 0.003, 0.1)),
             judge=judge_escape,
             counterfeit=with_column("escape of descent", "steps", 100.0),
         ),

@@ -17,6 +17,8 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    crossed,
+    groups,
     instead,
     judge,
     with_column,
@@ -140,6 +142,13 @@ def judge_sizes(summary: Summary) -> Judgement:
     return judge(evidence, stated, instead(truth, rows))
 
 
+_ALL = (
+    crossed("all sizes", ("sizes", "balance")),
+    groups("all sizes", "sizes", "4-2-4", "2-2-3", "3-2-2", "3-1-4", "2-6-3", "5-3-2", "2-3-5", "4-4-4"),
+    groups("all sizes", "balance", 0.0, 1.0, -1.0),
+)
+"""Bottlenecks, wide layers and square networks, and balances of both signs."""
+
 EXPERIMENT = Experiment(
     name="linear-unequal-sizes",
     title="Exact learning dynamics for all sizes",
@@ -160,6 +169,7 @@ EXPERIMENT = Experiment(
             statement="the learning of every balanced network is known in closed form, whatever its sizes",
             measures="relative error of the Gram matrix against integration",
             test="1e-9",
+            needs=_ALL,
             judge=judge_exact,
             counterfeit=with_column("all sizes", "error", 0.1),
         ),
@@ -168,6 +178,7 @@ EXPERIMENT = Experiment(
             statement="training ends at the best approximation of rank n_hidden",
             measures="distance of the limit",
             test="1e-9",
+            needs=_ALL,
             judge=judge_limit,
             counterfeit=with_column("all sizes", "limit_error", 0.1),
         ),

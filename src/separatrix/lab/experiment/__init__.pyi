@@ -1,18 +1,22 @@
 from .cell import Cell as Cell
 from .claim import (
     Claim as Claim,
+    Crossed as Crossed,
     Judgement as Judgement,
     Needed as Needed,
     Row as Row,
+    Spanned as Spanned,
     Truth as Truth,
     Verdict as Verdict,
     condition as condition,
+    crossed as crossed,
     groups as groups,
     holds as holds,
     instead as instead,
     interval_row as interval_row,
     judge as judge,
     misprint as misprint,
+    spans as spans,
 )
 from .counterfeit import (
     in_turn as in_turn,

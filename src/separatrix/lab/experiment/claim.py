@@ -8,8 +8,10 @@ agrees, disagrees, or cannot tell.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsFloat, final
 
 from separatrix.core.errors import InvalidInput
@@ -285,20 +287,121 @@ class Needed:
 
     rows: str
     """Title of a table of the summary, or name of a field that holds rows."""
-    column: str
-    entries: tuple[str | float, ...]
+    column: str | tuple[str, ...]
+    entries: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if not self.entries or not all(isinstance(entry, str | int | float) for entry in self.entries):
+        if not self.entries or not all(self._fits(entry) for entry in self.entries):
+            what = "words or numbers" if isinstance(self.column, str) else f"tuples of {len(self.column)}"
             raise InvalidInput(
-                f"entries of groups in column {self.column!r} must be one or more words or numbers, each an argument "
+                f"entries of groups in column {self.column!r} must be one or more {what}, each an argument "
                 f"of its own; got {in_words(self.entries)}."
             )
 
+    def _fits(self, entry: Any) -> bool:
+        if isinstance(self.column, str):
+            return isinstance(entry, str | int | float)
+        parts = entry if isinstance(entry, tuple) else ()
+        return len(parts) == len(self.column) and all(isinstance(part, str | int | float) for part in parts)
 
-def groups(rows: str, column: str, *entries: str | float) -> Needed:
-    """That a statement names these groups, as in "for independent and orthogonal weights"."""
+    def of(self, row: Mapping[str, Any]) -> Any:
+        """The entry of a row."""
+        return row.get(self.column) if isinstance(self.column, str) else tuple(row.get(name) for name in self.column)
+
+    def lacking(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """The entries that no row has."""
+        found = [self.of(row) for row in rows]
+        for entry in (entry for entry in self.entries if entry not in found):
+            named = [(self.column, entry)] if isinstance(self.column, str) else zip(self.column, entry, strict=True)
+            yield ", ".join(f"{name} {value}" for name, value in named)
+
+
+def groups(rows: str, column: str | tuple[str, ...], *entries: Any) -> Needed:
+    """That a statement names these groups, as in "for independent and orthogonal weights".
+
+    Of several columns each entry is a tuple: ``groups("cases", ("family", "phi"), ("goe", "tanh"))``.
+    """
     return Needed(rows, column, entries)
+
+
+@final
+@suggest_options
+@dataclasses.dataclass(frozen=True)
+class Spanned:
+    """A range that a statement is about: numbers of a column must reach both of its ends."""
+
+    rows: str
+    column: str
+    low: float
+    high: float
+    only: tuple[tuple[str, str | float | bool], ...] = ()
+    """Columns and the entry that a row must hold there to count."""
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise InvalidInput(f"range of column {self.column!r} must run upwards; got {self.low} to {self.high}.")
+
+    def lacking(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """The ends that no row reaches."""
+        numbers = [row.get(self.column) for row in _chosen(rows, self.only)]
+        known = [value for value in numbers if isinstance(value, int | float) and not isinstance(value, bool)]
+        if not any(value <= self.low for value in known):
+            yield f"{self.column} up to {number(self.low)}"
+        if not any(value >= self.high for value in known):
+            yield f"{self.column} from {number(self.high)}"
+
+
+def spans(rows: str, column: str, low: float, high: float, **only: str | float | bool) -> Spanned:
+    """That a statement is about a range: ``spans("scales", "scale", 0.2, 0.9, family="haar")``.
+
+    Choose ends that runs at every scale reach at which the claim is judged, so far apart that half of a run does not.
+    """
+    return Spanned(rows, column, low, high, tuple(sorted(only.items())))
+
+
+@final
+@suggest_options
+@dataclasses.dataclass(frozen=True)
+class Crossed:
+    """Columns whose entries a run combines: every combination of what is found there must be, each as often as any.
+
+    Rows that are missing for what was measured in them leave a hole, whatever column they were left out by.
+    """
+
+    rows: str
+    axes: tuple[tuple[str, ...], ...]
+    """Columns that vary by themselves, each in a tuple with those that change with it."""
+    only: tuple[tuple[str, str | float | bool], ...] = ()
+
+    def lacking(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """Combinations that are absent or rarer than others."""
+        found = Counter(
+            tuple(tuple(row.get(name) for name in axis) for axis in self.axes) for row in _chosen(rows, self.only)
+        )
+        if not found:
+            yield f"any of {self.rows}"
+            return
+        most = max(found.values())
+        names = [name for axis in self.axes for name in axis]
+        for combined in itertools.product(*(dict.fromkeys(entries) for entries in zip(*found, strict=True))):
+            if found[combined] < most:
+                entries = [entry for axis in combined for entry in axis]
+                yield ", ".join(f"{name} {entry}" for name, entry in zip(names, entries, strict=True))
+
+
+def crossed(rows: str, *axes: str | tuple[str, ...], **only: str | float | bool) -> Crossed:
+    """That a statement is about all combinations of a table: ``crossed("scales", "family", "scale")``.
+
+    Columns that change together are given as one: ``crossed("deviation", "size", ("lr", "balance"))``.
+    """
+    if not axes:
+        raise InvalidInput("crossed needs the names of one or more columns; got none.")
+    tuples = tuple((axis,) if isinstance(axis, str) else tuple(axis) for axis in axes)
+    return Crossed(rows, tuples, tuple(sorted(only.items())))
+
+
+def _chosen(rows: Sequence[Mapping[str, Any]], only: Sequence[tuple[str, Any]]) -> list[Mapping[str, Any]]:
+    return [row for row in rows if all(row.get(name) == entry for name, entry in only)]
 
 
 @final
@@ -317,7 +420,11 @@ class Claim:
             twice the stated effect in the other direction): the rule must refute it, or it has no power.
         genuine: summary of a real run to one in which the statement is true: the rule must confirm it. Needed where
             real runs refute the claim or leave it undecided, so that good news could have been told as well.
-        needs: groups that the statement names; without one of them the statement cannot be confirmed.
+        needs: what the statement names, by ``groups``, ``spans`` and ``crossed``: without all of it the statement
+            cannot be confirmed.
+        interchangeable: columns that number draws of one distribution, where the statement is about each draw by
+            itself: a table without some of them is a smaller sample of the same. The verdict does not depend on it; a
+            test asks every other claim to miss half of its rows.
         document: key of the source, or ``"separatrix"``; that of the experiment if not given.
         place: where the statement stands; the experiment's if not given.
         erratum: key of the erratum, when the print is known to be wrong.
@@ -331,7 +438,8 @@ class Claim:
     judge: Callable[[Any], Judgement]
     counterfeit: Callable[[Any], Any]
     genuine: Callable[[Any], Any] | None = None
-    needs: tuple[Needed, ...] = ()
+    needs: tuple[Needed | Spanned | Crossed, ...] = ()
+    interchangeable: tuple[str, ...] = ()
     document: str = ""
     place: str = ""
     erratum: str | None = None
@@ -339,8 +447,12 @@ class Claim:
 
     def __post_init__(self) -> None:
         require_scale(self.scale, f"scale of claim {self.id}")
-        if not isinstance(self.needs, tuple) or not all(isinstance(needed, Needed) for needed in self.needs):
-            raise InvalidInput(f"needs of claim {self.id} must be a tuple of groups(...); got {in_words(self.needs)}.")
+        kinds = (Needed, Spanned, Crossed)
+        if not isinstance(self.needs, tuple) or not all(isinstance(needed, kinds) for needed in self.needs):
+            raise InvalidInput(
+                f"needs of claim {self.id} must be a tuple of groups(...), spans(...) or crossed(...); "
+                f"got {in_words(self.needs)}."
+            )
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}: {self.statement})"

@@ -35,6 +35,7 @@ def judge_what_was_measured(claim: Claim, summary: Summary) -> Judgement:
     try:
         judgement = claim.judge(_noting(summary, "", missing))
     except Exception as error:
+        missing.update(dict.fromkeys(_absent(claim, summary)))
         if not missing:
             raise
         return Judgement(Verdict.UNDECIDED, f"undecided, because {_told(missing)} ({error})")
@@ -48,13 +49,12 @@ def judge_what_was_measured(claim: Claim, summary: Summary) -> Judgement:
 
 
 def _absent(claim: Claim, summary: Summary) -> Iterator[str]:
-    """Groups that the statement names and no row has."""
+    """What the statement names and no row has."""
     for needed in claim.needs:
         is_field = needed.rows in type(summary).model_fields
         rows = getattr(summary, needed.rows) if is_field else summary.tables.get(needed.rows, [])
         listed = rows if isinstance(rows, list | tuple) else []
-        found = [row.get(needed.column) for row in listed if isinstance(row, Mapping)]
-        yield from (f"{needed.column} {value}" for value in needed.entries if value not in found)
+        yield from needed.lacking([row for row in listed if isinstance(row, Mapping)])
 
 
 def _told(missing: Iterable[str]) -> str:

@@ -15,9 +15,11 @@ from separatrix.lab import (
     Params,
     Payload,
     Summary,
+    crossed,
     groups,
     interval_row,
     judge,
+    spans,
     with_column,
     with_interval_at,
 )
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 FAMILIES = ("gaussian", "haar")
 
 
+ERRORS = "Test error over seeds"
 PAIRS = "Orthogonal minus independent, 95 % interval"
 
 
@@ -190,7 +193,7 @@ def summarise(results: Sequence[tuple[Cell, Payload]]) -> Measured:
         pairs.append({"weight_scale": weight_scale, "haar_minus_gaussian": gap.mean, "low": gap.low, "high": gap.high})
     first = results[0][0].args
     return Measured(
-        tables={"Test error over seeds": rows, PAIRS: pairs},
+        tables={ERRORS: rows, PAIRS: pairs},
         errors=[
             {"family": family, "weight_scale": scale, "values": list(found.values())}
             for (family, scale), found in errors.items()
@@ -224,7 +227,7 @@ def judge_orthogonal(summary: Measured) -> Judgement:
 
 def judge_sensitive(summary: Measured) -> Judgement:
     """Error at the smallest scale against the largest, for each family."""
-    table = summary.table("Test error over seeds")
+    table = summary.table(ERRORS)
     rows, words = [], []
     for family in FAMILIES:
         own = sorted((row for row in table if row["family"] == family), key=lambda row: row["weight_scale"])
@@ -248,7 +251,7 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     """Test error against the scale."""
     from separatrix.report.figures.learning.training import draw_error_by_scale
 
-    return {"test-error": draw_error_by_scale(summary.table("Test error over seeds"), summary.errors)}
+    return {"test-error": draw_error_by_scale(summary.table(ERRORS), summary.errors)}
 
 
 EXPERIMENT = Experiment(
@@ -289,9 +292,13 @@ EXPERIMENT = Experiment(
             statement="the test error depends on the initial scale: it is higher at the largest than at the smallest",
             measures="mean test error at the largest and at the smallest scale",
             test="the rise, give or take both 95 % half-widths, above zero; refuted if below, else undecided",
-            needs=(groups("Test error over seeds", "family", "gaussian", "haar"),),
+            needs=(
+                crossed(ERRORS, "family", "weight_scale"),
+                spans(ERRORS, "weight_scale", 0.3, 3.0),
+                groups(ERRORS, "family", "gaussian", "haar"),
+            ),
             judge=judge_sensitive,
-            counterfeit=with_column("Test error over seeds", "mean_error", lambda row: 1 / (1 + row["weight_scale"])),
+            counterfeit=with_column(ERRORS, "mean_error", lambda row: 1 / (1 + row["weight_scale"])),
             scale="laptop",
         ),
     ),

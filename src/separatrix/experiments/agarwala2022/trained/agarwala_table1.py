@@ -15,9 +15,11 @@ from separatrix.lab import (
     Payload,
     Row,
     Summary,
+    crossed,
     groups,
     interval_row,
     judge,
+    spans,
     with_column,
 )
 
@@ -291,7 +293,11 @@ EXPERIMENT = Experiment(
             statement="every family and scale trains",
             measures="mean test loss at the end and the largest first one",
             test="not above it",
-            needs=(groups(TABLE, "family", "gaussian", "haar", "goe"),),
+            needs=(
+                crossed(TABLE, "family", "weight_scale"),
+                spans(TABLE, "weight_scale", 0.3, 1.0),
+                groups(TABLE, "family", "gaussian", "haar", "goe"),
+            ),
             judge=judge_learns,
             counterfeit=with_column(TABLE, "mean_loss", lambda row: row["mean_loss"] + 10),
         ),

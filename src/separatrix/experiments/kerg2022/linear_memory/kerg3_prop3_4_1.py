@@ -16,9 +16,11 @@ from separatrix.lab import (
     Row,
     Summary,
     condition,
+    crossed,
     in_turn,
     judge,
     misprint,
+    spans,
     with_column,
     with_fields,
 )
@@ -267,6 +269,10 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     return {"bounds": draw_memory_bounds(summary.example)} if summary.example else {}
 
 
+_BOUNDS = "Memory against its bounds"
+_ALL = (crossed(_BOUNDS, "n_units", "seed"), spans(_BOUNDS, "n_units", 3, 8))
+"""Networks from small to the largest that is searched."""
+
 EXPERIMENT = Experiment(
     name="kerg3-prop3-4-1",
     title="Bounds of the memory of triangular matrices",
@@ -314,6 +320,7 @@ EXPERIMENT = Experiment(
             statement="the bound holds with the lag k in place of N-1",
             measures="ratio of memory to bound",
             test="no violation, never below Proposition 3.4.1",
+            needs=_ALL,
             judge=judge_sharp,
             counterfeit=with_column("Memory against its bounds", "sharp_ratio", 0.9),
         ),
@@ -323,6 +330,7 @@ EXPERIMENT = Experiment(
             statement="memory is at most the inverse of the summed inverse amplification",
             measures="ratio of memory to bound",
             test="no violation in a random search",
+            needs=_ALL,
             judge=judge_ceiling,
             counterfeit=with_column("Memory against its bounds", "ceiling_ratio", 1.2),
         ),

@@ -18,8 +18,10 @@ from separatrix.lab import (
     Row,
     Summary,
     condition,
+    crossed,
     interval_row,
     judge,
+    spans,
     with_fields,
     with_interval,
 )
@@ -290,6 +292,7 @@ EXPERIMENT = Experiment(
             "states grow, all units are on, and the network is linear.",
             measures="growth a step of the products along the network's own states, second half of the run",
             test="interval over draws below .05 a step",
+            needs=(crossed(RATES, "spread", "masks"), spans(RATES, "spread", 0.0, 0.2)),
             judge=judge_own_masks,
             counterfeit=with_interval(RATES, 0.15, 0.25),
         ),

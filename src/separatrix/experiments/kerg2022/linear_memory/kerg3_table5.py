@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from separatrix.lab import (
     Claim,
     Experiment,
     Judgement,
+    Needed,
     Params,
     Payload,
     Row,
@@ -211,9 +213,15 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
 
 
 TOTALS = "Total Fisher memory"
-_LINES = (groups(TOTALS, "alpha", 0.95, 1.0, 1.05), groups(TOTALS, "beta", 0.0, 0.005))
-_ALL = (*_LINES, groups(TOTALS, "d", 0.0, 0.2))
-"""The twelve matrices of the printed table, by column."""
+
+
+def _totals(*diagonals: float) -> Needed:
+    """Matrices of the printed table with these diagonals."""
+    return groups(TOTALS, ("alpha", "beta", "d"), *itertools.product((0.95, 1.0, 1.05), (0.0, 0.005), diagonals))
+
+
+_ALL = (_totals(0.0, 0.2),)
+"""The twelve matrices of the printed table."""
 
 EXPERIMENT = Experiment(
     name="kerg3-table5",
@@ -235,7 +243,7 @@ EXPERIMENT = Experiment(
             statement="totals of the six matrices without diagonal",
             measures="total Fisher memory",
             test="equal to the printed digits",
-            needs=(*_LINES, groups(TOTALS, "d", 0.0)),
+            needs=(_totals(0.0),),
             judge=judge_nilpotent,
             counterfeit=with_column("Total Fisher memory", "total", lambda row: 1.05 * row["total"]),
         ),
@@ -244,7 +252,8 @@ EXPERIMENT = Experiment(
             statement="totals of the six matrices with diagonal 0.2",
             measures="total Fisher memory in ball arithmetic",
             test="exact totals pass the trace identity and lie near the print; print to its digits",
-            needs=(*_LINES, groups(TOTALS, "d", 0.2)),
+            needs=(_totals(0.2),),
+            scale="laptop",
             judge=judge_diagonal,
             counterfeit=with_column("Total Fisher memory", "trace_error", 0.1),
             genuine=with_column(
@@ -258,6 +267,7 @@ EXPERIMENT = Experiment(
             measures="plain double precision against exact first 150 terms",
             test="1e-6",
             needs=_ALL,
+            scale="laptop",
             judge=judge_rounding,
             counterfeit=with_column("Total Fisher memory", "plain_double", lambda row: row["first_terms"]),
             erratum="kerg2022-table5",
@@ -268,6 +278,7 @@ EXPERIMENT = Experiment(
             measures="ratio of totals with and without diagonal",
             test="above 1 in every pair",
             needs=_ALL,
+            scale="laptop",
             judge=judge_order,
             counterfeit=with_column(
                 "Total Fisher memory", "total", lambda row: row["total"] / 5, where=lambda row: row["d"] > 0
@@ -279,6 +290,7 @@ EXPERIMENT = Experiment(
             measures="relative change of the total",
             test="within 5 %",
             needs=_ALL,
+            scale="laptop",
             judge=judge_beta,
             counterfeit=with_column(
                 "Total Fisher memory", "total", lambda row: 0.8 * row["total"], where=lambda row: row["beta"] > 0
@@ -290,6 +302,7 @@ EXPERIMENT = Experiment(
             measures="sum of 150 terms against the infinite sum",
             test="0.003",
             needs=_ALL,
+            scale="laptop",
             judge=judge_truncation,
             counterfeit=with_column("Total Fisher memory", "first_terms", lambda row: 0.99 * row["total"]),
         ),

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
 from separatrix.core.wording import small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, groups, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Summary,
+    crossed,
+    groups,
+    judge,
+    spans,
+    with_column,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -124,6 +138,11 @@ EXPERIMENT = Experiment(
             statement="The Schur decomposition by QR steps is backward stable.",
             measures="residual of the decomposition, relative to the matrix",
             test="1e-13",
+            needs=(
+                crossed(TABLE, "matrix", "size"),
+                spans(TABLE, "size", 20, 80),
+                groups(TABLE, "matrix", "grcar", "grcar transposed", "symmetric", "orthogonal"),
+            ),
             judge=judge_stable,
             counterfeit=with_column(TABLE, "residual", 1e-6),
         ),
@@ -133,7 +152,11 @@ EXPERIMENT = Experiment(
             "inaccurate; normal ones have not.",
             measures="condition of eigenvalues, and their error against ball arithmetic",
             test="condition above 1e8 and error above 1e-6 at the largest size; 1 and 1e-12 for normal matrices",
-            needs=(groups(TABLE, "matrix", "grcar", "symmetric", "orthogonal"),),
+            needs=(
+                crossed(TABLE, "matrix", "size"),
+                spans(TABLE, "size", 20, 80),
+                groups(TABLE, "matrix", "grcar", "symmetric", "orthogonal"),
+            ),
             judge=judge_sensitive,
             counterfeit=with_column(TABLE, "error", 1e-14),
         ),

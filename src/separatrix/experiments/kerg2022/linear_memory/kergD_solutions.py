@@ -7,7 +7,22 @@ from typing import Any
 
 from separatrix.core.random import spawn
 from separatrix.core.wording import several, small
-from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, Row, Summary, judge, with_column
+from separatrix.lab import (
+    Cell,
+    Claim,
+    Crossed,
+    Experiment,
+    Judgement,
+    Params,
+    Payload,
+    Row,
+    Spanned,
+    Summary,
+    crossed,
+    judge,
+    spans,
+    with_column,
+)
 
 TABLE = "Networks with weights made by hand"
 
@@ -105,6 +120,14 @@ def _spoilt(network: str) -> Any:
     return with_column(TABLE, "loss", 0.05, where=lambda row: row["network"] == network)
 
 
+def _all(network: str, shortest: int, longest: int) -> tuple[Crossed, Spanned]:
+    """Short and long problems, each with every seed."""
+    return (
+        crossed(TABLE, "steps", "seed", network=network),
+        spans(TABLE, "steps", shortest, longest, network=network),
+    )
+
+
 EXPERIMENT = Experiment(
     name="kergD-solutions",
     title="Copy and adding solved without training",
@@ -112,7 +135,7 @@ EXPERIMENT = Experiment(
     place="appendix D.2",
     version=1,
     scales={
-        "smoke": Settings(seeds=(0,), delays=(1, 30), lengths=(2, 50), n_problems=20),
+        "smoke": Settings(seeds=(0,), delays=(1, 200), lengths=(2, 50), n_problems=20),
         "laptop": Settings(),
         "paper": Settings(delays=(1, 50, 200, 500, 1000, 2000)),
     },
@@ -125,6 +148,7 @@ EXPERIMENT = Experiment(
             statement="Rotations that return after T + S steps, driven by the rectified input, solve the copy task.",
             measures="loss and recall on new problems; distance of V^(T+S) from the identity",
             test="loss 1e-9, every symbol right, distance 1e-9",
+            needs=_all("clocks", 1, 200),
             judge=judge_copy,
             counterfeit=_spoilt("clocks"),
         ),
@@ -133,6 +157,7 @@ EXPERIMENT = Experiment(
             statement="One unit with V = 1 solves the adding task.",
             measures="squared error on new problems",
             test="1e-9, every sum right",
+            needs=_all("adding", 2, 50),
             judge=judge_adding,
             counterfeit=_spoilt("adding"),
         ),
@@ -143,6 +168,7 @@ EXPERIMENT = Experiment(
             statement="91 units and a permutation matrix solve the copy task of every delay.",
             measures="loss and recall on new problems",
             test="loss 1e-9, every symbol right",
+            needs=_all("ring", 1, 200),
             judge=judge_ring,
             counterfeit=_spoilt("ring"),
         ),

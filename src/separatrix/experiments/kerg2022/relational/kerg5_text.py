@@ -142,6 +142,7 @@ EXPERIMENT = Experiment(
             statement="Of two pictures the normalisation over positions alone tells whether they are the same.",
             measures="entries of the normalised features of equal and of different pairs",
             test="0 and one over the root of two, to 1e-3, for every encoder",
+            interchangeable=("seed",),
             judge=judge_pairs,
             counterfeit=with_column(SCORES, "same", 0.7),
             document="separatrix",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Claim, Payload
+from separatrix.lab import Cell, Claim, Payload, groups
 
 from .accuracies import ACCURACY, Compiled, Settings, memory_experiment, run_memory
 from .accuracy_claims import ahead, learned_sooner, loses, shifted, solved
@@ -87,6 +87,7 @@ CLAIMS = (
         statement="What a RelLSTM learned of denoise does not carry over to sequences twenty times as long.",
         measures="share of right symbols at twenty times the delay of training",
         test="95 % interval below .6, if it learned the delay of training (.85)",
+        needs=(groups(ACCURACY, ("model", "delay"), ("RelLSTM", 20), ("RelLSTM", 400)),),
         judge=loses(("RelLSTM",), 0.85, 0.6),
         counterfeit=shifted(("RelLSTM",), 0.95),
         genuine=lambda summary: shifted(("RelLSTM",), 0.3, longest_only=True)(shifted(("RelLSTM",), 0.95)(summary)),
