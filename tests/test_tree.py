@@ -23,6 +23,7 @@ ACROSS = {
     "experiments/anguita2024/test_anguita.py": "one course of runs for several experiments",
     "experiments/kerg2022/linear_memory/test_kerg3.py": "one course of runs for several experiments",
     "experiments/test_not_measured.py": "what is missing from the summary of any experiment",
+    "experiments/test_halves.py": "half of the rows of any experiment",
     "experiments/test_one_rule.py": "what is too uncertain to tell, in any experiment",
     "experiments/ours/test_linear_regime.py": "one course of runs for several experiments",
     "experiments/test_dialect.py": "form of every experiment",

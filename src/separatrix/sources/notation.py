@@ -328,6 +328,7 @@ NOTATION: tuple[Term, ...] = (
     Term("place", "equation, theorem, figure or table in a document", ("str",)),
     Term("version", "number of an experiment's or data set's state", ("int", "str")),
     Term("key", "identifier", ("str", "Document", "Erratum"), rooms=("lab", "sources")),
+    Term("column", "of a table of results, by its name", ("str", "tuple"), rooms=("lab",)),
     Term("data", "data sets and their digests", ("Mapping", "str", "tuple"), rooms=("lab",)),
     Term("start", "where a part of a record starts", ("int", "float"), rooms=("lab", "dynamics.attractors")),
     Term("start", "name of a start, for tables", ("str",), rooms=("diagnose",)),
