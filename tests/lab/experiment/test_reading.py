@@ -361,6 +361,13 @@ def test_needs_are_a_tuple_of_groups(needs: Any) -> None:
         said(lambda _: says(True), measured(), needs=needs)
 
 
+@pytest.mark.parametrize("columns", ["seed", ["seed"], (0,)])
+def test_interchangeable_columns_are_a_tuple_of_names(columns: Any) -> None:
+    """A word would be taken for the names of its letters, and excuse nothing."""
+    with pytest.raises(InvalidInput, match="interchangeable of claim x must be a tuple of names of columns"):
+        said(lambda _: says(True), measured(), interchangeable=columns)
+
+
 @pytest.mark.parametrize("entries", [(), (["gaussian", "haar"],), (None,)])
 def test_groups_name_at_least_one_entry_that_a_table_can_hold(entries: tuple[Any, ...]) -> None:
     """Without any, a statement would seem to name groups and ask for none."""

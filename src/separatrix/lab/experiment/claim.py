@@ -453,6 +453,11 @@ class Claim:
                 f"needs of claim {self.id} must be a tuple of groups(...), spans(...) or crossed(...); "
                 f"got {in_words(self.needs)}."
             )
+        columns = self.interchangeable
+        if not isinstance(columns, tuple) or not all(isinstance(column, str) for column in columns):
+            raise InvalidInput(
+                f"interchangeable of claim {self.id} must be a tuple of names of columns; got {in_words(columns)}."
+            )
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}: {self.statement})"

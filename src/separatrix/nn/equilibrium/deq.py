@@ -69,8 +69,8 @@ class DEQ(nn.Module):
     A solve is examined before it counts as converged (``find_equilibrium`` says how). One part of that, the search in
     more than 16 dimensions for slow directions that nothing excites, costs about as much as a solve: a layer makes it
     at its first solve, the second, the fourth and so on, and from the 1024th on at every 1024th, in training and
-    evaluation alike. Once it has refused a claim every solve makes it, until one of those finds nothing to refuse.
-    ``last.surveyed`` says whether the last solve was one of them; ``find_equilibrium`` on the cell
+    evaluation alike. Once it has refused a claim every solve makes it, until one of those that make it anyway finds
+    nothing to refuse. ``last.surveyed`` says whether the last solve was one of them; ``find_equilibrium`` on the cell
     always makes it.
 
     Modules that a cell closes over (a bound method, a closure, a ``functools.partial``, a global name) are found: their
