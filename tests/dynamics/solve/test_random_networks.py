@@ -49,7 +49,17 @@ def test_outermost_eigenvalue_is_that_of_the_dense_matrix(
     assert network_radius(w, slopes) == pytest.approx(float(dense), rel=2e-3)
 
 
+def test_outermost_eigenvalue_of_more_slopes_than_are_taken_densely(generator: torch.Generator) -> None:
+    width = 1010
+    w, slopes = Gaussian().sample(width, 1.0, generator=generator), torch.ones(width, dtype=torch.float64)
+    assert network_radius(w, slopes) == pytest.approx(float(torch.linalg.eigvals(w).abs().max()), rel=2e-3)
+
+
 def test_radius_of_a_circle_and_of_nothing(generator: torch.Generator) -> None:
     w = Haar().sample(610, 0.25, generator=generator)
     assert network_radius(w, torch.ones(610, dtype=torch.float64)) == pytest.approx(0.5)
     assert network_radius(w, torch.zeros(610, dtype=torch.float64)) == 0
+    falling = -(torch.arange(610) % 2).double()  # none of them above zero
+    for matrix in (w, w + w.mT):
+        dense = torch.linalg.eigvals(falling[:, None] * matrix).abs().max()
+        assert network_radius(matrix, falling) == pytest.approx(float(dense), rel=1e-9)
