@@ -37,12 +37,16 @@ class ByFile(LoadFileScheduling):
         self._reschedule(node)
 
 
+def more_is_asked(config: pytest.Config) -> bool:
+    """Whether an option shows what is left out as a rule: how long everything took, or what passed."""
+    options = ("durations", "xmlpath", "report_log", "debug")
+    asked = config.get_verbosity() > 0 or any(config.getoption(name, None) for name in options)
+    return asked or bool({"p", "P", "A"} & set(config.getoption("reportchars", "")))
+
+
 def say_less(config: pytest.Config) -> None:
     """In a process that runs tests for another one: unless somebody asked to hear more."""
-    chatty = config.get_verbosity() > 0 or any(
-        config.getoption(name, None) for name in ("durations", "xmlpath", "report_log", "debug")
-    )
-    if chatty or {"p", "P", "A"} & set(config.getoption("reportchars", "")):
+    if more_is_asked(config):
         return
     for plugin in config.pluginmanager.get_plugins():
         if type(plugin).__name__ == "WorkerInteractor":

@@ -129,6 +129,22 @@ def test_a_part_of_the_bench_that_takes_too_long_leaves_no_process_behind(tmp_pa
     assert not _runs(child)
 
 
+FAILING = """
+import sys; sys.path.insert(0, {folder!r}); import bench
+bench.run_part = lambda name, quick, minutes: None if name == "deq" else {{"rows": []}}
+sys.argv = ["bench", "--only", "startup,deq", "--quick"]
+sys.exit(bench.main())
+"""
+
+
+def test_a_part_that_failed_does_not_stand_in_the_table_with_the_rows_of_an_older_run() -> None:
+    program = FAILING.format(folder=str(ROOT / "benchmarks"))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "torchdeq" not in done.stdout
+    assert "0 of 0 goals hold" in done.stdout
+
+
 def _runs(process: int) -> bool:
     """Whether a process exists and is more than an entry that nobody has taken away."""
     status = Path(f"/proc/{process}/stat")

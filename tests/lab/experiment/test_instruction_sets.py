@@ -38,15 +38,28 @@ def test_a_library_that_is_not_loaded_is_not_asked() -> None:
     assert "torch" not in found
 
 
+@pytest.fixture(scope="module")
+def usual() -> str:
+    return told()
+
+
+@pytest.fixture(scope="module")
+def limited() -> str:
+    return told(
+        ATEN_CPU_CAPABILITY="default",
+        MKL_ENABLE_INSTRUCTIONS="AVX2",
+        NPY_DISABLE_CPU_FEATURES=",".join(_numpy_dispatch()),
+    )
+
+
 @pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the variable is read where OpenBLAS chooses at run time"
 )
-def test_kernels_of_another_processor_are_taken_and_named_by_the_variables_that_are_told() -> None:
-    usual = told()
-    plain = told(ATEN_CPU_CAPABILITY="default")
-    assert "torch DEFAULT" in plain
-    settings = dict(pair.split("=") for pair in settings_for(plain).split())
-    assert told(**settings) == plain
+def test_kernels_of_another_processor_are_taken_and_named_by_the_variables_that_are_told(
+    usual: str, limited: str
+) -> None:
+    assert "torch DEFAULT" in limited
+    assert told(**dict(pair.split("=") for pair in settings_for(limited).split())) == limited
     assert told(**dict(pair.split("=") for pair in settings_for(usual).split())) == usual
 
 
@@ -72,12 +85,13 @@ def test_two_copies_that_chose_differently_cannot_be_set_by_one_variable() -> No
 
 
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="torch without MKL is for other processors")
-def test_every_library_that_adds_up_numbers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_library_that_adds_up_numbers_is_named(
+    usual: str, limited: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Torch multiplies by MKL and NumPy has loops of its own; their bits differ where only these settings do."""
-    without = {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "NPY_DISABLE_CPU_FEATURES": ",".join(_numpy_dispatch())}
-    usual, limited = named(told()), named(told(**without))
-    wide = usual["MKL"] in ("AVX2", "AVX512")  # to MKL the processors of other makers are all alike, and take no limit
-    assert (limited["MKL"], limited["NumPy"]) == ("AVX2" if wide else usual["MKL"], "baseline")
+    before, after = named(usual), named(limited)
+    wide = before["MKL"] in ("AVX2", "AVX512")  # to MKL the processors of other makers are all alike, and take no limit
+    assert (after["MKL"], after["NumPy"]) == ("AVX2" if wide else before["MKL"], "baseline")
     monkeypatch.setenv("MKL_CBWR", "AVX2")  # reproducible loops are others
     assert named(chosen_kernels())["MKL"].endswith(" CBWR")
 
