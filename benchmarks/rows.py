@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 import importlib.metadata
 import json
 import math
@@ -112,7 +113,9 @@ def worst_row(job: str, peer: str, parts: Iterable[Row], **rest: Any) -> Row:
 
 
 def environment() -> dict[str, Any]:
-    """Versions of whatever is installed of ourselves and the peers."""
+    """Versions of whatever is installed of ourselves and the peers, the day, and the processor with its kernels."""
+    from separatrix.lab import machine  # what a benchmark imports itself decides which libraries are asked
+
     names = (
         "torch", "numpy", "scipy", "numba", "torchdeq", "torchdiffeq", "torchode", "diffrax", "jax", "geotorch",
     )  # fmt: skip
@@ -122,7 +125,19 @@ def environment() -> dict[str, Any]:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             versions[name] = None
-    return {"python": platform.python_version(), "machine": platform.machine(), "versions": versions, "threads": 1}
+    return {
+        "python": platform.python_version(), "machine": platform.machine(), "processor": _processor(),
+        "kernels": machine().get("kernels"), "day": datetime.date.today().isoformat(),
+        "versions": versions, "threads": 1,
+    }  # fmt: skip
+
+
+def _processor() -> str:
+    """What Linux calls it; elsewhere what Python can tell."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text(encoding="utf-8").splitlines() if known.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:

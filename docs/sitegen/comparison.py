@@ -23,7 +23,17 @@ def comparison_table(bench: Path = BENCH) -> str:
     lines = ["| job | peer | ours over theirs | spread | goal | |", "| --- | --- | --- | --- | --- | --- |"]
     for part in parts.values():
         lines += [_line(row) for row in part["rows"] if row["readme"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _where(parts)])
+
+
+def _where(parts: Mapping[str, Any]) -> str:
+    """On what and when the parts were measured: they need not come from one run."""
+    places: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        known = part.get("environment", {})
+        place = f"{known['processor']}, {known['day']}" if known.get("processor") else "a run that names no processor"
+        places.setdefault(place, []).append(name)
+    return "Measured on: " + "; ".join(f"{place} ({', '.join(names)})" for place, names in places.items()) + "."
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -39,11 +39,20 @@ def test_every_row_says_whether_its_goal_holds() -> None:
 
 def test_a_row_becomes_a_line(tmp_path: Path) -> None:
     lines = comparison.comparison_table(bench_file(tmp_path)).splitlines()
-    assert lines[2:] == ["| a &#124; job | p | 0.50 | 0.041 to 1.26 | 0.40 | **missed** |"]
+    assert lines[2:3] == ["| a &#124; job | p | 0.50 | 0.041 to 1.26 | 0.40 | **missed** |"]
     absent = bench_file(tmp_path, ratio=None, least=None, most=None, holds=None, note="p is not installed")
-    assert comparison.comparison_table(absent).splitlines()[2:] == [
+    assert comparison.comparison_table(absent).splitlines()[2:3] == [
         "| a &#124; job | p | p is not installed |  | 0.40 |  |"
     ]
+
+
+def test_parts_of_different_machines_and_days_are_told_apart(tmp_path: Path) -> None:
+    target = bench_file(tmp_path)
+    (part,) = json.loads(target.read_text())["parts"].values()
+    today, before = ({**part, "environment": {"processor": "P", "day": day}} for day in ("2026-11-19", "2026-11-18"))
+    target.write_text(json.dumps({"parts": {"a": today, "b": before, "c": today, "d": part}}))
+    told = "Measured on: P, 2026-11-19 (a, c); P, 2026-11-18 (b); a run that names no processor (d)."
+    assert comparison.comparison_table(target).splitlines()[-1] == told
 
 
 def test_the_table_is_put_between_its_marks(tmp_path: Path) -> None:
