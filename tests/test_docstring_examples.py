@@ -40,7 +40,7 @@ FILES = [file for file in sorted(ROOT.rglob("*.py")) if ">>> " in file.read_text
 FINDER = doctest.DocTestFinder()
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.usefixtures("formulas_put_back")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_examples_show_what_they_say(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,7 @@ def test_budget_and_narrow_margins_are_warned_about() -> None:
     assert "past the transition at this width" in text
 
 
+@pytest.mark.slow
 def test_non_monotone_activation_leaves_symmetric_families_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deq_advisor, "ENSEMBLES", {f.name: f for f in (Haar(), GOE())})
     result = advise.deq(torch.sin, 256, weight_scale=0.5)

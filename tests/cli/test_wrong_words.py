@@ -39,6 +39,7 @@ def test_no_wrong_word_is_answered_by_a_traceback(tmp_path: Path) -> None:
     assert not answer["raw"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("words", [("list",), ("errata", "--json"), ("version",)])
 def test_an_output_that_is_full_is_one_sentence(words: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:

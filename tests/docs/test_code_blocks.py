@@ -78,7 +78,7 @@ def _of_the_package(family: object) -> bool:
     return kind.__module__.startswith("separatrix.")
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(PROJECT).as_posix())
 def test_every_example_of_the_page_runs(page: Path, folder: Path) -> None:
     assert run_page(page.read_text(encoding="utf-8"), str(page), folder) > 0

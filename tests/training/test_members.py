@@ -46,6 +46,7 @@ def test_seeds_side_by_side_train_as_each_would_alone() -> None:
         assert [values[member] for values in joint] == pytest.approx(alone, rel=1e-7)  # both solve to 1e-10
 
 
+@pytest.mark.slow
 def test_a_member_that_diverges_rests_and_leaves_the_others_alone() -> None:
     def one_breaks(model: nn.Module, step: int) -> Tensor:
         values = losses(model, step)

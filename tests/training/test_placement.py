@@ -16,6 +16,7 @@ from command_line import environment
 from separatrix.training.placement import moved, placed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"),
     reason="this torch cannot make a device in Python",

@@ -26,6 +26,7 @@ def matrices(generator: torch.Generator, size: int = LARGE, dtype: torch.dtype =
     return torch.eye(size, dtype=dtype) + 0.3 * noise / size**0.5
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128])
 def test_many_large_systems_leave_no_residual(dtype: torch.dtype, generator: torch.Generator) -> None:

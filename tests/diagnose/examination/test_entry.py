@@ -30,7 +30,7 @@ SMOKE = (
 )  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SMOKE)
 def test_planted_faults_are_found_and_healthy_models_left_alone(name: str) -> None:
     one = scores.score(RECIPES[name], seed=40)

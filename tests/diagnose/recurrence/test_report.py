@@ -42,6 +42,7 @@ def test_gates_of_trained_lstms_have_the_radii_measured_elsewhere(name: str, dat
         assert "Not judged by its recurrent matrices" in report.verdicts[0]
 
 
+@pytest.mark.slow
 def test_a_voice_detector_with_radii_of_five_is_at_the_edge_of_chaos(
     data_dir: Path, generator: torch.Generator
 ) -> None:

@@ -103,6 +103,7 @@ class Wrapped(nn.Module):
         return self.read(self.rnn(self.embed(tokens))[0]), None
 
 
+@pytest.mark.slow
 def test_models_are_taken_as_they_are(generator: torch.Generator) -> None:
     tokens = torch.randint(9, (6, 4), generator=generator)
     model = Wrapped()

@@ -13,6 +13,7 @@ from separatrix.diagnose import recurrent_networks
 from separatrix.diagnose.steps.network import run
 
 
+@pytest.mark.slow
 def test_a_language_model_read_from_its_file_predicts_as_well_as_it_did(data_dir: Path) -> None:
     """Two LSTMs, attention over time, read-out: 2.7687 bits a character, measured on the model itself."""
     path = data_dir / "weights" / "char_lstm_lm_textgenrnn.npz"

@@ -89,6 +89,7 @@ def test_two_circles_are_two_continua() -> None:
     assert sorted(float(item.clusters[0, 0].sign()) for item in found) == [-1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_line_without_end_is_one_continuum() -> None:
     found = find_equilibria(Product(lambda a, b: 0.2 * b - a), starts=grid(5, 2.0))
     assert [item.dimension for item in found] == [1]
@@ -99,6 +100,7 @@ def test_a_whole_plane_of_equilibria_has_two_dimensions() -> None:
     assert [item.dimension for item in found] == [2]
 
 
+@pytest.mark.slow
 def test_a_degenerate_zero_is_one_point_and_no_continuum() -> None:
     # Newton's method stops beside a triple zero, at another place from every start.
     found = find_equilibria(Product(lambda a, b: -(a**3), still=0), starts=grid(5, 1.0))
@@ -125,6 +127,7 @@ def test_a_repeated_eigenvalue_gives_a_circle_of_consensus(
     assert sorted(consensus) == [((0, 1), 1), ((2,), 0)]
 
 
+@pytest.mark.slow
 def test_balanced_polygons_of_the_oja_flow_are_one_continuum(generator: torch.Generator) -> None:
     # Three unit vectors in the plane with sum zero: a triangle, which may turn, and its mirror image.
     flow = OjaFlow(torch.diag(torch.tensor([1.0, 0.4], dtype=torch.float64)))

@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
 }
 
 
-pytestmark = pytest.mark.sampled(5, across="case")
+pytestmark = pytest.mark.sampled(3, across="case")
 
 
 @pytest.fixture(params=CASES, ids=list(CASES))

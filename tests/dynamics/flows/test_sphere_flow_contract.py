@@ -68,7 +68,7 @@ FLOWS: dict[str, Callable[[], AbstractSphereFlow]] = {
 }
 
 
-pytestmark = pytest.mark.sampled(6, across="flow")
+pytestmark = pytest.mark.sampled(4, across="flow")
 
 
 @pytest.fixture(params=FLOWS, ids=list(FLOWS))

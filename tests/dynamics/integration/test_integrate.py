@@ -51,6 +51,7 @@ def test_end_points_rest_on_the_sphere_and_are_stable(generator: torch.Generator
     assert all(end.stable for end in classify(clustering_flow(), run.final))
 
 
+@pytest.mark.slow
 def test_presets_reach_the_same_partition_as_the_reference(generator: torch.Generator) -> None:
     flow, x = clustering_flow(), random_tokens(10, 3, 40, generator=generator)
     slow = integrate(flow, x, "reference")
@@ -307,6 +308,7 @@ def test_each_trajectory_may_have_its_own_last_time(generator: torch.Generator) 
     torch.testing.assert_close(run.time, limits)
 
 
+@pytest.mark.slow
 def test_a_slow_decay_under_a_complex_pair_is_waited_for(generator: torch.Generator) -> None:
     # Eigenvalues -0.05 +- i and -2: the mean of the tokens turns and decays at the rate 0.05, not at the gap.
     value = torch.tensor([[-0.05, 1.0, 0.0], [-1.0, -0.05, 0.0], [0.0, 0.0, -2.0]], dtype=torch.float64)

@@ -88,6 +88,7 @@ def test_a_singular_equilibrium_that_is_alone_is_no_continuum() -> None:
     assert float(land(Field(cubic), state(1e-2, 1e-3), state(0.0, 0.0)).doubt) >= 1e-2 * 0.99
 
 
+@pytest.mark.slow
 def test_a_slender_spiral_onto_a_line_ends_where_it_is_carried_in_few_steps() -> None:
     """u' = A u in an ellipse of axes 1 : 30, z' = u_1: the end is z - (A^-1 u)_1; errors kept it alive before."""
     rate, speed, long = 0.02, 1.0, 30.0

@@ -87,6 +87,7 @@ def test_growth_from_a_small_start_does_not_depend_on_the_units(scale: float, ra
     assert int(run.steps) < 100
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "flow",
     [
@@ -161,6 +162,7 @@ def test_newton_finds_the_equilibrium_beside_a_state() -> None:
     assert not bool(near.found)
 
 
+@pytest.mark.slow
 def test_chaos_has_the_known_exponents() -> None:
     point = integrate(Lorenz(), torch.tensor([[1.0, 1.0, 20.0]]).double(), t_max=10.0).final
     exponents = lyapunov_exponents(Lorenz(), point, n_exponents=3, duration=20.0, interval=0.5)
@@ -245,6 +247,7 @@ class Populations(Lorenz):
         return x + 0.8 * x.roll(-1, -1) + 1.3 * x.roll(1, -1)
 
 
+@pytest.mark.slow
 def test_a_motion_past_saddles_does_not_cross_what_it_cannot_cross() -> None:
     start = torch.tensor([[[0.4, 0.3, 0.2]], [[0.9, 0.05, 0.02]]], dtype=torch.float64)
     run = integrate(Populations(), start)
@@ -325,6 +328,7 @@ def test_an_equilibrium_that_attracts_from_one_side_is_neither_stable_nor_lost(p
     assert (end.kind, end.stable, end.marginal) == ("equilibrium", False, True)
 
 
+@pytest.mark.slow
 def test_folds_are_marginal_on_the_sphere_and_off_it(generator: torch.Generator) -> None:
     shear = OjaFlow([[1.0, 1.0], [0.0, 1.0]])
     run = integrate(shear, random_tokens(4, 2, 3, generator=generator))
@@ -341,6 +345,7 @@ def test_folds_are_marginal_on_the_sphere_and_off_it(generator: torch.Generator)
     ]
 
 
+@pytest.mark.slow
 def test_a_stiff_reaction_is_not_at_rest_while_it_moves() -> None:
     # Robertson: the only equilibrium with a + b + c = 1 is (0, 0, 1)
     def field(x: torch.Tensor) -> torch.Tensor:
@@ -352,6 +357,7 @@ def test_a_stiff_reaction_is_not_at_rest_while_it_moves() -> None:
     assert int(run.outcome) != Outcome.CONVERGED or float(run.final[0, 0]) < 1e-6
 
 
+@pytest.mark.slow
 def test_an_orbit_that_is_approached_from_side_to_side_is_passed_once() -> None:
     # Rossler, c = 2.5: multiplier -0.77, so that two turns return nearer than one
     def field(x: torch.Tensor) -> torch.Tensor:
@@ -395,6 +401,7 @@ def test_exponents_do_not_depend_on_the_interval(rate: float) -> None:
     torch.testing.assert_close(found, rates.sort(descending=True).values, rtol=1e-5, atol=0)
 
 
+@pytest.mark.slow
 def test_states_at_times_are_followed_past_a_saddle() -> None:
     flow = OjaFlow(torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)))
     start = flow.project(state(1e-6, 1.0))

@@ -9,6 +9,7 @@ from torch import Tensor
 from separatrix.dynamics import AttentionFlow, lyapunov_exponents, random_tokens
 
 
+@pytest.mark.slow
 def test_exponents_on_the_sphere_are_those_of_angles_however_many_are_asked_for() -> None:
     # With an antisymmetric value matrix what rounding adds off the sphere outgrows the true tangents.
     value = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)

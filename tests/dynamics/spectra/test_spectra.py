@@ -241,6 +241,7 @@ def test_a_small_delay_line_has_the_spectrum_of_its_diagonal(decay: float) -> No
         assert bool(non_normality(linear(delay), point(30)).isinf().all())  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("krylov", [4, 40])
 def test_spectra_of_an_ensemble_of_weights_can_be_mapped(krylov: int, generator: torch.Generator) -> None:
     weights = torch.randn(3, 8, 8, generator=generator, dtype=torch.float64)

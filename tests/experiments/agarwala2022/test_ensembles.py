@@ -41,6 +41,7 @@ def compute(name: str) -> tuple[Experiment, Summary]:
     return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in experiment.cells(params)])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_small_run_is_judged_drawn_and_plain(name: str) -> None:
     experiment, summary = compute(name)

@@ -29,6 +29,7 @@ def summary_of(name: str, **changes: Any) -> tuple[Any, Any]:
     return experiment, experiment.summarise([(cell, experiment.run(cell)) for cell in cells])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdicts_follow_from_the_smallest_scale(name: str) -> None:
     experiment, summary = summary_of(name, **SMALLER.get(name, {}))
@@ -45,6 +46,7 @@ def test_census_of_the_example_is_certified_and_knows_no_1_clustering() -> None:
     assert set(experiment.draw(summary)) == {"census"}
 
 
+@pytest.mark.slow
 def test_instances_are_multistable_by_what_is_counted_or_found() -> None:
     from separatrix import matrices, theory
     from separatrix.core import spawn

@@ -48,6 +48,7 @@ def run(name: str) -> tuple[Experiment, Any]:
     return experiment, experiment.summarise(results)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SMALL)
 def test_every_claim_is_decided_as_the_theory_says(name: str) -> None:
     experiment, summary = run(name)

@@ -48,7 +48,7 @@ CASES: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_smoke_runs_give_the_expected_verdicts(name: str) -> None:
     experiment, changes = find(name), CASES[name]

@@ -18,6 +18,7 @@ def verdicts(experiment: Any, summary: Any) -> dict[str, Verdict]:
     return {claim.id: claim.judge(summary).verdict for claim in experiment.claims}
 
 
+@pytest.mark.slow
 def test_conservation_claims_hold_at_smoke_scale() -> None:
     experiment, summary = run("linear-conservation")
     assert set(verdicts(experiment, summary).values()) == {Verdict.CONFIRMED}
@@ -31,6 +32,7 @@ def test_a_broken_law_refutes_the_table() -> None:
     assert experiment.claims[0].judge(summary).verdict is Verdict.REFUTED
 
 
+@pytest.mark.slow
 def test_figure_4_8_keeps_linear_and_relu_and_lowers_tanh() -> None:
     experiment, summary = run("anguita-fig4-8")
     found = verdicts(experiment, summary)
@@ -60,6 +62,7 @@ def test_padding_with_zeros_does_not_change_a_trial() -> None:
     assert results[0][2] == pytest.approx(results[1][2])  # nothing leaks into the padding
 
 
+@pytest.mark.slow
 def test_digits_are_compared_at_equal_loss() -> None:
     pytest.importorskip("sklearn", reason="install scikit-learn for the 8 x 8 digits")
     experiment, summary = run("linear-digits-regime")

@@ -31,6 +31,7 @@ def test_the_largest_cell_has_the_largest_product_of_sizes() -> None:
         largest_cell([])
 
 
+@pytest.mark.slow
 def test_a_cell_that_asks_for_more_than_there_is_tells_how_much() -> None:
     found = begun("leak", 0.0, Limits(seconds=20, memory=3e8))
     assert found.outcome == "too large"

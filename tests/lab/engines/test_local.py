@@ -105,6 +105,7 @@ def test_two_runs_at_once_compute_no_cell_twice(tmp_path: Path) -> None:
     assert computations(marks) == sorted(str(number) for number in range(10))
 
 
+@pytest.mark.slow
 def test_a_worker_killed_again_and_again_costs_one_start_each_and_loses_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     cells = cells_of(n_cells=24, pause=0.03)
@@ -169,6 +170,7 @@ def test_an_interrupt_finishes_the_present_cells_and_keeps_them(tmp_path: Path) 
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_one_interrupt_of_any_kind_is_enough_however_long_a_cell_takes(tmp_path: Path, kind: str) -> None:
     cells = cells_of(n_cells=2, pause=600.0)  # longer than the patience of the suite

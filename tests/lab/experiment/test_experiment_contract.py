@@ -32,7 +32,7 @@ COMPUTED: dict[str, dict[str, Any]] = {  # the others are run at their smallest 
 
 Computed: TypeAlias = tuple[Experiment, list[tuple[Cell, Any]], Summary]
 
-pytestmark = pytest.mark.sampled(30, across="experiment")
+pytestmark = pytest.mark.sampled(20, across="experiment")
 every = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
 
 

@@ -52,6 +52,7 @@ def limited() -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the variable is read where OpenBLAS chooses at run time"
 )

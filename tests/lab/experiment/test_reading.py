@@ -311,6 +311,7 @@ FULL = [{"family": family, "scale": scale} for family in ("gaussian", "haar") fo
         (spans("t", "scale", 0.2, 0.9), FULL[:2], "scale from 0.9"),
         (spans("t", "scale", 0.2, 0.9), FULL[1:3], "scale up to 0.2"),
         (spans("t", "scale", 0.2, 0.9, family="haar"), FULL[:4], "scale from 0.9"),
+        (spans("t", "scale", 0, 2), FULL, "scale up to 0; scale from 2"),
         (spans("t", "scale", 0.2, 0.9), [{"scale": True}, {"scale": "1"}, {}], "scale up to 0.2; scale from 0.9"),
         (crossed("t", "family", "scale"), FULL[:5], "family haar, scale 1.0"),
         (crossed("t", ("family", "scale")), [*FULL, FULL[0]], "family gaussian, scale 0.5; family gaussian, scale 1.0; "
@@ -323,7 +324,8 @@ def test_what_a_statement_ranges_over_must_be_there(needed: Any, left: list[Any]
     """Half the scales, or the rows that came out small, do not confirm what is said of all."""
     judged = said(lambda _: says(True), measured(tables={"t": left}), needs=(needed,))
     assert judged.evidence == f"undecided, because this was not measured: {told} (the rest)"
-    assert said(lambda _: says(True), measured(tables={"t": FULL}), needs=(needed,)) == says(True)
+    whole = [*FULL, {"family": "haar", "scale": 0}, {"family": "haar", "scale": 2}] if left is FULL else FULL
+    assert said(lambda _: says(True), measured(tables={"t": whole}), needs=(needed,)) == says(True)
     assert said(lambda _: says(False), measured(tables={"t": left}), needs=(needed,)) == says(False)
 
 

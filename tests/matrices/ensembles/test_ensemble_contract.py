@@ -38,7 +38,7 @@ WITH_FACTS = {name: family for name, family in FAMILIES.items() if family.facts(
 WIDTH, COUNT = 120, 12
 
 
-pytestmark = pytest.mark.sampled(5, across="ensemble")
+pytestmark = pytest.mark.sampled(4, across="ensemble")
 
 
 @pytest.fixture(params=FAMILIES.values(), ids=FAMILIES.keys())

@@ -41,6 +41,7 @@ def test_a_delay_line_has_no_interference_in_any_basis() -> None:
         assert float(fisher_memory_matrix(recurrent, start, 6).interference) < 1e-12
 
 
+@pytest.mark.slow
 def test_where_double_precision_fails_balls_of_any_width_agree() -> None:
     line, entry = delay_line(60, 1.05, 0.005, 0.2), torch.eye(60, dtype=torch.float64)[0]
     found, more = (fisher_memory_matrix(line, entry, 12, precision=precision) for precision in ("auto", 256))

@@ -40,7 +40,7 @@ PADDABLE = [name for name in POLICIES if not name.startswith("played")]
 """Those that are played query by query refuse padding."""
 
 
-pytestmark = pytest.mark.sampled(5, across="policy")
+pytestmark = pytest.mark.sampled(4, across="policy")
 
 
 @pytest.fixture(params=POLICIES)

@@ -85,7 +85,7 @@ METHODS: dict[str, tuple[AbstractBackward, float]] = {
 }
 
 
-pytestmark = pytest.mark.sampled(5, across="entry")
+pytestmark = pytest.mark.sampled(4, across="entry")
 
 
 @pytest.fixture(params=METHODS)

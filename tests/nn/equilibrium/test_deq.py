@@ -224,7 +224,7 @@ def test_second_derivatives_raise(cell: TanhCell, x: Tensor) -> None:
     assert bool(torch.isfinite(second).all())
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("make", SOLVERS)
 def test_torch_func_gives_the_same_derivatives(make: Callable[..., Any], cell: TanhCell, x: Tensor) -> None:
     layer = tight(make, cell)

@@ -31,7 +31,7 @@ def tight(cell: Callable[..., Any], solver: Callable[..., Any] = Anderson, **opt
     return DEQ(cell, solver=exact, backward=Implicit(solver=exact), **options)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_gradients_per_sample_are_those_of_each_alone(solver: Any, cell: TanhCell, inputs: Tensor) -> None:
     layer, inputs = tight(cell, solver), inputs[:2]

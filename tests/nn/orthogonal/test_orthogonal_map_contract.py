@@ -74,7 +74,7 @@ SMALL = {"householder, few", "givens", "givens, full", "fft", "urnn", "stranger:
 """Do not reach, or cannot be assigned, every member."""
 
 
-pytestmark = pytest.mark.sampled(6, across="name")
+pytestmark = pytest.mark.sampled(4, across="name")
 
 
 @pytest.fixture(params=MAPS)

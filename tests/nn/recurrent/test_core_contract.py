@@ -101,7 +101,7 @@ def inputs(dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(BATCH, TIME, FEATURES, generator=spawn(0, "inputs"), dtype=torch.float64).to(dtype)
 
 
-pytestmark = pytest.mark.sampled(8, across="name")
+pytestmark = pytest.mark.sampled(6, across="name")
 
 
 @pytest.fixture(params=CORES)

@@ -50,7 +50,7 @@ def apart(both: dict[str, Tensor], alone: nn.Module) -> float:
     return max(float((both[name] - p.detach()).abs().max()) for name, p in alone.named_parameters())
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "normalise"),
     [
@@ -93,6 +93,7 @@ def off_by_a_rounding(model: nn.Module) -> nn.Module:
     return model
 
 
+@pytest.mark.slow
 def test_a_transformer_behind_the_normalisation_over_positions_magnifies_a_rounding_alone_as_well() -> None:
     """Why it is not among those above: trained alone, it leaves itself as far behind as the two side by side do.
 

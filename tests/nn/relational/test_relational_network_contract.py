@@ -53,7 +53,7 @@ def made(name: str, seq_len: int = T, **options: Any) -> Any:
     return network.eval()
 
 
-pytestmark = pytest.mark.sampled(5, across="name")
+pytestmark = pytest.mark.sampled(4, across="name")
 
 
 @pytest.fixture(params=NETWORKS)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import base64
 
+import pytest
+
 from separatrix import experiments
 from separatrix.lab.ledger import shipped_publications
 from separatrix.lab.results import published_report
@@ -13,6 +15,7 @@ def published(name: str):  # type: ignore[no-untyped-def]
     return published_report(shipped_publications({name: experiment})[name], experiment)
 
 
+@pytest.mark.slow
 def test_a_figure_that_is_wider_than_a_narrow_page_is_drawn_for_it_too() -> None:
     run = published("anguita-fig3-3")
     (panels,) = drawn_figures(run).figures

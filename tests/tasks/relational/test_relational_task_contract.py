@@ -47,7 +47,7 @@ TASKS: dict[str, RelationalTask] = {name: make_task(name, **NEEDS.get(name, {}))
 TASKS["stranger: heavier"] = Heavier()
 
 
-pytestmark = pytest.mark.sampled(8, across="task")
+pytestmark = pytest.mark.sampled(6, across="task")
 
 
 @pytest.fixture(params=TASKS)

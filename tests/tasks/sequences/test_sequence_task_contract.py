@@ -58,7 +58,7 @@ TASKS: dict[str, SequenceTask] = {
 }
 
 
-pytestmark = pytest.mark.sampled(5, across="task")
+pytestmark = pytest.mark.sampled(4, across="task")
 
 
 @pytest.fixture(params=TASKS)

@@ -45,7 +45,7 @@ def simulate(
     return h.square().mean((-2, -1)), radius
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @checks(mean_field, by="simulated networks")
 @pytest.mark.parametrize(
     ("ensemble", "name", "scale"),

@@ -69,7 +69,7 @@ LAWS: dict[str, tuple[AbstractLaw, list[float]]] = {
 POINTS = torch.tensor([0.3 + 0.7j, -1.2 - 0.4j, 5.0 + 0.1j], dtype=torch.complex128)
 
 
-pytestmark = pytest.mark.sampled(6, across="case")
+pytestmark = pytest.mark.sampled(4, across="case")
 
 
 @pytest.fixture(params=LAWS.values(), ids=LAWS.keys())

@@ -102,6 +102,7 @@ class SameNumber(Looks):
         return 0 * super().forward(images, index) + nn.functional.one_hot((index[:, 0] != index[:, 1]).long(), 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("make", "word"),
     [
@@ -129,6 +130,7 @@ def test_what_was_never_learned_is_not_explained() -> None:
     assert "adds nothing" not in str(found)
 
 
+@pytest.mark.slow
 def test_a_comparison_is_not_said_to_be_undetermined_by_its_training() -> None:
     settings = RelationalSettings(n_steps=120, batch_size=32, n_test=400, n_curve=100)
     found = examine_relational(

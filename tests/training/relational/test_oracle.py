@@ -6,6 +6,7 @@ from separatrix.tasks import make_task
 from separatrix.training import oracle_answers
 
 
+@pytest.mark.slow
 def test_relations_of_missing_words_fail_on_the_one_word_that_needs_them() -> None:
     found = oracle_answers(make_task("identity_rules4_missing"), n_steps=400, n_test=1500)
     assert found.by_pattern["baca"] <= 0.05

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils import _pytree as tree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..model_call import evaluation_mode
-from .operations import Occurrence
+from .operations import Occurrence, OperationWatch
 from .places import ModuleStack, following, source_line
 from .reductions import is_plain
 from .subject import Subject, open_kernels
@@ -24,7 +23,7 @@ _BY_MATRIX = frozenset(["mm", "bmm", "addmm", "baddbmm", "_sparse_mm", "_sparse_
 _COPIES = frozenset(["_to_copy", "clone", "add", "div", "mul", "sub", "where", "nan_to_num", "_sparse_softmax"])
 
 
-class _RowWatch(TorchDispatchMode):
+class _RowWatch(OperationWatch):
     """One number per sample of every result whose first axis counts samples."""
 
     def __init__(self, n: int, stack: ModuleStack) -> None:
@@ -76,7 +75,7 @@ def _watched(subject: Subject, changed: int | None) -> list[tuple[Occurrence, Te
     return watch.seen
 
 
-class _RelationWatch(TorchDispatchMode):
+class _RelationWatch(OperationWatch):
     """Looks for rows that are moved along whole numbers, or along a square matrix, which the sample itself holds."""
 
     def __init__(self, n: int, given: list[Tensor], weights: set[int]) -> None:

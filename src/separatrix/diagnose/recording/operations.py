@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import inspect
+import sys
 from typing import Any
 
 import torch
@@ -57,7 +59,28 @@ class Normalised:
     """Address of the running mean, to find the module."""
 
 
-class OperationRecorder(TorchDispatchMode):
+class OperationWatch(TorchDispatchMode):
+    """Sees every operation below autograd, and loads torch's compiler only where somebody else has.
+
+    Torch keeps its compiler out of the lines of such a class, and imports it for that at the first operation, which
+    takes longer than most examinations. Where it is not loaded there is nothing to be kept out.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        guarded = cls.__torch_dispatch__
+        plain = inspect.unwrap(guarded)
+
+        def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if "torch._dynamo" not in sys.modules:
+                return plain(self, func, types, args, kwargs)
+            cls.__torch_dispatch__ = guarded  # type: ignore[method-assign]
+            return guarded(self, func, types, args, kwargs)
+
+        cls.__torch_dispatch__ = dispatch  # type: ignore[method-assign]
+
+
+class OperationRecorder(OperationWatch):
     """Notes what every operation did."""
 
     def __init__(self, weights: dict[int, str], stack: ModuleStack) -> None:

@@ -332,9 +332,9 @@ class Spanned:
 
     rows: str
     column: str
-    low: float
-    high: float
-    only: tuple[tuple[str, str | float | bool], ...] = ()
+    low: float | int
+    high: float | int
+    only: tuple[tuple[str, str | float | int | bool], ...] = ()
     """Columns and the entry that a row must hold there to count."""
 
     def __post_init__(self) -> None:
@@ -351,7 +351,7 @@ class Spanned:
             yield f"{self.column} from {number(self.high)}"
 
 
-def spans(rows: str, column: str, low: float, high: float, **only: str | float | bool) -> Spanned:
+def spans(rows: str, column: str, low: float | int, high: float | int, **only: str | float | int | bool) -> Spanned:
     """That a statement is about a range: ``spans("scales", "scale", 0.2, 0.9, family="haar")``.
 
     Choose ends that runs at every scale reach at which the claim is judged, so far apart that half of a run does not.
@@ -389,7 +389,7 @@ class Crossed:
                 yield ", ".join(f"{name} {entry}" for name, entry in zip(names, entries, strict=True))
 
 
-def crossed(rows: str, *axes: str | tuple[str, ...], **only: str | float | bool) -> Crossed:
+def crossed(rows: str, *axes: str | tuple[str, ...], **only: str | float | int | bool) -> Crossed:
     """That a statement is about all combinations of a table: ``crossed("scales", "family", "scale")``.
 
     Columns that change together are given as one: ``crossed("deviation", "size", ("lr", "balance"))``.

@@ -25,6 +25,7 @@ def test_masked_keys_do_not_count_for_the_entropy() -> None:
     assert {row["mask"] for row in found.profiles["attention"]} == {"causal"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("name", "severity"), [("over_queries", "warning"), ("over_queries_causal", "fault")])
 def test_a_softmax_over_queries_is_a_fault_only_where_the_future_leaks(name: str, severity: str) -> None:
     found = scores.examine(RECIPES[name].case(0)).find("softmax_axis")
@@ -32,6 +33,7 @@ def test_a_softmax_over_queries_is_a_fault_only_where_the_future_leaks(name: str
     assert found.severity == severity
 
 
+@pytest.mark.slow
 def test_a_fused_call_is_seen_as_the_plain_one() -> None:
     plain = RECIPES["former_causal"].case(0)
     for block in plain.model.blocks:

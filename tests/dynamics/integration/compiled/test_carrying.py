@@ -103,6 +103,7 @@ def test_bits_do_not_depend_on_batch_or_threads() -> None:
             assert float(alone.time) == float(runs[0].time[i, j])
 
 
+@pytest.mark.slow
 def test_a_trajectory_that_must_be_looked_at_does_not_send_the_others_back(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = fixed(0)
     coupling, value = (torch.randn(3, 3, generator=generator, dtype=torch.float64) for _ in range(2))

@@ -113,6 +113,7 @@ def test_a_motion_on_a_torus_is_neither_at_rest_nor_periodic() -> None:
     assert int(run.returns) > 0  # what was seen: it comes back, and does not repeat itself
 
 
+@pytest.mark.slow
 def test_looking_for_cycles_in_chaos_costs_little() -> None:
     class Counted(Lorenz):
         calls = 0

@@ -104,7 +104,7 @@ THE_OTHERS = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("kind", "dtypes"), [*EVERY_DAY, *THE_OTHERS])
 def test_no_solver_claims_what_is_not_there(kind: str, dtypes: tuple[torch.dtype, ...]) -> None:
     found = verdicts(batches([kind], dims=[3], rows=4, seed=SLICE_SEED, dtypes=dtypes))
@@ -239,6 +239,7 @@ def test_a_feedforward_map_does_not_hide_its_slow_direction() -> None:
     assert not any(verdict.wrong for verdict in judged(known, Auto(max_steps=BUDGET)))
 
 
+@pytest.mark.slow
 def test_terms_that_cancel_are_rounded_before_they_do() -> None:
     """In bfloat16 a map of norm 35 and |(I - J)^-1| = 217 cannot be solved to a tenth."""
     known = known_maps("transient", torch.bfloat16, 5, 17, 8_641_504)
@@ -282,7 +283,7 @@ def test_a_rest_by_coarse_rounding_proves_nothing() -> None:
     assert not any(verdict.wrong or verdict.missed for verdict in found)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_slow_direction_that_nothing_excites_is_found_in_few_dimensions(kind: str, dtype: torch.dtype) -> None:
@@ -300,7 +301,7 @@ def test_a_state_that_grew_along_a_slow_direction_of_many_is_looked_at_along_its
     assert not any(verdict.wrong for verdict in found), summary(found)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_slow_direction_that_nothing_excites_is_found_in_many_dimensions(kind: str, dtype: torch.dtype) -> None:
@@ -311,6 +312,7 @@ def test_a_slow_direction_that_nothing_excites_is_found_in_many_dimensions(kind:
             assert not any(verdict.wrong for verdict in found), summary(found)
 
 
+@pytest.mark.slow
 def test_a_slow_direction_behind_a_strong_feedforward_part_is_found_in_256_dimensions() -> None:
     """A search that begins anew every 32 images stands still there, at a response of 4e-4 where 3e-11 is the least."""
     known = known_maps("line_of_rest", torch.float64, 256, 4, 727_138_864)

@@ -70,7 +70,7 @@ SOLVERS: dict[str, Callable[..., Any]] = {
 }
 pytestmark = [
     pytest.mark.filterwarnings("ignore::separatrix.core.ConvergenceWarning"),
-    pytest.mark.sampled(5, across="solver"),
+    pytest.mark.sampled(4, across="solver"),
 ]
 
 
@@ -332,7 +332,7 @@ def test_one_solver_serves_many_solves(solver: Callable[..., Any], contraction: 
     assert torch.equal(first.evaluations, again.evaluations)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_a_solve_can_be_mapped(solver: Callable[..., Any], contraction: Any) -> None:
     shifts = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
     method = solver(tol=1e-11, max_steps=200)

@@ -29,6 +29,7 @@ def summary_of(name: str, **changes: Any) -> Summary:
     return experiment.summary.from_dict(json.loads(json.dumps(summary.to_dict(), allow_nan=False)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXPECTED)
 def test_statements_are_confirmed_but_for_the_known_ones(name: str) -> None:
     experiment, summary = find(name), summary_of(name, **TINY.get(name, {}))

@@ -23,7 +23,7 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", TINY)
 def test_a_summary_is_plain_judged_and_drawn(name: str) -> None:
     experiment = find(name)

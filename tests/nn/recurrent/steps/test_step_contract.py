@@ -59,7 +59,7 @@ CASES: dict[str, tuple[AbstractStep, int, int, tuple[Tensor, ...], torch.dtype]]
 FAST = [name for name, (step, _, _, weights, _) in CASES.items() if step.kernel(weights) is not None]
 
 
-pytestmark = pytest.mark.sampled(5, across="case")
+pytestmark = pytest.mark.sampled(4, across="case")
 
 
 @pytest.fixture(params=CASES)

@@ -25,6 +25,7 @@ def test_a_phase_diagram_shows_both_bands_their_thresholds_and_the_census() -> N
     assert len(marks) == len(diagram.ends)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("width", [3.2, 8.0])
 def test_nothing_of_a_phase_diagram_is_cut_off(name: str, width: float) -> None:

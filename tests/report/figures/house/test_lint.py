@@ -36,6 +36,7 @@ PLANTED: dict[str, Callable[[Figure, Axes], object]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("words", PLANTED)
 def test_a_planted_fault_is_found(words: str) -> None:
     import re

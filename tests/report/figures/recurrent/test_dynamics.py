@@ -49,6 +49,7 @@ def test_a_branch_is_drawn_with_its_events() -> None:
     assert separatrix.plot(branch).get_ylabel() == "largest |eigenvalue|"
 
 
+@pytest.mark.slow
 def test_a_whole_report_is_drawn_with_and_without_a_run() -> None:
     lstm = nn.LSTM(2, 4, num_layers=2)
     ran = separatrix.plot(recurrent(lstm, torch.zeros(30, 1, 2)))

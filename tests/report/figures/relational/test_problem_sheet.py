@@ -30,6 +30,7 @@ def test_groups_stand_apart_and_what_the_answer_points_to_has_a_frame() -> None:
     assert [(frame.get_x(), frame.get_width()) for frame in frames] == [(22.5, 4), (-0.5, 9)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n", [2, 6])
 def test_headings_of_boards_keep_out_of_the_title(n: int, tmp_path: Path) -> None:
     boards = {
