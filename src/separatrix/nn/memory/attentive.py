@@ -224,7 +224,8 @@ class AbstractAttentive(AbstractSequenceCore):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         options = self._options
         has_own_bias = not self._is_gated and NONLINEARITIES[self.nonlinearity].has_bias
-        drives = x @ self.input_weight.mT
+        # as it is stored, the gradient of the weight is a slow product of thin matrices
+        drives = x @ self.input_weight.mT.contiguous()
         given = Given(
             drives if has_own_bias else drives + self.bias,
             macro,
@@ -269,7 +270,9 @@ class AbstractAttentive(AbstractSequenceCore):
     def _recall(
         self, record: RunRecord, macro: Tensor, hidden: Tensor, states: Tensor, x: Tensor, lengths: Tensor | None
     ) -> Recall:
-        everything = torch.cat([macro.detach().unsqueeze(0), states.detach()])
+        everything = record.states  # as large as the output: not to be copied
+        if everything is None:
+            everything = torch.cat([macro.detach().unsqueeze(0), states.detach()])
         trace = Trace(
             everything.transpose(0, 1),
             indices=None if record.index is None else record.index.transpose(0, 1),

@@ -84,6 +84,25 @@ def test_numbers_and_gradients_are_those_of_plain_autograd(with_lengths: bool) -
         require_same_memory(found["last"], reference["last"], lengths, 1e-13)
 
 
+@pytest.mark.parametrize(("dtype", "scale", "edge"), [(torch.float32, 60.0, 42.0), (torch.float64, 500.0, 340.0)])
+def test_keys_and_queries_beyond_the_range_of_their_powers_are_compared_by_tanh(
+    dtype: torch.dtype, scale: float, edge: float
+) -> None:
+    def make(**options: Any) -> Any:
+        core = layers.RelRNN(5, 9, 3, 2, nonlinearity="relu", **options)  # of relu, because states differ in size
+        with torch.no_grad():
+            core.query_weight.mul_(scale)
+            core.key_weight.mul_(scale)
+        return core
+
+    found, reference = everything(make, "numba", dtype, None), everything(make, "plain", dtype, None)
+    largest = (reference["last"].trace.hidden @ make(dtype=dtype).key_weight.mT).abs().amax(-1)
+    assert 0.1 < float((largest > edge).double().mean()) < 0.9
+    # logits are as large as the scale, and so is their rounding
+    worst = errors(found, reference)
+    assert max(worst.values()) <= 30 * scale * torch.finfo(dtype).eps, worst
+
+
 @pytest.mark.slow
 def test_single_precision_is_as_near_as_that_of_torch() -> None:
     for name, make in MAKERS.items():
@@ -220,11 +239,13 @@ def test_the_cache_on_disk_is_found_by_what_was_compiled_before() -> None:
     assert compiled.is_cached(torch.float64)
 
 
-def test_code_on_disk_is_out_of_date_when_either_file_changes() -> None:
-    from separatrix.nn.memory.steps import attend_loops
+def test_code_on_disk_is_out_of_date_when_a_file_changes_that_it_comes_from() -> None:
+    from separatrix.dynamics.integration.compiled.loops import lanes, layout, powers
+    from separatrix.nn.memory.steps import attend_cells, attend_lanes, attend_loops, attend_slots
     from separatrix.nn.recurrent.steps import elman_loops
 
+    called = (elman_loops, attend_cells, attend_lanes, attend_slots, lanes, layout, powers)
     for function in (attend_loops.forward, attend_loops.backward):
         stamp = function._cache._cache_file._source_stamp
-        assert digest(elman_loops.__file__) in stamp
+        assert all(digest(str(file.__file__)) in stamp for file in called)
         assert function._cache._impl.locator.get_source_stamp() in stamp

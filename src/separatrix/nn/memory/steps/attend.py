@@ -50,6 +50,7 @@ class _Attend(torch.autograd.Function):
         given = Given(*tensors)  # type: ignore[arg-type]
         walk = _Walk(setup, given, carried, record)
         walk.forward()
+        record.states = walk.states.detach()
         ctx.setup, ctx.carried, ctx.store, ctx.weights = setup, carried, walk.store, record.weights
         ctx.save_for_backward(walk.hidden, walk.states, walk.cells, *tensors)
         ctx.set_materialize_grads(False)
@@ -78,6 +79,7 @@ class _CompiledAttend(torch.autograd.Function):
         given = Given(*tensors)  # type: ignore[arg-type]
         run = CompiledRun(setup, given)
         run.forward(given, record)
+        record.states = run.states.detach()
         # other heads of the same tables: an output that the node itself holds would never be freed
         outputs = run.hidden.detach(), run.states.detach()[1:], run.cells.detach()[1:]
         ctx.setup, ctx.run = setup, run

@@ -66,18 +66,16 @@ class CompiledRun:
         vector, bias = given.vector, given.bias
         assert vector is not None
         packed = self.loops.packed
+        panels, key_panels = packed(_array(given.projection.mT)), packed(_array(given.key.mT))
         self.loops.forward(
             _array(given.drives),
             tuple(map(_array, (self.hidden, self.keys, self.queries, self.states, self.cells))),
-            (
-                packed(_array(given.projection.mT)),
-                packed(_array(given.key.mT)),
-                _array(vector),
-                _array(torch.zeros_like(vector) if bias is None else bias),
-            ),
+            (panels, key_panels, _array(vector), _array(torch.zeros_like(vector) if bias is None else bias)),
             self._settings(),
             lengths,
             *map(_array, (self.kept, kept_end, scores, final_scores, self.logged, self.gates)),
+            self._space(2, panels, key_panels, 2),
+            self._wide(),
         )
         self._leave(record, kept_end.long(), final_scores)
 
@@ -88,7 +86,8 @@ class CompiledRun:
         screening = self.setup.screening
         normalise = "none" if screening is None else screening.normalise  # type: ignore[attr-defined]
         a, b = (kind(part) for part in self.setup.mix)
-        return phi, self.n_buffer, self.loops.NORMALISATIONS[normalise], a, b
+        width = self.loops.row_length(self.shape[2], self.hidden.element_size())
+        return phi, self.n_buffer, self.loops.NORMALISATIONS[normalise], a, b, width
 
     def _leave(self, record: RunRecord, kept: Tensor, scores: Tensor) -> None:
         """What remains, in the form of the stores."""
@@ -121,30 +120,54 @@ class CompiledRun:
 
     def backward(self, given: Given, incoming: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         """Gradients by everything given; may be walked more than once."""
-        n_steps, batch, size = self.shape
+        _, batch, size = self.shape
         assert given.vector is not None
-        product = given.drives.new_empty(n_steps, batch, len(given.projection))
-        by_keys, by_values = given.drives.new_zeros(2, *self.shape)
+        by_drives = torch.empty_like(given.drives, memory_format=torch.contiguous_format)
         vector, bias = torch.zeros(2, size, dtype=torch.float64)
-        now, by_cell = given.drives.new_zeros(2, batch, size)
+        initial, by_cell = given.drives.new_zeros(2, batch, size)
         none = given.drives.new_empty(0, batch, size)
-        packed = self.loops.packed
+        matrix, query = given.projection.split([len(given.projection) - size, size])
+        panels = tuple(self.loops.packed(_array(weight)) for weight in (matrix, query, given.key))
+        columns = panels[0].shape[0] * panels[0].shape[2]
+        weights = tuple(given.drives.new_zeros(len(weight), columns) for weight in (matrix, query, given.key))
         self.loops.backward(
             tuple(_array(none if by is None else by) for by in incoming),
-            tuple(map(_array, (self.hidden, self.keys, self.queries, self.cells))),
-            (packed(_array(given.projection)), packed(_array(given.key)), _array(given.vector)),
+            tuple(map(_array, (self.hidden, self.keys, self.queries, self.states, self.cells))),
+            (*panels, _array(given.vector)),
             self._settings(),
             *map(_array, (self.kept, self.logged, self.gates)),
-            tuple(map(_array, (product, by_keys, by_values, vector, bias))),
-            now.numpy(),
-            by_cell.numpy(),
+            tuple(map(_array, (by_drives, *weights, vector, bias, initial, by_cell))),
+            self._space(4, panels[0], panels[2], 3),
+            self._wide(),
+            self._portion(panels[0]),
         )
-        width = product.shape[2] - size
-        projection = product.flatten(0, 1).mT @ self.states[:-1].flatten(0, 1)
-        key = by_keys.flatten(0, 1).mT @ self.hidden.flatten(0, 1)
+        by_matrix, by_query, by_key = (weight[:, :size] for weight in weights)
         by_bias = None if given.bias is None else bias.to(given.bias.dtype)
         carried = None if given.carried_cell is None else by_cell
-        return product[..., :width], now, carried, projection, key, vector.to(given.vector.dtype), by_bias
+        projection = torch.cat([by_matrix, by_query])
+        return by_drives, initial, carried, projection, by_key.contiguous(), vector.to(given.vector.dtype), by_bias
+
+    def _space(self, n_tables: int, panels: Any, key_panels: Any, n_lists: int) -> tuple[numpy.ndarray, ...]:
+        """Working memory: tables of the slots, lines, sums of two products, lists of numbers of the slots."""
+        n_steps, batch, _ = self.shape
+        width = self._settings()[-1]
+        n_slots = min(self.n_buffer, n_steps) + self.setup.n_relevant
+        sums = [batch * table.shape[0] * table.shape[2] for table in (panels, key_panels)]
+        lists = [self.loops.row_length(n_slots, self.hidden.element_size())] * n_lists
+        sizes = [*[batch * n_slots * width] * n_tables, self.loops.N_LINES * width, *sums, *lists]
+        return tuple(self.hidden.new_zeros(count).numpy() for count in sizes)
+
+    def _wide(self) -> numpy.ndarray:
+        n_steps, batch, _ = self.shape
+        return numpy.zeros((batch, min(self.n_buffer, n_steps) + self.setup.n_relevant), numpy.bool_)
+
+    def _portion(self, panels: numpy.ndarray) -> tuple[numpy.ndarray, ...]:
+        """Room for what is added up for some steps at a time."""
+        n_steps, batch, size = self.shape
+        steps = min(n_steps, max(1, self.loops.TERMS // batch))
+        query, key = self.hidden.new_empty(2, steps, batch, size)
+        panel = self.hidden.new_zeros(self.loops.OUTER_TERMS, panels.shape[2])
+        return tuple(map(_array, (query, key, panel, self.hidden.new_zeros(1, size))))
 
 
 def runs_compiled(setup: Setup, given: Given, carried: Carried | None) -> bool:
@@ -192,7 +215,8 @@ def is_cached(dtype: torch.dtype) -> bool:
     one = torch.zeros(1, dtype=dtype).numpy()
     cube, flat, line = one.reshape(1, 1, 1), one.reshape(1, 1), one
     counts, wide = numpy.zeros((1, 1, 1), numpy.int32), numpy.zeros(1)
-    settings = (0, 1, 0, one[0], one[0])
+    is_wide = numpy.zeros((1, 1), numpy.bool_)
+    settings = (0, 1, 0, one[0], one[0], 1)
     forward: tuple[Any, ...] = (
         cube,
         (cube,) * 5,
@@ -201,9 +225,9 @@ def is_cached(dtype: torch.dtype) -> bool:
         numpy.ones(1, numpy.int64),
         counts,
     )
-    forward += (counts[0], flat, flat, cube, cube)
-    backward: tuple[Any, ...] = ((cube,) * 3, (cube,) * 4, (cube, cube, line), settings, counts, cube, cube)
-    backward += ((cube, cube, cube, wide, wide), flat, flat)
+    forward += (counts[0], flat, flat, cube, cube, (line,) * 7, is_wide)
+    backward: tuple[Any, ...] = ((cube,) * 3, (cube,) * 5, (cube, cube, cube, line), settings, counts, cube, cube)
+    backward += ((cube, flat, flat, flat, wide, wide, flat, flat), (line,) * 10, is_wide, (cube, cube, flat, flat))
     return loops.has_code(loops.forward, forward) and loops.has_code(loops.backward, backward)
 
 

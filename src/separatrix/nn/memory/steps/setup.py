@@ -49,6 +49,8 @@ class Carried:
 class RunRecord:
     """What a run leaves behind besides its states."""
 
+    states: Tensor | None = None
+    """Macro-states, the initial one first, where they stand in one table."""
     weights: Tensor | None = None
     index: Tensor | None = None
     memory: Carried | None = None

@@ -73,6 +73,7 @@ class CompiledElmanKernel(ElmanKernel):
             kind(self.step.keep),
             kind(self.step.rate),
             _array_of_lengths(lengths, drives),
+            numpy.zeros((2, len(by_initial), panels.shape[0] * panels.shape[2]), panels.dtype),
         )
         return by_drives, by_initial
 
@@ -117,7 +118,20 @@ def is_cached(dtype: torch.dtype) -> bool:
     numbers = {rank: torch.zeros((1,) * rank, dtype=dtype).numpy() for rank in (1, 2, 3)}
     one, steps = numbers[1].dtype.type(1), numpy.ones(1, dtype=numpy.int64)
     forward = (numbers[3], numbers[3], numbers[3], numbers[1], 0, one, one, steps)
-    backward = (numbers[3], numbers[3], numbers[2], numbers[1], (1, 1), numbers[2], numbers[3], 0, one, one, steps)
+    backward = (
+        numbers[3],
+        numbers[3],
+        numbers[2],
+        numbers[1],
+        (1, 1),
+        numbers[2],
+        numbers[3],
+        0,
+        one,
+        one,
+        steps,
+        numbers[3],
+    )
     wanted = {loops.forward: forward, loops.backward: backward, loops.add_outer: (numbers[2],) * 4}
     return all(has_code(function, arguments) for function, arguments in wanted.items())
 
