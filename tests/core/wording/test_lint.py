@@ -33,7 +33,16 @@ def test_a_faulty_sentence_is_told(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1 comparison", "0.60 ± 0.12", "layer 1 keeps several", "at v_1 and lambda_k", "10^-0.04", "v_10, 1e-9"]
+    "text",
+    [
+        "1 comparison",
+        "0.60 ± 0.12",
+        "layer 1 keeps several",
+        "at v_1 and lambda_k",
+        "10^-0.04",
+        "v_10, 1e-9",
+        "0.23125 ± 1.4e-9",
+    ],
 )
 def test_a_good_sentence_is_left_alone(text: str) -> None:
     assert not faults_of(text)

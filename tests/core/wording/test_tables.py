@@ -14,6 +14,11 @@ def test_a_value_stands_with_its_interval_and_theory_has_its_digits() -> None:
     assert table.numeric == (False, True, True)
 
 
+def test_theory_beside_a_tiny_error_has_six_digits_at_most() -> None:
+    table = readable([{"radius": 0.29165849, "radius_se": 2.7e-6, "theory_radius": 0.29151547}])
+    assert table.cells == (("0.2916585 ± 0.0000027", "0.291515"),)
+
+
 def test_ends_that_do_not_hold_the_value_are_columns_of_their_own() -> None:
     table = readable([{"instances": 48, "instances low": 0.86, "instances high": 0.99}])
     assert table.columns == ("instances", "instances low", "instances high")

@@ -17,7 +17,7 @@ _FAULTS = {
     "more digits than an error bears": re.compile(r"(?<![\w.])\d\.\d{2,}e-?\d"),
     "more than six digits": re.compile(r"(?<![\w.])(?:0\.0*[1-9]\d{6,}|[1-9]\d*\.\d{6,})(?!\d| ±)"),
 }
-_PAIR = re.compile(r"(?<![\w.])-?(\d+(?:\.(\d+))?) ± (\d+(?:\.(\d+))?)(?!e)")
+_PAIR = re.compile(r"(?<![\w.])-?(\d+(?:\.(\d+))?) ± (\d+(?:\.(\d+))?)(?!\.?\d|e)")
 
 
 def faults_of(text: str) -> list[str]:

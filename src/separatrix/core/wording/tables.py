@@ -135,8 +135,9 @@ class _Data:
         sure = self._foretold(name)
         if sure is not None:
             pairs = zip(values, self.values[sure], strict=True)
-            cells = [measured(v, e).partition(" ±")[0] if _number(v) and _number(e) else cell(v) for v, e in pairs]
-            return _Column(told, cells, True)
+            return _Column(
+                told, [_foretold_value(v, e) if _number(v) and _number(e) else cell(v) for v, e in pairs], True
+            )
         return _Column(told, _aligned(values), True)
 
     def _foretold(self, name: str) -> str | None:
@@ -159,6 +160,12 @@ class _Data:
     def _with_error(values: Sequence[Any], errors: Sequence[Any]) -> list[str]:
         pairs = zip(values, errors, strict=True)
         return [measured(v, e if _number(e) else None, digits=4) if _number(v) else cell(v) for v, e in pairs]
+
+
+def _foretold_value(value: float, error: float) -> str:
+    """A value without error at the digits that what is measured beside it bears, at most six."""
+    told = measured(value, error).partition(" ±")[0]
+    return told if len(re.sub(r"^-?0?\.?0*|\.", "", told.partition("e")[0])) <= 6 else number(value, 6)
 
 
 def _text(name: str, value: Any, words: Words | None) -> str:
