@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from separatrix.core import InvalidInput
+from separatrix.core import InvalidInput, SeparatrixError
 from separatrix.dynamics import (
     JacobianAt,
     NewtonKrylov,
@@ -260,3 +261,64 @@ def test_states_without_entries_are_refused_by_every_measure() -> None:
     for measure in (spectral_radius, spectral_abscissa, spectral_norm):
         with pytest.raises(InvalidInput, match="z must not be empty"):
             measure(torch.tanh, torch.zeros(3, 0))
+
+
+class OnceTanh(torch.autograd.Function):
+    """A stranger's operation whose backward may not be differentiated, and says so."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        out: Tensor = gradients[0] * (1 - y**2)
+        return out
+
+
+class DetachedTanh(torch.autograd.Function):
+    """One whose backward cannot be differentiated either, and does not say so."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return gradients[0].detach() * (1 - y**2)
+
+
+@pytest.mark.parametrize("operation", [OnceTanh, DetachedTanh])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_a_backward_that_cannot_be_differentiated_does_not_count_as_zero(
+    operation: type[torch.autograd.Function], share: float, generator: torch.Generator
+) -> None:
+    z = torch.randn(2, 4, generator=generator, dtype=torch.float64)
+
+    def stranger(z: Tensor) -> Tensor:
+        image: Tensor = operation.apply(z)  # type: ignore[no-untyped-call]
+        return image + share * z
+
+    for tool in (spectral_radius, spectral_norm, spectral_abscissa):
+        with pytest.raises(SeparatrixError, match="second derivatives, and this one has neither"):
+            tool(stranger, z)
+
+
+def test_newtons_method_does_not_take_a_derivative_that_is_lost_for_zero(generator: torch.Generator) -> None:
+    z = torch.randn(2, 4, generator=generator, dtype=torch.float64)
+    with pytest.raises(SeparatrixError, match="marked as once_differentiable"):
+        find_equilibrium(OnceTanh.apply, NewtonKrylov(), z)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_double_backward_of_tiny_and_huge_maps_is_believed(scale: float) -> None:
+    z = torch.full((2, 3), 2.0, dtype=torch.float64)
+    product = jacobian_product(lambda z: scale * Cubed.apply(z), z, torch.ones_like(z))  # type: ignore[no-untyped-call]
+    assert torch.allclose(product / scale, torch.full_like(z, 12.0))
