@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidInput
 
@@ -74,3 +74,34 @@ def spawn_numpy(seed: int, *path: str | int) -> numpy.random.Generator:
     import numpy
 
     return numpy.random.Generator(numpy.random.PCG64(stream_seed(seed, *path)))
+
+
+def generator_states(device: torch.device) -> dict[str, bytes]:
+    """The state of the global generators that code on this device may draw from: torch's, Python's and numpy's.
+
+    Example:
+        >>> import torch
+        >>> before = generator_states(torch.device("cpu"))
+        >>> generators_moved(before, torch.device("cpu"))
+        frozenset()
+    """
+    import random
+
+    import numpy
+    import torch
+
+    numbers: Any = numpy.random.get_state(legacy=False)  # noqa: NPY002 - looked at, not drawn from
+    parts = (*numbers["state"].values(), numbers["has_gauss"])
+    states = {
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "python": repr(hash(random.getstate())).encode(),
+        "numpy": b"".join(numpy.asarray(part).tobytes() for part in parts),
+    }
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device).numpy().tobytes()
+    return states
+
+
+def generators_moved(before: dict[str, bytes], device: torch.device) -> frozenset[str]:
+    """Which of them something has been drawn from since."""
+    return frozenset(name for name, state in generator_states(device).items() if state != before[name])

@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from separatrix.core import InvalidInput
+from separatrix.core import InvalidInput, SeparatrixError
 from separatrix.dynamics import (
     JacobianAt,
     NewtonKrylov,
@@ -260,3 +262,117 @@ def test_states_without_entries_are_refused_by_every_measure() -> None:
     for measure in (spectral_radius, spectral_abscissa, spectral_norm):
         with pytest.raises(InvalidInput, match="z must not be empty"):
             measure(torch.tanh, torch.zeros(3, 0))
+
+
+class OnceTanh(torch.autograd.Function):
+    """A stranger's operation whose backward may not be differentiated, and says so."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        out: Tensor = gradients[0] * (1 - y**2)
+        return out
+
+
+class DetachedTanh(torch.autograd.Function):
+    """One whose backward cannot be differentiated either, and does not say so."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return gradients[0].detach() * (1 - y**2)
+
+
+@pytest.mark.parametrize("operation", [OnceTanh, DetachedTanh])
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_a_backward_that_cannot_be_differentiated_does_not_count_as_zero(
+    operation: type[torch.autograd.Function], share: float, generator: torch.Generator
+) -> None:
+    z = torch.randn(2, 4, generator=generator, dtype=torch.float64)
+
+    def stranger(z: Tensor) -> Tensor:
+        image: Tensor = operation.apply(z)  # type: ignore[no-untyped-call]
+        return image + share * z
+
+    for tool in (spectral_radius, spectral_norm, spectral_abscissa):
+        with pytest.raises(SeparatrixError, match="second derivatives, and this one has neither"):
+            tool(stranger, z)
+
+
+def test_newtons_method_does_not_take_a_derivative_that_is_lost_for_zero(generator: torch.Generator) -> None:
+    z = torch.randn(2, 4, generator=generator, dtype=torch.float64)
+    with pytest.raises(SeparatrixError, match="marked as once_differentiable"):
+        find_equilibrium(OnceTanh.apply, NewtonKrylov(), z)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_double_backward_of_tiny_and_huge_maps_is_believed(scale: float) -> None:
+    z = torch.full((2, 3), 2.0, dtype=torch.float64)
+    product = jacobian_product(lambda z: scale * Cubed.apply(z), z, torch.ones_like(z))  # type: ignore[no-untyped-call]
+    assert torch.allclose(product / scale, torch.full_like(z, 12.0))
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(torch.float64, 1e200), (torch.float64, 1e-200), (torch.float32, 1e30)])
+def test_spectra_have_the_unit_of_the_map(dtype: torch.dtype, scale: float, generator: torch.Generator) -> None:
+    weight = torch.randn(12, 12, generator=generator, dtype=torch.float64).to(dtype)
+    z = torch.zeros(2, 12, dtype=dtype)
+    for measure in (
+        lambda f: spectral_radius(f, z, krylov=6, power=10),
+        lambda f: spectral_radius(f, z),
+        lambda f: spectral_abscissa(f, z, krylov=6),
+        lambda f: spectral_norm(f, z, power=10),
+    ):
+        unscaled, scaled = measure(lambda z: z @ weight), measure(lambda z: scale * (z @ weight))  # type: ignore[no-untyped-call]
+        assert torch.allclose(scaled / scale, unscaled, rtol=1e-4)
+
+
+def test_a_constant_map_has_no_spectrum_but_zero() -> None:
+    for radius in (spectral_radius(torch.ones_like, point(3)), spectral_radius(torch.ones_like, point(3), krylov=2)):
+        assert torch.equal(radius, torch.zeros(2, dtype=torch.float64))
+
+
+def through_numpy(z: Tensor) -> Tensor:
+    return torch.as_tensor(numpy.tanh(z.detach().numpy()))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.parametrize("hidden", [lambda z: torch.tanh(z.detach()), through_numpy])
+def test_a_map_whose_derivative_is_lost_has_no_spectrum(hidden: Callable[[Tensor], Tensor], share: float) -> None:
+    for tool in (spectral_radius, spectral_abscissa, spectral_norm):
+        with pytest.raises(InvalidInput, match=r"misses \d+% of what they do \(sample 0\).*detached, leaves torch"):
+            tool(lambda z: hidden(z) + share * z, point(4))
+
+
+def test_kinks_jumps_and_gradients_put_in_their_place_are_no_lost_derivatives(generator: torch.Generator) -> None:
+    weight = torch.randn(30, 30, generator=generator, dtype=torch.float64)
+    for function in (torch.relu, torch.sign, torch.round, functional.hardtanh, torch.abs):
+        for tool in (spectral_radius, spectral_norm):
+            assert bool(tool(lambda z, f=function: f(z @ weight), point(30)).isfinite().all())  # type: ignore[misc]
+    straight = spectral_radius(lambda z: z + (torch.sign(z) - z).detach(), point(30))
+    assert torch.allclose(straight, torch.ones(2, dtype=torch.float64))
+
+
+def test_a_map_that_answers_differently_each_time_has_no_spectrum() -> None:
+    for rate in (0.5, 0.01):
+        with pytest.raises(InvalidInput, match="two different results for the same state"):
+            spectral_radius(lambda z, rate=rate: functional.dropout(z, rate), point(16))  # type: ignore[misc]
+    drawn_in_vain = spectral_radius(lambda z: 0.5 * z + 0 * torch.rand_like(z), point(3))
+    assert torch.allclose(drawn_in_vain, torch.full((2,), 0.5, dtype=torch.float64))
+
+
+def test_gradients_switched_off_inside_do_not_make_a_norm_of_zero() -> None:
+    with pytest.raises(InvalidInput, match="not differentiable backwards as it is forwards"):
+        spectral_norm(torch.no_grad()(torch.sin), point(3))

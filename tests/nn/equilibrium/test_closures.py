@@ -159,6 +159,7 @@ def test_a_layer_hung_into_the_module_it_uses_does_not_go_in_circles(x: Tensor) 
 
 
 made_here = linear(5)
+made_global = linear(4)
 
 
 def test_a_global_module_is_found(x: Tensor) -> None:
@@ -170,10 +171,54 @@ def test_a_global_module_is_found(x: Tensor) -> None:
 
 
 def test_a_copy_whose_function_uses_the_original_is_refused(x: Tensor) -> None:
-    made = linear()
-    layer = copy.deepcopy(DEQ(lambda z, x: torch.tanh(made(z)) + x))
-    with pytest.raises(InvalidInput, match="this layer is a copy, but its cell still uses the modules of the original"):
-        layer(x)
+    made = linear(4)
+    for cell in (
+        lambda z, x: torch.tanh(made_global(z)) + x,
+        functools.lru_cache(lambda z, x: torch.tanh(made(z)) + x),
+    ):
+        with pytest.raises(InvalidInput, match="is a copy, but its cell still uses the modules of the original"):
+            copy.deepcopy(DEQ(cell))(x)
+
+
+class Written(nn.Module):
+    """A model that writes the cell of its layer as a function of its own weights, in one of several ways."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.linear = inner = nn.Linear(4, 4)
+        self.weight = weight = nn.Parameter(torch.zeros(4, 4))
+        parts = [inner]
+        ways: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+            "self": lambda z, x: 0.1 * torch.tanh(self.linear(z)) + x,
+            "module": lambda z, x: 0.1 * torch.tanh(inner(z)) + x,
+            "parameter": lambda z, x: 0.1 * torch.tanh(z @ weight + weight[0]) + x,
+            "list": lambda z, x: 0.1 * torch.tanh(parts[0](z)) + x,
+            "default": lambda z, x, linear=inner: 0.1 * torch.tanh(linear(z)) + x,
+        }
+        plain = ways.get(way, ways["self"])
+        ways["function of a function"] = lambda z, x: plain(z, x)
+        ways["partial"] = functools.partial(lambda gain, z, x: plain(z, x) * gain, 1.0)
+        self.deq = DEQ(ways[way])
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.deq(x)
+        return out
+
+
+WAYS = ["self", "module", "parameter", "list", "default", "function of a function", "partial"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copied_model_uses_and_learns_its_own_weights(way: str, x: Tensor) -> None:
+    model = Written(way).double()
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for value in twin.parameters():
+            value.fill_(0.3)
+    assert not torch.allclose(twin(x), model(x))
+    twin(x).sum().backward()
+    assert all(value.grad is None for value in model.parameters())
+    assert any(value.grad is not None for value in twin.parameters())
 
 
 @pytest.mark.parametrize("form", FORMS)

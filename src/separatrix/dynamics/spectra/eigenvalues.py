@@ -18,7 +18,8 @@ from separatrix.core.arrays import require_integer
 
 from ..solve.maps.counted import FixedPointMap
 from ..solve.maps.stacks import orthogonalised
-from .jacobian import JacobianAt, unit
+from .jacobian import JacobianAt
+from .lengths import length, out_of_range, unit
 
 
 def spectral_radius(
@@ -111,22 +112,24 @@ def ritz_values(jacobian: JacobianAt, start: Float[Tensor, "samples d"], n_krylo
     samples, dim = start.shape
     tiny = torch.finfo(start.dtype).tiny
     image = jacobian.times(unit(start))  # inside torch.func.vmap it has the mapped axis, the start may not
+    scale = out_of_range(length(image)).unsqueeze(-1)
+    image = image / scale
     basis = image.new_zeros(samples, n_krylov, dim)
     hessenberg = image.new_zeros(samples, n_krylov, n_krylov)
     basis[:, 0] = unit(start)
     for k in range(n_krylov):
-        image = jacobian.times(basis[:, k]) if k else image
+        image = jacobian.times(basis[:, k]) / scale if k else image
         vector, hessenberg[:, : k + 1, k] = orthogonalised(basis[:, : k + 1], image)
         if k + 1 < n_krylov:
-            length = torch.linalg.vector_norm(vector, dim=-1)
+            size = torch.linalg.vector_norm(vector, dim=-1)
             rounding = 1e2 * torch.finfo(start.dtype).eps * torch.linalg.vector_norm(image, dim=-1)
-            alive = length > rounding  # else the space is invariant, and a direction outside it is as good as any
-            hessenberg[:, k + 1, k] = torch.where(alive, length, torch.zeros_like(length))
-            following = vector / length.clamp_min(tiny).unsqueeze(-1)
+            alive = size > rounding  # else the space is invariant, and a direction outside it is as good as any
+            hessenberg[:, k + 1, k] = torch.where(alive, size, torch.zeros_like(size))
+            following = vector / size.clamp_min(tiny).unsqueeze(-1)
             if not all_true(alive):
                 following = torch.where(alive.unsqueeze(-1), following, _outside(basis[:, : k + 1]))
             basis[:, k + 1] = following
-    return _eigenvalues(hessenberg)
+    return scale * _eigenvalues(hessenberg)
 
 
 def _outside(stack: Float[Tensor, "samples k d"]) -> Float[Tensor, "samples d"]:
@@ -143,17 +146,16 @@ def _outside(stack: Float[Tensor, "samples k d"]) -> Float[Tensor, "samples d"]:
 def _eigenvalues(hessenberg: Tensor) -> Tensor:
     """Eigenvalues of each matrix; NaN for a sample whose Jacobian is not finite, which LAPACK would refuse."""
     finite = torch.isfinite(hessenberg).all(-1).all(-1)
-    values = eigvals(torch.where(finite[:, None, None], hessenberg, 0.0))
-    return torch.where(finite[:, None], values, torch.nan)
+    known = torch.where(finite[:, None, None], hessenberg, 0.0)
+    scale = out_of_range(known.abs().amax(dim=(-2, -1)))[:, None]
+    return torch.where(finite[:, None], scale * eigvals(known / scale.unsqueeze(-1)), torch.nan)
 
 
 def _growth_rate(jacobian: JacobianAt, vector: Tensor, power: int) -> tuple[Tensor, Tensor]:
     """Geometric mean of the growth of |J^k v| over the last half of the products, and the last direction."""
-    tiny = torch.finfo(vector.dtype).tiny
     logs = []
     for _ in range(power):
         vector = jacobian.times(vector)
-        size = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
-        vector = vector / size.clamp_min(tiny)
-        logs.append(size.squeeze(-1).clamp_min(tiny).log())
+        logs.append(length(vector).log())
+        vector = unit(vector)
     return torch.stack(logs[power // 2 :]).mean(0).exp(), vector

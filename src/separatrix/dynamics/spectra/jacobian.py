@@ -14,6 +14,8 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
 
 from ..solve.maps.counted import CountedMap, FixedPointMap
+from .answers import require_a_jacobian
+from .lengths import unit
 
 _COUPLED = 1e3
 """Product of one row with the rest, in units of rounding, from which on they depend on each other."""
@@ -30,7 +32,8 @@ class JacobianAt(Described):
             that is looked at.
 
     Raises:
-        InvalidInput: a sample depends on another one, or nothing is left for the state.
+        InvalidInput: a sample depends on another one, the map gives two answers to one question or has another
+            derivative than its values, or nothing is left for the state.
     """
 
     def __init__(self, fixed_point_map: FixedPointMap, z: Float[Tensor, "*state"], *, batch_dims: int = 1) -> None:
@@ -47,7 +50,9 @@ class JacobianAt(Described):
             raise InvalidInput(f"z must not be empty; got shape {tuple(z.shape)}.")
         self._point = z.detach().reshape(self.batch_shape.numel(), self.dim)
         self._point = self._point.to(torch.promote_types(z.dtype, torch.float32))
-        self._require_separate_rows()
+        with torch.no_grad():
+            require_a_jacobian(self._map, self._point, self.random_directions(None))
+            self._require_separate_rows()
 
     def times(self, direction: Float[Tensor, "samples d"]) -> Float[Tensor, "samples d"]:
         """J times a vector, by forward differentiation; by double backward where that is not there."""
@@ -74,19 +79,18 @@ class JacobianAt(Described):
         index = torch.arange(samples, device=self._point.device)
         direction = self.random_directions(None)
         digits = [(index >> place) % 2 == 1 for place in range((samples - 1).bit_length())]
-        with torch.no_grad():
-            for moving in (part for digit in digits for part in (digit, ~digit)):
-                image = self.times(torch.where(moving.unsqueeze(1), direction, 0.0))
-                felt = torch.linalg.vector_norm(image, dim=1)
-                limit = _COUPLED * self._map.rounding * felt[moving].nan_to_num().amax()
-                if any_true(~moving & (felt > limit)):
-                    row = int(exposed(felt).where(exposed(~moving), torch.zeros(())).reshape(-1).argmax()) % samples
-                    raise InvalidInput(
-                        f"sample {row} depends on other samples of the batch, so that samples have no Jacobian of "
-                        f"their own. batch_dims={len(self.batch_shape)} axes of the shape {tuple(self._map.shape)} "
-                        "count samples: "
-                        "pass a smaller batch_dims (0 makes all of z one state), or a map that keeps them apart."
-                    )
+        for moving in (part for digit in digits for part in (digit, ~digit)):
+            image = self.times(torch.where(moving.unsqueeze(1), direction, 0.0))
+            felt = torch.linalg.vector_norm(image, dim=1)
+            limit = _COUPLED * self._map.rounding * felt[moving].nan_to_num().amax()
+            if any_true(~moving & (felt > limit)):
+                row = int(exposed(felt).where(exposed(~moving), torch.zeros(())).reshape(-1).argmax()) % samples
+                raise InvalidInput(
+                    f"sample {row} depends on other samples of the batch, so that samples have no Jacobian of "
+                    f"their own. batch_dims={len(self.batch_shape)} axes of the shape {tuple(self._map.shape)} "
+                    "count samples: "
+                    "pass a smaller batch_dims (0 makes all of z one state), or a map that keeps them apart."
+                )
 
     def random_directions(self, generator: torch.Generator | None) -> Float[Tensor, "samples d"]:
         """A unit vector per sample, from a fixed stream unless a generator is given.
@@ -103,9 +107,3 @@ class JacobianAt(Described):
     def per_sample(self, values: Float[Tensor, " samples"]) -> Float[Tensor, " *batch"]:
         """One number per sample in the batch shape of the points."""
         return values.reshape(self.batch_shape)
-
-
-def unit(vector: Float[Tensor, "samples d"]) -> Float[Tensor, "samples d"]:
-    """The vector over its length; zero stays zero."""
-    length = torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
-    return vector / length.clamp_min(torch.finfo(vector.dtype).tiny)

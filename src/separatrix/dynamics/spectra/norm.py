@@ -9,8 +9,10 @@ from torch import Tensor
 from separatrix.core.arrays import require_integer
 
 from ..solve.maps.counted import FixedPointMap
+from .answers import require_transposed
 from .eigenvalues import spectral_radius
-from .jacobian import JacobianAt, unit
+from .jacobian import JacobianAt
+from .lengths import length, unit
 
 
 def spectral_norm(
@@ -37,11 +39,13 @@ def spectral_norm(
     jacobian = JacobianAt(fixed_point_map, z, batch_dims=batch_dims)
     vector = jacobian.random_directions(generator)
     with torch.no_grad():
-        for _ in range(power):
+        for step in range(power):
             image = jacobian.times(vector)
-            vector = unit(jacobian.transposed_times(unit(image)))
-        size = torch.linalg.vector_norm(jacobian.times(vector), dim=-1)
-    return jacobian.per_sample(size)
+            pulled = jacobian.transposed_times(unit(image))
+            if step == 0:
+                require_transposed(length(image), (vector * pulled).sum(dim=-1))
+            vector = unit(pulled)
+    return jacobian.per_sample(length(jacobian.times(vector)))
 
 
 def non_normality(
@@ -52,6 +56,8 @@ def non_normality(
     generator: torch.Generator | None = None,
 ) -> Float[Tensor, " *batch"]:
     """Spectral norm over spectral radius of the Jacobian at z: one for a normal Jacobian, infinite for a nilpotent one.
+
+    NaN where the Jacobian is zero.
 
     Where it is large, perturbations grow before they decay, and residuals may rise for many steps of an iteration that
     converges in the end.

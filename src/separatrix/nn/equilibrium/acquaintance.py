@@ -12,11 +12,9 @@ import contextlib
 import dataclasses
 import itertools
 import math
-import random
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, final
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -24,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import InvalidInput
+from separatrix.core.random import generator_states, generators_moved
 
 from .packed_map import CellMap
 
@@ -102,7 +101,7 @@ class Acquaintance:
     def _examine(
         self, packed_map: CellMap, point: Tensor, first: Tensor, modules: Sequence[nn.Module], before: _Buffers
     ) -> None:
-        between, state = _Buffers(modules), _random_state(point.device)
+        between, state = _Buffers(modules), generator_states(point.device)
         second = packed_map(point)
         moved = between.moved()
         if moved is not None:
@@ -113,7 +112,7 @@ class Acquaintance:
             )
         if not torch.allclose(first, second, rtol=_ALIKE, atol=_ALIKE * _scale(first), equal_nan=True):
             raise InvalidInput(TWO_ANSWERS)
-        drawn = _moved_since(state, point.device) - self.drawn_in_vain
+        drawn = generators_moved(state, point.device) - self.drawn_in_vain
         if drawn:
             _ask_often(packed_map, point, first)
             self.drawn_in_vain |= drawn
@@ -124,20 +123,20 @@ class Acquaintance:
         if not training or transforms_active():
             yield
             return
-        state = _random_state(start.device)
+        state = generator_states(start.device)
         try:
             yield
         finally:
-            drawn = _moved_since(state, start.device) - self.drawn_in_vain
+            drawn = generators_moved(state, start.device) - self.drawn_in_vain
             if drawn:
                 with torch.no_grad():
                     self._look_at_draws(packed_map, start, drawn)
 
     def _look_at_draws(self, packed_map: CellMap, start: Tensor, drawn: frozenset[str]) -> None:
         """Ask often, if it was the cell that drew: Python's generator is moved by tools that check types, too."""
-        state = _random_state(start.device)
+        state = generator_states(start.device)
         at_start = packed_map(start)
-        drawn &= _moved_since(state, start.device) | {"torch", "cuda"}
+        drawn &= generators_moved(state, start.device) | {"torch", "cuda"}
         if drawn:
             _ask_often(packed_map, *_beside(packed_map, start, at_start))
             self.drawn_in_vain |= drawn
@@ -278,23 +277,6 @@ def _unfelt(rounding: float) -> float:
 
 def _scale(image: Tensor) -> float:
     return float(image.abs().nan_to_num().mean()) if image.numel() else 0.0
-
-
-def _random_state(device: torch.device) -> dict[str, bytes]:
-    """Of the global generators that a cell on this device may draw from: torch's, Python's and numpy's."""
-    numbers: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - looked at, not drawn from
-    states = {
-        "torch": torch.get_rng_state().numpy().tobytes(),
-        "python": repr(hash(random.getstate())).encode(),
-        "numpy": b"".join(np.asarray(part).tobytes() for part in (*numbers["state"].values(), numbers["has_gauss"])),
-    }
-    if device.type == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state(device).numpy().tobytes()
-    return states
-
-
-def _moved_since(before: dict[str, bytes], device: torch.device) -> frozenset[str]:
-    return frozenset(name for name, state in _random_state(device).items() if state != before[name])
 
 
 def _pattern(z: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from separatrix.dynamics.solve.methods.named import find_solver
 from ..dropout import renew_masks
 from .acquaintance import TWO_ANSWERS, Acquaintance
 from .backward import AbstractBackward, AbstractLinearBackward, find_backward
-from .closures import contains, modules_used, under_construction
+from .closures import contains, copied, modules_used, shared, under_construction
 from .guards import (
     SurveySchedule,
     not_recordable,
@@ -41,6 +42,10 @@ _TOL = 1e-4
 """Tolerance of a solver given by name."""
 _REACHED = 32
 """The same in units of rounding, where that is more."""
+_OF_THE_ORIGINAL = (
+    "this layer is a copy, but its cell still uses the modules of the original: a function is not always copied. Make "
+    "the cell a module."
+)
 
 
 def zeros_like_input(x: Any) -> Tensor:
@@ -133,6 +138,7 @@ class DEQ(nn.Module):
         self.last_backward = None
         self._known = Acquaintance()
         self._surveys = SurveySchedule()
+        self._uses_the_original = False
         outside = [] if isinstance(cell, nn.Module) else modules_used(cell)
         outside = [module for module in outside if not under_construction(module)]
         if outside:
@@ -177,10 +183,9 @@ class DEQ(nn.Module):
             if any(contains(module, self) for module in used):
                 self.closed_over = nn.ModuleList(module for module in held if not contains(module, self))
             elif any(all(module is not other for other in used) for module in held):
-                raise InvalidInput(
-                    "this layer is a copy, but its cell still uses the modules of the original: a function is not "
-                    "copied. Make the cell a module."
-                )
+                raise InvalidInput(_OF_THE_ORIGINAL)
+        if self._uses_the_original:
+            raise InvalidInput(_OF_THE_ORIGINAL)
         return used
 
     def _solve(self, packed_map: CellMap, start: Tensor) -> tuple[EquilibriumSolution, list[Tensor]]:
@@ -238,6 +243,16 @@ class DEQ(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles hold: everything but the last solutions."""
         return {**self.__dict__, "last": None, "last_backward": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DEQ:
+        """A copy whose functions use the weights of the copy."""
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        state = self.__getstate__()
+        functions = {name: state.pop(name) for name in ("cell", "initial") if name in state}
+        twin.__setstate__({name: copied(part, memo) for name, part in functions.items()} | copy.deepcopy(state, memo))
+        twin._uses_the_original = any(shared(part, getattr(twin, name)) for name, part in functions.items())
+        return twin
 
     def extra_repr(self) -> str:
         """Shown by ``print(module)``."""

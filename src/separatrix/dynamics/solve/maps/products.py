@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from separatrix.core.arithmetic.transforms import transforms_active
+from separatrix.core.arithmetic.transforms import any_true, transforms_active
 from separatrix.core.errors import InvalidInput, SeparatrixError
 from separatrix.core.scalars import in_words
+
+_LOST = 0.1
+"""Part of a product that may be missing before double backward is refused, in units of what two random vectors share:
+more than rounding in half precision takes away, and far less than an operation whose derivative is lost."""
+_NOT_LINEAR = "a backward in it is not differentiable, or not linear in the gradient"
 
 
 def jacobian_product(function: Callable[[Tensor], Tensor], z: Tensor, direction: Tensor) -> Tensor:
@@ -84,17 +90,72 @@ def _through_graph(function: Callable[[Tensor], Tensor], z: Tensor, direction: T
     with torch.enable_grad():
         point = z.detach().requires_grad_()
         image = _image(function, point)
-        vector = torch.zeros_like(image, requires_grad=True)
+        vector = _varied(image).requires_grad_()
         if not image.requires_grad:
             return torch.zeros_like(image)
         (pulled,) = torch.autograd.grad(image, point, vector, create_graph=True, allow_unused=True)
-    return torch.zeros_like(image) if pulled is None else _gradient(pulled, vector, direction)
+    if pulled is None:
+        return torch.zeros_like(image)
+    _require_second_derivatives(pulled)
+    product = torch.autograd.grad(pulled, vector, direction, allow_unused=True)[0] if pulled.requires_grad else None
+    if product is None:
+        if any_true(pulled.detach() != 0):
+            raise NotImplementedError(_NOT_LINEAR)
+        return torch.zeros_like(image)
+    _require_adjoint(pulled.detach(), direction, vector.detach(), product.detach())
+    return product.detach()
 
 
 def _through_functions(function: Callable[[Tensor], Tensor], z: Tensor, direction: Tensor) -> Tensor:
     image, pull_back = torch.func.vjp(function, z)[:2]
-    product: Tensor = torch.func.vjp(lambda u: pull_back(u)[0], torch.zeros_like(image))[1](direction)[0]
+    vector = _varied(image)
+    pulled, push = torch.func.vjp(lambda u: pull_back(u)[0], vector)[:2]
+    product: Tensor = push(direction)[0]
+    _require_adjoint(pulled, direction, vector, product)
     return product
+
+
+def _varied(image: Tensor) -> Tensor:
+    """A vector to differentiate at: J^T u is linear in u, so any will do, and one that is not zero shows whether."""
+    place = torch.arange(image.numel(), dtype=torch.float32, device=image.device)
+    return torch.cos(1.0 + 12.9898 * place).to(image.dtype).reshape(image.shape)
+
+
+def _require_second_derivatives(pulled: Tensor) -> None:
+    """Refuse a J^T u through an operation whose backward is marked as once differentiable: it would count as zero.
+
+    torch ends the graph there with a node that raises, but is never asked, since it leads nowhere.
+    """
+    stack: list[Any] = [pulled.grad_fn]
+    seen: set[Any] = {None}
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.name() == "torch::autograd::Error":
+            raise NotImplementedError("an operation in it is marked as once_differentiable")
+        stack.extend(part for part, _ in node.next_functions)
+
+
+def _require_adjoint(pulled: Tensor, direction: Tensor, vector: Tensor, product: Tensor) -> None:
+    """Refuse a J v that does not belong to the J^T u that it was made of: u^T (J v) is v^T (J^T u)."""
+    (one, other), limit = _both_ways(pulled, direction, vector, product)
+    if any_true((one - other).abs() > limit):
+        raise NotImplementedError(_NOT_LINEAR)
+
+
+def _both_ways(
+    pulled: Tensor, direction: Tensor, vector: Tensor, product: Tensor
+) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """v^T (J^T u) and u^T (J v), in units of the largest entry, and how far apart they may lie."""
+    largest = torch.maximum(pulled.abs().amax(), product.abs().amax())
+    unit = torch.where(largest > 0, largest, 1.0)  # else the squares of a tiny Jacobian are zero
+    inner, sizes = [], []
+    for a, b in ((pulled / unit, direction), (vector, product / unit)):
+        inner.append((a.conj() * b).real.sum())
+        sizes.append(torch.linalg.vector_norm(a) * torch.linalg.vector_norm(b))
+    return (inner[0], inner[1]), _LOST * (sizes[0] + sizes[1]) / vector.numel() ** 0.5
 
 
 def _gradient(value: Tensor, point: Tensor, vector: Tensor) -> Tensor:
