@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import final
+from typing import NamedTuple
 
 import numpy
 
 from .plain_arrays import Array, PlainNetwork
 
 
-@final
-@dataclasses.dataclass(frozen=True)
-class NetworkModes:
+class NetworkModes(NamedTuple):
     """Rows of the stacked weights in the eigenvectors of F, by falling rate: growing, outside the task, decaying.
 
     The product is ``outputs @ S @ inputs'`` for a small matrix S of the mode coordinates.
