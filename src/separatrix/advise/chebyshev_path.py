@@ -228,7 +228,7 @@ def _series_pieces(rising: Array, begins: Any, ends: Any, panels: Array, series:
     """Series on the panels; their polynomials in one call, as many short ones cost more."""
     if not len(panels):
         return
-    counts, middle, half = ends - begins, panels.mean(1), (panels[:, 1] - panels[:, 0]) / 2
+    counts, middle, half = ends - begins, (panels[:, 1] + panels[:, 0]) / 2, (panels[:, 1] - panels[:, 0]) / 2
     times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
     within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
     basis = _polynomials(within, series.shape[1] - 1)

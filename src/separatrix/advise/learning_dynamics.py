@@ -50,7 +50,7 @@ _DENSE = 300
 _MILD = 300.0
 _SPARSE = 1.4
 """Times per node of an interpolation, some of whose panels will be halved, up to which evaluating them costs less."""
-_LIGHT = 5e4
+_LIGHT = 4e4
 """Multiplications that cost less than the bookkeeping of an interpolation."""
 
 

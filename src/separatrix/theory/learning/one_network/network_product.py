@@ -143,19 +143,21 @@ def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | 
     states = numpy.empty((n_times, unit + len(basis.rows), k))
     rows = states[:, unit:]
     if n_growing:
-        growing = rows[:, :n_growing]
-        numpy.multiply(basis.gaps, t[:, :, None], out=growing)
-        numpy.exp(growing, out=growing)
-        growing *= basis.rows[:n_growing]
+        growth = basis.gaps * t[:, :, None]
+        numpy.exp(growth, out=growth)
+        numpy.multiply(growth, basis.rows[:n_growing], out=rows[:, :n_growing])
     late = rows[:, n_growing:]
     numpy.multiply(basis.rows[n_growing:], shrunk[:, None, :], out=late)
     weighted = numpy.sqrt(memory[:, unit:])[:, :, None] * rows
     system = weighted.transpose(0, 2, 1) @ weighted
-    system += shrunk[:, :, None] * basis.gram * shrunk[:, None, :]
     late *= numpy.exp(modes.rates[modes.n_growing :] * t)[:, :, None]
+    diagonals = system.reshape(n_times, -1)[:, :: k + 1]
     if unit:
-        system.reshape(n_times, -1)[:, :: k + 1] += memory[:, :unit]
+        system += shrunk[:, :, None] * basis.gram * shrunk[:, None, :]
+        diagonals += memory[:, :unit]
         states[:, :unit] = numpy.eye(k)
+    else:
+        diagonals += shrunk * shrunk
     factor = scaled_factor(system)
     if factor is None:
         return None
