@@ -105,6 +105,9 @@ def test_bad_requests_are_refused(network) -> None:
         learning_dynamics(*network, [0.5], "exakt")
     with pytest.raises(InvalidInput, match="times must not be negative"):
         learning_dynamics(*network, [-0.5])
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(InvalidInput, match=r"times must be finite; entry \(1,\)"):
+            learning_dynamics(*network, torch.tensor([0.5, bad], dtype=F64))
     with pytest.raises(InvalidInput, match="tol"):
         learning_dynamics(*network, [0.5], tol=0.0)
     with pytest.raises(InvalidInput, match="tau"):

@@ -43,7 +43,8 @@ def doubling_panels(start: float, end: float, first: float) -> Array:
     """
     if not end > start:
         return numpy.array([[start, start + max(abs(start), 1.0) * 1e-3]])
-    first = min(first, end)
+    if not first < end:
+        return numpy.array([[start, end]])
     edges = first * (numpy.exp2(numpy.arange(math.ceil(math.log2(1 + end / first)) + 1)) - 1)
     inside = edges[(edges > start) & (edges < end)]
     edges = numpy.concatenate([[start], inside, [end]])
@@ -227,14 +228,25 @@ def _series_pieces(rising: Array, begins: Any, ends: Any, panels: Array, series:
     """Series on the panels; their polynomials in one call, as many short ones cost more."""
     if not len(panels):
         return
-    counts, middle, half = ends - begins, panels.mean(1), (panels[:, 1] - panels[:, 0]) / 2
+    counts, middle, half = ends - begins, (panels[:, 1] + panels[:, 0]) / 2, (panels[:, 1] - panels[:, 0]) / 2
     times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
     within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
-    basis = chebyshev.chebvander(within, series.shape[1] - 1)
+    basis = _polynomials(within, series.shape[1] - 1)
     first = 0
     for i, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         yield Piece(begin, end, series[i], basis[first : first + end - begin])
         first += end - begin
+
+
+def _polynomials(within: Array, degree: int) -> Array:
+    """Chebyshev polynomials at numbers between -1 and 1 (give or take rounding), (numbers, degree + 1)."""
+    found = numpy.empty((degree + 1, len(within)))
+    found[0], found[1] = 1.0, within
+    twice = 2 * within
+    for k in range(2, degree + 1):
+        numpy.multiply(twice, found[k - 1], out=found[k])
+        found[k] -= found[k - 2]
+    return found.T
 
 
 def squared_distance(values: Array, target: Array) -> Array:

@@ -9,6 +9,7 @@ there is.
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from typing import Any, Literal, TypeAlias, final
 
@@ -30,7 +31,7 @@ from separatrix.core import (
 from separatrix.dynamics import LinearNetworkFlow, integrate_layers
 from separatrix.theory import BalancedFlow
 from separatrix.theory.learning.one_network.network_product import NetworkProduct, Unreliable
-from separatrix.theory.learning.one_network.plain_arrays import plain_network
+from separatrix.theory.learning.one_network.plain_arrays import plain_array, plain_network
 
 from .chebyshev_path import (
     DEGREE,
@@ -49,7 +50,7 @@ _DENSE = 300
 _MILD = 300.0
 _SPARSE = 1.4
 """Times per node of an interpolation, some of whose panels will be halved, up to which evaluating them costs less."""
-_LIGHT = 5e4
+_LIGHT = 4e4
 """Multiplications that cost less than the bookkeeping of an interpolation."""
 
 
@@ -106,9 +107,7 @@ def learning_dynamics(
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     require_positive(tol, "tol")
-    moments = as_float64(times, "times").reshape(-1)
-    if bool((moments < 0).any()):
-        raise InvalidInput(f"times must not be negative; got {float(moments.min()):g}.")
+    moments = _moments(times)
     if method == "integration":
         return _integrated(w1, w2, corr_yx, corr_xx, moments, tau, tol, "asked for")
     if method == "auto" and corr_xx is None and moments.numel():
@@ -131,13 +130,24 @@ def learning_dynamics(
     return LearningDynamics(moments, product, _loss(flow, product, moments, chosen), chosen, reason, limit)
 
 
+def _moments(times: Any) -> Tensor:
+    """Times in double precision, (times,); plain ones are judged in two calls, all others also find the words."""
+    plain = plain_array(times, 1) if isinstance(times, Tensor) else None
+    if plain is not None and len(plain) and plain.min() >= 0 and plain.max() < math.inf:  # false of NaN
+        return torch.from_numpy(plain)
+    moments = as_float64(times, "times").reshape(-1)
+    if bool((moments < 0).any()):
+        raise InvalidInput(f"times must not be negative; got {float(moments.min()):g}.")
+    return moments
+
+
 def _swift(w1: Any, w2: Any, corr_yx: Any, times: Tensor, tau: float, tol: float) -> LearningDynamics | None:
     """One network of plain numbers, by the fast form of the closed form; None where that does not hold or serve."""
     network = plain_network(w1, w2, corr_yx)
     if network is None or times.requires_grad or times.device.type != "cpu":
         return None
     require_positive(tau, "tau")
-    moments = times.numpy() / tau
+    moments = times.numpy() if tau == 1 else times.numpy() / tau
     horizon = float(moments.max())
     flow = NetworkProduct(network, horizon)
     settled = flow.settled

@@ -16,7 +16,7 @@ is a sum of positive parts. Which basis is best depends on how far the training 
 from __future__ import annotations
 
 import dataclasses
-from typing import final
+from typing import Any, final
 
 import numpy
 
@@ -38,10 +38,10 @@ class HiddenBasis:
     name: str
     rows: Array
     gaps: Array
-    """Rate of a growing row minus that of the column's pivot, never positive."""
+    """Rate of a growing row minus that of the column's pivot, never positive; one column where no pivot grows."""
     pivots: Array
     gram: Array
-    """``R'R``."""
+    """``R'R``; the identity where there are no unit rows."""
     excess: Array
     """Rate of every row, unit rows first, minus that of the slowest pivot; ``slowest``."""
     slowest: float
@@ -55,8 +55,15 @@ def given(modes: NetworkModes, horizon: float) -> HiddenBasis | None:
     if fastest > 50 or (1 + size * horizon) * float(numpy.exp(fastest)) > _LARGEST_GROWTH:
         return None
     n_hidden = modes.rows.shape[1]
-    gaps = numpy.repeat(modes.rates[: modes.n_growing, None], n_hidden, 1)
-    return HiddenBasis("given", modes.rows, gaps, numpy.zeros(n_hidden), numpy.eye(n_hidden), modes.rates, 0.0)
+    return HiddenBasis(
+        "given",
+        modes.rows,
+        modes.rates[: modes.n_growing, None],
+        numpy.zeros(n_hidden),
+        numpy.eye(n_hidden),
+        modes.rates,
+        0.0,
+    )
 
 
 def pivoted(modes: NetworkModes) -> HiddenBasis | None:
@@ -79,13 +86,34 @@ def pivoted(modes: NetworkModes) -> HiddenBasis | None:
 
 
 def echelon(modes: NetworkModes) -> HiddenBasis:
-    """Lower echelon form by reflections: a row that depends on those before it opens no column.
+    """Lower echelon form: a row that depends on those before it opens no column.
 
     The plain twin is ``row_echelon``. Columns that no row opens are without weight and left out.
     """
-    rows = modes.rows.copy()
-    h = rows.shape[1]
+    rows, opened = _opened(modes.rows)
+    pivots = numpy.maximum(modes.rates[opened], 0.0)
+    strengths = numpy.where(pivots > 0, modes.strengths[opened], 0.0)
+    growing = slice(0, modes.n_growing)
+    gaps = _gaps(modes.rates[growing], modes.strengths[growing], pivots, strengths)
+    slowest, strength = (float(pivots[-1]), float(strengths[-1])) if opened else (0.0, 0.0)
+    excess = _excess(modes, slowest, strength)
+    return HiddenBasis("echelon", rows[:, : len(opened)], gaps, pivots, numpy.eye(len(opened)), excess, slowest)
+
+
+def _opened(rows: Array) -> tuple[Array, list[int]]:
+    """The rows turned so that each opens at most one column, and which rows do: the first ones where none depends."""
+    n_rows, h = rows.shape
     least = _ROUNDING * EPS * numpy.sqrt(numpy.einsum("ij,ij->i", rows, rows))
+    if n_rows >= h:
+        upper: Any = numpy.linalg.qr(rows.T, mode="r")
+        if (numpy.abs(numpy.einsum("ii->i", upper[:, :h])) > least[:h]).all():
+            return numpy.ascontiguousarray(upper.T), list(range(h))
+    return _reflected(rows.copy(), least)
+
+
+def _reflected(rows: Array, least: Array) -> tuple[Array, list[int]]:
+    """The same by reflections row by row, changing the rows; what is left of a row is zero if it is below ``least``."""
+    h = rows.shape[1]
     opened: list[int] = []
     for i, row in enumerate(rows):
         used = len(opened)
@@ -102,13 +130,7 @@ def echelon(modes: NetworkModes) -> HiddenBasis:
         below -= numpy.outer(below @ mirror, mirror * (2 / float(numpy.vdot(mirror, mirror))))
         rest[1:] = 0.0
         opened.append(i)
-    pivots = numpy.maximum(modes.rates[opened], 0.0)
-    strengths = numpy.where(pivots > 0, modes.strengths[opened], 0.0)
-    growing = slice(0, modes.n_growing)
-    gaps = _gaps(modes.rates[growing], modes.strengths[growing], pivots, strengths)
-    slowest, strength = (float(pivots[-1]), float(strengths[-1])) if opened else (0.0, 0.0)
-    excess = _excess(modes, slowest, strength)
-    return HiddenBasis("echelon", rows[:, : len(opened)], gaps, pivots, numpy.eye(len(opened)), excess, slowest)
+    return rows, opened
 
 
 def _gaps(rates: Array, strengths: Array, pivots: Array, pivot_strengths: Array) -> Array:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import final
+from typing import NamedTuple
 
 import numpy
 
 from .plain_arrays import Array, PlainNetwork
 
 
-@final
-@dataclasses.dataclass(frozen=True)
-class NetworkModes:
+class NetworkModes(NamedTuple):
     """Rows of the stacked weights in the eigenvectors of F, by falling rate: growing, outside the task, decaying.
 
     The product is ``outputs @ S @ inputs'`` for a small matrix S of the mode coordinates.
@@ -33,31 +30,37 @@ class NetworkModes:
 
     @classmethod
     def of(cls, network: PlainNetwork) -> NetworkModes:
-        """Cost: one thin SVD, and one QR decomposition where sizes differ by much."""
+        """Cost: one SVD, and one QR decomposition where sizes differ by much."""
         w1, w2, target, balance = network
-        u, s, vh = numpy.linalg.svd(target, full_matrices=False)
+        n_out, n_in = target.shape
+        n_task, n_outside, wide = min(n_in, n_out), abs(n_in - n_out), n_in > n_out
+        outside_rate = -balance / 2 if wide else balance / 2
+        whole = _few(n_outside, n_task, w1.shape[0], outside_rate)
+        u, s, vh = numpy.linalg.svd(target, full_matrices=whole)
         along_v, along_u = vh @ w1.T, u.T @ w2
         angle = numpy.arctan2(2 * s, abs(balance)) / 2
         mix_in, mix_out = numpy.sin(angle)[:, None], numpy.cos(angle)[:, None]
         if balance < 0:
             mix_in, mix_out = mix_out, mix_in
-        grow, decay = mix_in * along_v + mix_out * along_u, mix_out * along_v - mix_in * along_u
+        task_v, task_u = along_v[:n_task], along_u[:n_task]
+        grow, decay = mix_in * task_v + mix_out * task_u, mix_out * task_v - mix_in * task_u
         mu = numpy.hypot(s, balance / 2)
-        n_in, n_out = w1.shape[1], w2.shape[0]
         inputs, outputs = vh.T, u
-        if n_in == n_out:
+        if not n_outside:
             parts, rates, strengths = [grow, decay[::-1]], [mu, -mu[::-1]], [s, s[::-1]]
         else:
-            wide = n_in > n_out
-            directions, rows = _compressed(w1.T - vh.T @ along_v if wide else w2 - u @ along_u)
-            inputs = numpy.concatenate([inputs, directions], 1) if wide else inputs
-            outputs = outputs if wide else numpy.concatenate([outputs, directions], 1)
-            rate = numpy.full(len(rows), -balance / 2 if wide else balance / 2)
+            if whole:
+                rows = (along_v if wide else along_u)[n_task:]
+            else:
+                directions, rows = _compressed(w1.T - vh.T @ along_v if wide else w2 - u @ along_u)
+                inputs = numpy.concatenate([inputs, directions], 1) if wide else inputs
+                outputs = outputs if wide else numpy.concatenate([outputs, directions], 1)
+            rate = numpy.full(len(rows), outside_rate)
             parts, rates = [grow, rows, decay[::-1]], [mu, rate, -mu[::-1]]
             strengths = [s, numpy.zeros(len(rows)), s[::-1]]
         rate = numpy.concatenate(rates)
         return cls(
-            outputs, inputs, mix_in, mix_out, numpy.concatenate(strengths), rate, numpy.concatenate(parts), len(s),
+            outputs, inputs, mix_in, mix_out, numpy.concatenate(strengths), rate, numpy.concatenate(parts), n_task,
             int(numpy.count_nonzero(rate > 0)),
         )  # fmt: skip
 
@@ -78,6 +81,15 @@ class NetworkModes:
         """Matrices (n_out, m) and (n_in, m) that take the rows of the modes to the layers themselves."""
         lower, upper = self.sides(numpy.eye(len(self.rows))[None])
         return self.outputs @ lower[0], self.inputs @ upper[0]
+
+
+def _few(n_outside: int, n_task: int, n_hidden: int, rate: float) -> bool:
+    """Whether the directions outside the task are best those that the decomposition of the task gives.
+
+    They are no more than hidden units then. Where some of them open hidden columns (``pivoted``), those along the
+    weights do better than any.
+    """
+    return n_outside <= n_hidden and not (rate > 0 and n_hidden > n_task)
 
 
 def _compressed(outside: Array) -> tuple[Array, Array]:

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import final
 
 import numpy
-import torch
 
 from .hidden_bases import HiddenBasis, echelon, given, pivoted
 from .network_modes import NetworkModes
 from .plain_arrays import Array, PlainNetwork
 from .shared_rows import SharedRows
-from .small_systems import decaying_integral, scaled_factor
+from .small_systems import decaying_integral, scaled_factor, whitened
 
 _CHUNK_NUMBERS = 2**19
 _LATEST = 1e150
@@ -87,7 +86,9 @@ class NetworkProduct:
                 found = self._in_this_basis(moments)
                 if found is None:
                     self._take_next_basis()
-        found[times == 0] = self.network.w2 @ self.network.w1
+        started = times == 0
+        if started.any():
+            found[started] = self.network.w2 @ self.network.w1
         return found
 
     def _in_this_basis(self, times: Array) -> Array | None:
@@ -142,28 +143,24 @@ def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | 
     states = numpy.empty((n_times, unit + len(basis.rows), k))
     rows = states[:, unit:]
     if n_growing:
-        growing = rows[:, :n_growing]
-        numpy.multiply(basis.gaps, t[:, :, None], out=growing)
-        numpy.exp(growing, out=growing)
-        growing *= basis.rows[:n_growing]
+        growth = basis.gaps * t[:, :, None]
+        numpy.exp(growth, out=growth)
+        numpy.multiply(growth, basis.rows[:n_growing], out=rows[:, :n_growing])
     late = rows[:, n_growing:]
     numpy.multiply(basis.rows[n_growing:], shrunk[:, None, :], out=late)
     weighted = numpy.sqrt(memory[:, unit:])[:, :, None] * rows
     system = weighted.transpose(0, 2, 1) @ weighted
-    system += shrunk[:, :, None] * basis.gram * shrunk[:, None, :]
     late *= numpy.exp(modes.rates[modes.n_growing :] * t)[:, :, None]
+    diagonals = system.reshape(n_times, -1)[:, :: k + 1]
     if unit:
-        system.reshape(n_times, -1)[:, :: k + 1] += memory[:, :unit]
+        system += shrunk[:, :, None] * basis.gram * shrunk[:, None, :]
+        diagonals += memory[:, :unit]
         states[:, :unit] = numpy.eye(k)
-    lower, upper = modes.sides(states)
-    return _solved(lower, system, upper)
-
-
-def _solved(lower: Array, system: Array, upper: Array) -> Array | None:
-    """``lower system^-1 upper'``."""
-    factor = scaled_factor(torch.from_numpy(system))
+    else:
+        diagonals += shrunk * shrunk
+    factor = scaled_factor(system)
     if factor is None:
         return None
-    solved = torch.cholesky_solve(torch.from_numpy(upper).mT, factor)
-    found: Array = numpy.matmul(lower, solved.numpy())
+    lower, upper = modes.sides(whitened(factor, states))
+    found: Array = lower @ upper.transpose(0, 2, 1)
     return found

@@ -6,6 +6,7 @@ balanced, bad input) goes to ``BalancedFlow``, which judges it and finds the wor
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -36,7 +37,7 @@ def plain_network(w1: Any, w2: Any, corr_yx: Any, input_var: float = 1.0) -> Pla
     The fitted balance is that of ``matrices.fit_balance``; its residual is bounded from above by
     ``|Q|^2 >= |Q|_F^2 / n_hidden`` instead of a singular value.
     """
-    first, second, corr = _plain(w1), _plain(w2), _plain(corr_yx)
+    first, second, corr = plain_array(w1, 2), plain_array(w2, 2), plain_array(corr_yx, 2)
     if first is None or second is None or corr is None:
         return None
     n_hidden, n_in = first.shape
@@ -45,7 +46,7 @@ def plain_network(w1: Any, w2: Any, corr_yx: Any, input_var: float = 1.0) -> Pla
         return None
     stacked = numpy.concatenate([first.T, second])
     weight = float(numpy.vdot(stacked, stacked))
-    if not 1e-200 < weight < 1e200 or not numpy.isfinite(corr.sum()):  # zero, enormous, or not finite
+    if not 1e-200 < weight < 1e200 or not math.isfinite(corr.sum()):  # zero, enormous, or not finite
         return None
     acted = stacked @ (second.T @ second - first @ first.T)
     balance = float(numpy.vdot(acted, stacked)) / weight
@@ -56,12 +57,12 @@ def plain_network(w1: Any, w2: Any, corr_yx: Any, input_var: float = 1.0) -> Pla
     return PlainNetwork(first, second, corr / input_var if input_var != 1.0 else corr, balance)
 
 
-def _plain(value: Any) -> Array | None:
-    if isinstance(value, Tensor):
-        usual = type(value) is Tensor and value.dtype is torch.float64 and value.device.type == "cpu"
-        if not usual or value.ndim != 2 or value.requires_grad or transforms_active():
+def plain_array(value: Any, ndim: int) -> Array | None:
+    """The numbers of a tensor or array in double precision that nobody differentiates or maps; None of all else."""
+    if type(value) is Tensor:
+        if value.dtype is not torch.float64 or value.ndim != ndim or value.requires_grad or not value.is_cpu:
             return None
-        return value.resolve_neg().numpy()
-    if isinstance(value, numpy.ndarray) and value.dtype == numpy.float64 and value.ndim == 2:
+        return None if transforms_active() else value.resolve_neg().numpy()
+    if isinstance(value, numpy.ndarray) and value.dtype == numpy.float64 and value.ndim == ndim:
         return value
     return None

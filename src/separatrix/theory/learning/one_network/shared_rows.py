@@ -63,9 +63,11 @@ class SharedRows:
         weights[:, n_growing:] = fading * fading
         numpy.square(growth[:, :n_growing], out=weights[:, :n_growing])
         weights[:, :-1] *= decaying_integral(self.rates, t)
-        factor = scaled_factor(_product(weights, self.squares).view(-1, k, k))
-        if factor is None:
+        systems = _product(weights, self.squares).view(-1, k, k)
+        found_factor = scaled_factor(systems.numpy())
+        if found_factor is None:
             return None
+        factor = torch.from_numpy(found_factor)
         outputs, inputs = (_product(growth, part).view(len(times), -1, k) for part in (self.outputs, self.inputs))
         if outputs.shape[1] <= inputs.shape[1]:
             found = torch.cholesky_solve(outputs.mT, factor).mT @ inputs.mT
