@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from separatrix.core import InvalidInput
-from separatrix.lab import Claim, Judgement, Row, Summary, Verdict, crossed, groups, judge, spans
+from separatrix.lab import Claim, Judgement, Row, Summary, Verdict, at_least, crossed, groups, judge, spans
 from separatrix.lab.experiment.frozen_model import FrozenModel
 from separatrix.lab.experiment.reading import judge_what_was_measured
 
@@ -302,6 +302,30 @@ def test_a_rule_that_stumbles_over_a_group_that_is_not_there_cannot_tell() -> No
         said(rule, lacking)
 
 
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_statement_about_a_whole_table_is_not_refuted_by_a_part_of_it(agrees: bool) -> None:
+    """What is largest of half a table, or missing in it, is no news of all of it."""
+    rows = [{"family": "gaussian", "loss": 1.0}, {"family": "haar", "loss": 2.0}]
+    needs = (at_least("Losses", 2),)
+    whole = said(lambda _: says(agrees), measured(tables={"Losses": rows}), needs=needs, as_a_whole=("Losses",))
+    assert whole == says(agrees)
+    part = said(lambda _: says(agrees), measured(tables={"Losses": rows[:1]}), needs=needs, as_a_whole=("Losses",))
+    assert part.verdict is Verdict.UNDECIDED
+    assert part.evidence == "undecided, because this was not measured: Losses: 1 of 2 rows (the rest)"
+
+
+def test_a_table_that_is_not_judged_as_a_whole_excuses_no_bad_news() -> None:
+    needs = (at_least("Losses", 1), at_least("Others", 1))
+    assert said(lambda _: says(False), measured(), needs=needs, as_a_whole=("Losses",)) == says(False)
+    assert said(lambda _: says(False), measured(), needs=needs, as_a_whole=("Others",)).verdict is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("whole", [True, "Losses", ("Gains",), ["Losses"]])
+def test_what_is_judged_as_a_whole_says_what_the_whole_is(whole: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"as_a_whole of claim x must be a tuple of tables of which .* \(Losses\)"):
+        said(lambda _: says(True), measured(), needs=(at_least("Losses", 2),), as_a_whole=whole)
+
+
 FULL = [{"family": family, "scale": scale} for family in ("gaussian", "haar") for scale in (0.1, 0.5, 1.0)]
 
 
@@ -317,6 +341,8 @@ FULL = [{"family": family, "scale": scale} for family in ("gaussian", "haar") fo
         (crossed("t", ("family", "scale")), [*FULL, FULL[0]], "family gaussian, scale 0.5; family gaussian, scale 1.0; "
          "family haar, scale 0.1; 2 more"),
         (crossed("t", "scale", family="haar"), FULL[:3], "any of t"),
+        (at_least("t", 6), FULL[:5], "t: 5 of 6 rows"),
+        (at_least("t", 3, "scale", family="haar"), FULL[:5], "t, family haar: 2 of 3 different scale"),
         (groups("t", ("family", "scale"), ("haar", 1.0), ("haar", 0.1)), FULL[:5], "family haar, scale 1.0"),
     ],
 )  # fmt: skip
@@ -333,6 +359,8 @@ def test_what_a_statement_ranges_over_must_be_there(needed: Any, left: list[Any]
     "make",
     [
         lambda: crossed("t"),
+        lambda: at_least("t", 0),
+        lambda: at_least("t", 2.5),  # type: ignore[arg-type]
         lambda: spans("t", "scale", 0.9, 0.2),
         lambda: spans("t", "scale", math.nan, 0.2),
         lambda: groups("t", ("family", "scale"), "haar"),
@@ -340,7 +368,7 @@ def test_what_a_statement_ranges_over_must_be_there(needed: Any, left: list[Any]
     ],
 )
 def test_what_is_needed_is_well_formed(make: Callable[[], Any]) -> None:
-    with pytest.raises(InvalidInput, match=r"crossed needs the names|must run upwards|tuples of 2"):
+    with pytest.raises(InvalidInput, match=r"crossed needs the names|must run upwards|tuples of 2|must be at least 1"):
         make()
 
 

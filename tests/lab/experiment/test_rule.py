@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.lab import Claim, Judgement, Row, crossed, groups, judge, rule_digest, spans
+from separatrix.lab import Claim, Judgement, Row, at_least, crossed, groups, judge, rule_digest, spans
 
 LIMIT = 0.1
 
@@ -94,8 +94,14 @@ def test_ranges_and_combinations_that_a_statement_needs_belong_to_the_rule() -> 
         crossed("scales", "family", "scale", tied=True),
         spans("scales", "scale", 0.2, 0.9),
         spans("scales", "scale", 0.2, 0.8),
+        at_least("scales", 2),
+        at_least("scales", 3),
+        at_least("scales", 3, "family"),
     )
-    assert len({rule_digest(claim(limited, needs=(one,))) for one in needed}) == len(needed)
+    digests = {
+        rule_digest(claim(limited, needs=(one,), as_a_whole=whole)) for one in needed for whole in ((), ("scales",))
+    }
+    assert len(digests) == 2 * len(needed)
 
 
 def test_code_without_a_file_is_told_apart_too() -> None:

@@ -17,6 +17,7 @@ from separatrix.lab import (
     Row,
     Summary,
     condition,
+    groups,
     judge,
     with_column,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 DATA = "minilm-l6-attention"
 REAL, COMPLEX = (0, 2, 3, 4), (1, 5)
+LAYERS = tuple(sorted(REAL + COMPLEX))
 PRINCIPAL = (1.238, 1.071, 1.655, 1.510, 1.115, 1.532)
 """Principal real parts of the six layers, as reported with the weights."""
 
@@ -294,6 +296,11 @@ EXPERIMENT = Experiment(
             statement="A trained attention layer, iterated, drives tokens to consensus on the principal eigenvector.",
             measures="ends of the six frozen layers of a sentence encoder from random tokens",
             test="every end is consensus with alignment 1 within 1e-9; restricted to real principal eigenvalues",
+            needs=(
+                groups("spectra", ("layer", "control"), *((layer, False) for layer in LAYERS)),
+                groups("ends", ("layer", "control"), *((layer, False) for layer in LAYERS)),
+            ),
+            as_a_whole=("spectra",),
             judge=judge_conjecture,
             counterfeit=with_column("ends", "alignment", 0.9),
             scale="laptop",
@@ -306,6 +313,7 @@ EXPERIMENT = Experiment(
             "altafini2025 assumes.",
             measures="norm of V - V' over sqrt(2) times that of V, six layers",
             test="above 0.5 in every layer (0 is symmetric, 1 like noise)",
+            needs=(groups("spectra", ("layer", "control"), *((layer, False) for layer in LAYERS)),),
             judge=judge_symmetry,
             counterfeit=with_column("spectra", "asymmetry", 0.01),
             scale="laptop",
@@ -330,6 +338,8 @@ EXPERIMENT = Experiment(
             "head has one on its most negative eigenvector.",
             measures="closed-form spectra of every head alone",
             test="exact counts",
+            needs=(groups("heads", "layer", *LAYERS),),
+            as_a_whole=("heads",),
             judge=judge_heads,
             counterfeit=with_column("heads", "bipartite", 0),
             scale="laptop",

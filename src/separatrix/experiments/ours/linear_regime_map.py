@@ -342,6 +342,9 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     }
 
 
+_MAP = (crossed("regime map", "sizes", "balance", "seed"), spans("regime map", "balance", 1.0, 1000.0))
+"""Both kinds of sizes at all balances: rules compare the ends."""
+
 EXPERIMENT = Experiment(
     name="linear-regime-map",
     title="What balance really does: lazy, or rich after a delay",
@@ -364,6 +367,8 @@ EXPERIMENT = Experiment(
             statement="a large balance is lazy and fast",
             measures="time to learn and kernel distance over the balance",
             test="holds where the heavy layer is onto",
+            needs=_MAP,
+            as_a_whole=("regime map",),
             judge=judge_lazy,
             counterfeit=with_column("regime map", "kernel_distance", 0.5),
             erratum="anguita2024-large-balance-lazy",
@@ -375,7 +380,7 @@ EXPERIMENT = Experiment(
             statement="at large balance a deep network learns like a shallow one (heavy layer onto)",
             measures="distance from the exponential",
             test="error * balance^2 constant within 30 percent",
-            needs=(crossed("regime map", "sizes", "balance", "seed"), spans("regime map", "balance", 1.0, 1000.0)),
+            needs=_MAP,
             judge=judge_shallow,
             counterfeit=with_column("regime map", "lazy_error", lambda row: 1 / row["balance"]),
             erratum="anguita2024-large-balance-lazy",
@@ -387,6 +392,8 @@ EXPERIMENT = Experiment(
             ),
             measures="plateau, delay, predicted regime",
             test="1 percent; 15 percent",
+            needs=_MAP,
+            as_a_whole=("regime map",),
             judge=judge_plateau,
             counterfeit=with_column("regime map", "plateau", 0.1),
         ),
@@ -414,6 +421,7 @@ EXPERIMENT = Experiment(
             measures="fraction of starts that learn by descent and by the flow, escape time against the rate",
             test="all and none; slope of the escape time, in e-foldings of the mode, within 10 percent",
             needs=(crossed("escape of descent", "lr", "seed"), spans("escape of descent", "lr", 0.003, 0.1)),
+            as_a_whole=("escape of descent",),
             judge=judge_escape,
             counterfeit=with_column("escape of descent", "steps", 100.0),
         ),

@@ -1,6 +1,7 @@
 from .cell import Cell as Cell
 from .claim import (
     Claim as Claim,
+    Counted as Counted,
     Crossed as Crossed,
     Judgement as Judgement,
     Needed as Needed,
@@ -8,6 +9,7 @@ from .claim import (
     Spanned as Spanned,
     Truth as Truth,
     Verdict as Verdict,
+    at_least as at_least,
     condition as condition,
     crossed as crossed,
     groups as groups,

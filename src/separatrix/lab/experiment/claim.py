@@ -400,6 +400,41 @@ def crossed(rows: str, *axes: str | tuple[str, ...], **only: str | float | int |
     return Crossed(rows, tuples, tuple(sorted(only.items())))
 
 
+@final
+@suggest_options
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    """How many rows, or how many different entries of columns, a rule needs before it says anything."""
+
+    rows: str
+    least: int
+    columns: tuple[str, ...] = ()
+    """Different entries of these are counted; rows if there are none."""
+    only: tuple[tuple[str, str | float | int | bool], ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.least, bool) or not isinstance(self.least, int) or self.least < 1:
+            raise InvalidInput(f"least number of rows of {self.rows!r} must be at least 1; got {in_words(self.least)}.")
+
+    def lacking(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """How many there are of how many."""
+        chosen = _chosen(rows, self.only)
+        found = {repr([row.get(name) for name in self.columns]) for row in chosen} if self.columns else chosen
+        n = len(found)
+        if n < self.least:
+            what = f"different {' and '.join(self.columns)}" if self.columns else "rows"
+            where = "".join(f", {name} {entry}" for name, entry in self.only)
+            yield f"{self.rows}{where}: {n} of {self.least} {what}"
+
+
+def at_least(rows: str, least: int, *columns: str, **only: str | float | int | bool) -> Counted:
+    """That a rule needs a number of rows, or of different entries: ``at_least("runs", 3, "seed", model="CoRelNet")``.
+
+    Choose a number that runs at every scale reach at which the claim is judged.
+    """
+    return Counted(rows, least, columns, tuple(sorted(only.items())))
+
+
 def _chosen(rows: Sequence[Mapping[str, Any]], only: Sequence[tuple[str, Any]]) -> list[Mapping[str, Any]]:
     return [row for row in rows if all(row.get(name) == entry for name, entry in only)]
 
@@ -420,8 +455,11 @@ class Claim:
             twice the stated effect in the other direction): the rule must refute it, or it has no power.
         genuine: summary of a real run to one in which the statement is true: the rule must confirm it. Needed where
             real runs refute the claim or leave it undecided, so that good news could have been told as well.
-        needs: what the statement names, by ``groups``, ``spans`` and ``crossed``: without all of it the statement
-            cannot be confirmed.
+        needs: what the statement names, by ``groups``, ``spans``, ``crossed`` and ``at_least``: without all of it the
+            statement cannot be confirmed.
+        as_a_whole: tables, or fields, of which bad news, too, needs all that ``needs`` asks of them: those of which the
+            rule compares ends, seeks a best or an example, counts, or draws a line through points. One that lacks some
+            tells nothing. Not those of which a single row can refute the statement.
         interchangeable: columns that number draws of one distribution, where the statement is about each draw by
             itself: a table without some of them is a smaller sample of the same. The verdict does not depend on it; a
             test asks every other claim to miss half of its rows.
@@ -438,7 +476,8 @@ class Claim:
     judge: Callable[[Any], Judgement]
     counterfeit: Callable[[Any], Any]
     genuine: Callable[[Any], Any] | None = None
-    needs: tuple[Needed | Spanned | Crossed, ...] = ()
+    needs: tuple[Needed | Spanned | Crossed | Counted, ...] = ()
+    as_a_whole: tuple[str, ...] = ()
     interchangeable: tuple[str, ...] = ()
     document: str = ""
     place: str = ""
@@ -447,11 +486,17 @@ class Claim:
 
     def __post_init__(self) -> None:
         require_scale(self.scale, f"scale of claim {self.id}")
-        kinds = (Needed, Spanned, Crossed)
+        kinds = (Needed, Spanned, Crossed, Counted)
         if not isinstance(self.needs, tuple) or not all(isinstance(needed, kinds) for needed in self.needs):
             raise InvalidInput(
-                f"needs of claim {self.id} must be a tuple of groups(...), spans(...) or crossed(...); "
-                f"got {in_words(self.needs)}."
+                f"needs of claim {self.id} must be a tuple of groups(...), spans(...), crossed(...) or "
+                f"at_least(...); got {in_words(self.needs)}."
+            )
+        known, whole = [needed.rows for needed in self.needs], self.as_a_whole
+        if not isinstance(whole, tuple) or not all(table in known for table in whole):
+            raise InvalidInput(
+                f"as_a_whole of claim {self.id} must be a tuple of tables of which needs says what the whole is "
+                f"({', '.join(dict.fromkeys(known)) or 'none'}); got {in_words(whole)}."
             )
         columns = self.interchangeable
         if not isinstance(columns, tuple) or not all(isinstance(column, str) for column in columns):

@@ -27,7 +27,9 @@ def judge_what_was_measured(claim: Claim, summary: Summary) -> Judgement:
     """What the rule of a claim says of a summary, if all was measured that it read and that the statement names.
 
     A NaN on the way leaves it undecided, for good and bad news alike. A group that the statement names and the summary
-    lacks leaves good news undecided: what is left can refute a statement about all, not confirm it.
+    lacks leaves good news undecided: what is left can refute a statement about all, not confirm it. Of tables that are
+    judged ``as_a_whole`` bad news is left undecided as well: the rule reads their ends, counts or a best, which what is
+    left may not have.
 
     Cost: that of the rule; where the summary holds NaN, also that of a copy of it.
     """
@@ -41,16 +43,16 @@ def judge_what_was_measured(claim: Claim, summary: Summary) -> Judgement:
         return Judgement(Verdict.UNDECIDED, f"undecided, because {_told(missing)} ({error})")
     if not isinstance(judgement, Judgement) or judgement.verdict in (Verdict.UNDECIDED, Verdict.NOT_RUN):
         return judgement
-    if judgement.verdict is not Verdict.REFUTED:
-        missing.update(dict.fromkeys(_absent(claim, summary)))
+    bad = judgement.verdict is Verdict.REFUTED
+    missing.update(dict.fromkeys(_absent(claim, summary, claim.as_a_whole if bad else None)))
     if not missing:
         return judgement
     return Judgement(Verdict.UNDECIDED, f"undecided, because {_told(missing)} ({judgement.evidence})", judgement.rows)
 
 
-def _absent(claim: Claim, summary: Summary) -> Iterator[str]:
-    """What the statement names and no row has."""
-    for needed in claim.needs:
+def _absent(claim: Claim, summary: Summary, tables: Collection[str] | None = None) -> Iterator[str]:
+    """What the statement names and no row has: in some tables, or in all."""
+    for needed in (needed for needed in claim.needs if tables is None or needed.rows in tables):
         is_field = needed.rows in type(summary).model_fields
         rows = getattr(summary, needed.rows) if is_field else summary.tables.get(needed.rows, [])
         listed = rows if isinstance(rows, list | tuple) else []

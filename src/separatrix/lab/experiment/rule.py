@@ -1,6 +1,6 @@
 """The rule of a claim as a digest, so that nobody can bend it after a run without that being seen.
 
-The digest covers the claim's statement, test, scale and needed groups, and the code that ``judge`` reaches: its own,
+The digest covers the claim's statement, test, scale and needs, and the code that ``judge`` reaches: its own,
 that of every function of the same package which it calls, and the constants these read. Comments, docstrings and
 layout do not count. Functions of other rooms count by name only: theory and numerics have tests of their own.
 """
@@ -26,6 +26,8 @@ def rule_digest(claim: Claim) -> str:
     said: dict[str, Any] = {"statement": claim.statement, "test": claim.test, "scale": claim.scale, "code": parts}
     if claim.needs:  # in whatever order they were written
         said["needs"] = sorted(canonical_json(dataclasses.asdict(needed)) for needed in claim.needs)
+    if claim.as_a_whole:
+        said["as_a_whole"] = sorted(claim.as_a_whole)
     return hashlib.sha256(canonical_json(said).encode()).hexdigest()
 
 

@@ -297,6 +297,7 @@ EXPERIMENT = Experiment(
                 spans(ERRORS, "weight_scale", 0.3, 3.0),
                 groups(ERRORS, "family", "gaussian", "haar"),
             ),
+            as_a_whole=(ERRORS,),
             judge=judge_sensitive,
             counterfeit=with_column(ERRORS, "mean_error", lambda row: 1 / (1 + row["weight_scale"])),
             scale="laptop",

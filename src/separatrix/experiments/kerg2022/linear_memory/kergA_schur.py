@@ -157,6 +157,7 @@ EXPERIMENT = Experiment(
                 spans(TABLE, "size", 20, 80),
                 groups(TABLE, "matrix", "grcar", "symmetric", "orthogonal"),
             ),
+            as_a_whole=(TABLE,),
             judge=judge_sensitive,
             counterfeit=with_column(TABLE, "error", 1e-14),
         ),

@@ -6,13 +6,30 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from separatrix.core.wording import number, within_interval
-from separatrix.lab import Claim, Judgement, Row, condition, in_turn, interval_row, judge, with_column
+from separatrix.lab import (
+    Claim,
+    Judgement,
+    Row,
+    at_least,
+    condition,
+    crossed,
+    in_turn,
+    interval_row,
+    judge,
+    with_column,
+)
 from separatrix.tasks.relational.titles import task_title
 
 from .suite import UNSEEN_SHAPES, Measured
 
 Where = Callable[[Mapping[str, Any]], bool]
 Keyed = dict[int, float]
+ALL_RUNS = (
+    crossed("runs", ("task", "asked", "holdout"), "model", "seed"),
+    at_least("runs", 3, "seed"),
+)
+"""Every network with every question and seed, whatever it came out as: an interval over some of the seeds, or over
+those with good results, tells nothing of all. An interval over two is none."""
 Asked = tuple[str, str, int]
 """A task, the pictures it was asked on, and the number of held-out shapes."""
 
@@ -124,7 +141,7 @@ def level_claim(
         judge=judge_levels,
         counterfeit=in_turn(*learned, with_column("runs", "accuracy", bad, where)),
         genuine=in_turn(*learned, with_column("runs", "accuracy", good, where)),
-        **{"scale": "laptop", **more},
+        **{"scale": "laptop", "needs": ALL_RUNS, "as_a_whole": ("runs",), **more},
     )
 
 
@@ -183,7 +200,7 @@ def gap_claim(
         judge=judge_gaps,
         counterfeit=swapped,
         genuine=in_turn(high, low) if above is not None else level,
-        **{"scale": "laptop", **more},
+        **{"scale": "laptop", "needs": ALL_RUNS, "as_a_whole": ("runs",), **more},
     )
 
 
@@ -262,7 +279,7 @@ def fall_claim(
         genuine=in_turn(
             with_column("runs", "accuracy", up, at(False)), with_column("runs", "accuracy", down, at(True))
         ),
-        **{"scale": "laptop", **more},
+        **{"scale": "laptop", "needs": ALL_RUNS, "as_a_whole": ("runs",), **more},
     )
 
 

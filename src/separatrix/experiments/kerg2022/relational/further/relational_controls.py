@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from separatrix.lab import at_least, crossed
+
 from ..judging import level_claim
 from ..suite import EXTREME, Settings as SuiteSettings, suite_experiment, training_of
 
@@ -38,6 +40,11 @@ def expand(settings: Settings) -> Iterable[Mapping[str, Any]]:
                 yield {**kept, **own, "task": task, "holdout": holdout, "model": model, "seed": seed}
 
 
+def runs_of(task: str) -> tuple[Any, ...]:
+    """All runs of one task: each has networks of its own."""
+    return crossed("runs", "model", "seed", task=task), at_least("runs", 3, "seed", task=task)
+
+
 EXPERIMENT = suite_experiment(
     __name__,
     name="relational-controls",
@@ -61,6 +68,7 @@ EXPERIMENT = suite_experiment(
             tasks=("identity_rules",),
             below=0.85,
             control=("random encoder CoRelNet", 0.97),
+            needs=runs_of("identity_rules"),
         ),
         level_claim(
             id="separatrix-relational-no-norm",
@@ -71,6 +79,7 @@ EXPERIMENT = suite_experiment(
             tasks=("identity_rules",),
             below=0.85,
             control=("random encoder CoRelNet", 0.97),
+            needs=runs_of("identity_rules"),
         ),
         level_claim(
             id="separatrix-relational-colour-l2",
@@ -80,6 +89,7 @@ EXPERIMENT = suite_experiment(
             models=("CoRelNet, l2",),
             tasks=("same_diff_colour",),
             above=0.97,
+            needs=runs_of("same_diff_colour"),
         ),
         level_claim(
             id="separatrix-relational-colour-tcn",
@@ -89,6 +99,7 @@ EXPERIMENT = suite_experiment(
             models=("CoRelNet",),
             tasks=("same_diff_colour",),
             below=0.6,
+            needs=runs_of("same_diff_colour"),
         ),
     ),
 )

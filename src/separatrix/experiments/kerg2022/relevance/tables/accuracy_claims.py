@@ -78,7 +78,8 @@ def _cut_short(summary: Summary, above: float) -> dict[tuple[str, int], int]:
     short = {}
     for row in summary.table(TRAINING):
         own = accuracy_row(summary, row["model"], row["trained_at"], row["trained_at"])
-        if own is not None and own["mean"] < above and row["updates"] < ALLOWED_UPDATES:
+        has_learned = own is not None and own["mean"] >= above  # not if nobody asked
+        if not has_learned and row["updates"] < ALLOWED_UPDATES:
             short[row["model"], row["trained_at"]] = int(row["updates"])
     return short
 
@@ -231,7 +232,12 @@ def solved(
         judge=keeps(models, above, trained_only=trained_only),
         counterfeit=in_turn(shifted(models, 0.5), fully_trained(models)),
         genuine=shifted(models, real),
-        needs=(groups(ACCURACY, "model", *models), *(() if trained_only else ALL_DELAYS)),
+        needs=(
+            groups(ACCURACY, "model", *models),
+            groups(TRAINING, "model", *models),
+            *(() if trained_only else ALL_DELAYS),
+        ),
+        as_a_whole=(TRAINING,),  # without how a network was trained nothing is known of whether it learned
         scale="laptop",
     )
 

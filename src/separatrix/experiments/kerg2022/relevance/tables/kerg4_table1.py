@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Claim, Payload, in_turn
+from separatrix.lab import Cell, Claim, Payload, crossed, groups, in_turn
 
 from ..models import RECURRENT
-from .accuracies import Compiled, Settings, memory_experiment, run_memory
+from .accuracies import ACCURACY, TRAINING, Compiled, Settings, memory_experiment, run_memory
 from .accuracy_claims import ALL_DELAYS, UNLEARNED, fully_trained, keeps, loses, shifted, solved
 
 MODELS = ("RelRNN", "orth-RNN", "expRNN", "LSTM", "RelLSTM", "MemRNN", "h-detach", "SAB")
@@ -55,7 +55,8 @@ CLAIMS = (
         judge=keeps(("MemRNN", "SAB"), 0.9),
         counterfeit=in_turn(shifted(("MemRNN", "SAB"), 0.5), fully_trained(("MemRNN", "SAB"))),
         genuine=shifted(("MemRNN", "SAB"), 0.99),
-        needs=ALL_DELAYS,
+        needs=(*ALL_DELAYS, groups(TRAINING, "model", "MemRNN", "SAB")),
+        as_a_whole=(TRAINING,),
         scale="laptop",
     ),
     Claim(
@@ -63,6 +64,8 @@ CLAIMS = (
         statement="Networks without attention that answer at the delay of training all fail to transfer.",
         measures="share of right symbols at the longest delay, of those with .9 at the delay of training",
         test="95 % interval below .7; a network that did not learn tells nothing",
+        needs=(crossed(ACCURACY, "model", ("trained_at", "delay")), *ALL_DELAYS),
+        as_a_whole=(ACCURACY,),
         judge=loses(RECURRENT, 0.9, 0.7),
         counterfeit=shifted(RECURRENT, 0.99),
         genuine=in_turn(shifted(RECURRENT, 0.99), shifted(RECURRENT, 0.3, longest_only=True)),

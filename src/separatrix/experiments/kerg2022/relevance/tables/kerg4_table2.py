@@ -88,6 +88,7 @@ CLAIMS = (
         measures="share of right symbols at twenty times the delay of training",
         test="95 % interval below .6, if it learned the delay of training (.85)",
         needs=(groups(ACCURACY, ("model", "delay"), ("RelLSTM", 20), ("RelLSTM", 400)),),
+        as_a_whole=(ACCURACY,),
         judge=loses(("RelLSTM",), 0.85, 0.6),
         counterfeit=shifted(("RelLSTM",), 0.95),
         genuine=lambda summary: shifted(("RelLSTM",), 0.3, longest_only=True)(shifted(("RelLSTM",), 0.95)(summary)),
