@@ -11,7 +11,8 @@ from scipy.integrate import solve_ivp
 from helpers import seeded
 from separatrix.matrices import balanced_factors, balanced_pair
 from separatrix.theory import BalancedFlow
-from separatrix.theory.learning.one_network.hidden_bases import echelon, given as given_basis, pivoted
+from separatrix.theory.learning.one_network import network_product
+from separatrix.theory.learning.one_network.hidden_bases import HiddenBasis, echelon, given as given_basis, pivoted
 from separatrix.theory.learning.one_network.network_modes import NetworkModes
 from separatrix.theory.learning.one_network.network_product import NetworkProduct, evaluated
 from separatrix.theory.learning.one_network.plain_arrays import PlainNetwork, plain_network
@@ -204,3 +205,24 @@ def test_a_settled_product_is_its_limit_and_saddles_never_settle() -> None:
     network = plain_network(aligned, aligned, torch.diag(torch.tensor([2.0, 1.0], dtype=F64)))
     assert network is not None
     assert NetworkProduct(network, 1e6).settled == numpy.inf
+
+
+def test_many_times_are_not_spent_on_a_basis_that_fails_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, times = draw((30, 30, 30), 0.0, seed=4, scale=0.3), numpy.linspace(0, 1, 40)
+    network = plain_network(*drawn)
+    assert network is not None
+    flow = NetworkProduct(network, 1.0)
+    assert flow.basis.name == "pivoted"
+    tried: list[tuple[str, int]] = []
+    plain = network_product._states_and_system
+
+    def counted(modes: NetworkModes, basis: HiddenBasis, moments: numpy.ndarray):
+        tried.append((basis.name, len(moments)))
+        return plain(modes, basis, moments)
+
+    monkeypatch.setattr(network_product, "_states_and_system", counted)
+    found = flow.product(times)
+    assert tried[0] == ("pivoted", 1)
+    assert {basis for basis, _ in tried[1:]} == {"echelon"}
+    assert sum(many for _, many in tried) == len(times) + 1
+    assert apart(found, reference(*drawn, times)) < 1e-11

@@ -23,6 +23,8 @@ _CHUNK_NUMBERS = 2**19
 _LATEST = 1e150
 _MANY_NUMBERS = 2**14
 """Numbers in the states of all times from which it pays to prepare."""
+_DEAR = 2**18
+"""Multiplications from which a trial that may fail costs more than a look at what will become of it."""
 _CERTAIN = 1e20
 """A term that has fallen by this factor, times its size, is rounding, whatever the condition of the system is."""
 
@@ -83,13 +85,20 @@ class NetworkProduct:
         found = None
         with numpy.errstate(all="ignore"):  # what became NaN or infinite is noticed and not returned
             while found is None:
-                found = self._in_this_basis(moments)
+                found = self._in_this_basis(moments) if self._promises(moments) else None
                 if found is None:
                     self._take_next_basis()
         started = times == 0
         if started.any():
             found[started] = self.network.w2 @ self.network.w1
         return found
+
+    def _promises(self, times: Array) -> bool:
+        """Whether many times are worth a trial in the present basis: the earliest system is nearly always the worst."""
+        if not self.basis.n_unit or len(times) * self.weight < _DEAR:
+            return True
+        earliest = times[times > 0].min(initial=self.horizon, keepdims=True)
+        return scaled_factor(_states_and_system(self.modes, self.basis, earliest)[1]) is not None
 
     def _in_this_basis(self, times: Array) -> Array | None:
         """The product if the present basis is reliable at all of the times."""
@@ -133,9 +142,20 @@ def _bases(modes: NetworkModes, horizon: float) -> Iterator[HiddenBasis]:
 
 def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | None:
     """Mode coordinates of the product at times (n,), or None where rounding may exceed ``ACCURACY``."""
+    if len(basis.pivots) == 0 or len(times) == 0:
+        return numpy.zeros((len(times), modes.outputs.shape[1], modes.inputs.shape[1]))
+    states, system = _states_and_system(modes, basis, times)
+    factor = scaled_factor(system)
+    if factor is None:
+        return None
+    lower, upper = modes.sides(whitened(factor, states))
+    found: Array = lower @ upper.transpose(0, 2, 1)
+    return found
+
+
+def _states_and_system(modes: NetworkModes, basis: HiddenBasis, times: Array) -> tuple[Array, Array]:
+    """Rows of all modes (n, m, k) and the matrix ``K^-1`` (n, k, k) of ``hidden_bases`` at times (n,)."""
     k, unit, n_times = len(basis.pivots), basis.n_unit, len(times)
-    if k == 0 or n_times == 0:
-        return numpy.zeros((n_times, modes.outputs.shape[1], modes.inputs.shape[1]))
     n_growing = modes.n_growing - unit
     t = times[:, None]
     shrunk = numpy.exp(-basis.pivots * t)
@@ -158,9 +178,4 @@ def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | 
         states[:, :unit] = numpy.eye(k)
     else:
         diagonals += shrunk * shrunk
-    factor = scaled_factor(system)
-    if factor is None:
-        return None
-    lower, upper = modes.sides(whitened(factor, states))
-    found: Array = lower @ upper.transpose(0, 2, 1)
-    return found
+    return states, system
