@@ -53,7 +53,7 @@ def attach_equilibrium(
         return z_star.detach()
 
     def pull_back(vector: Tensor) -> Tensor:
-        (product,) = torch.autograd.grad(image, z_in, vector, retain_graph=True, allow_unused=True)
+        product = _through_kept_graph(image, z_in, vector)
         return torch.zeros_like(z_in) if product is None else product
 
     product = Product(pull_back, coarse)
@@ -64,6 +64,25 @@ def attach_equilibrium(
         z = _carried(image, z_star.detach(), _InnerRule(product, packed_map, solve, False, taken_away))
         image_of_z = packed_map(z)
     return _carried_twice(image_of_z, z, lambda linear, rhs: solve(Product(linear, coarse), rhs), taken_away)
+
+
+def _through_kept_graph(image: Tensor, leaf: Tensor, vector: Tensor) -> Tensor | None:
+    """The gradient of one tensor by one leaf, whose graph is kept; None if it does not depend on it.
+
+    ``torch.autograd.grad`` asks a plain tensor thirty microseconds of questions before it hands it to its engine, which
+    is as long as a small cell takes; an adjoint equation needs some twenty products of one and the same graph.
+    """
+    if type(image) is not Tensor or type(vector) is not Tensor:
+        return torch.autograd.grad(image, leaf, vector, retain_graph=True, allow_unused=True)[0]
+    keep_graph, create_graph = True, False
+    found: tuple[Tensor | None, ...] = _ENGINE.run_backward(
+        (image,), (vector,), keep_graph, create_graph, (leaf,), allow_unreachable=True, accumulate_grad=False
+    )
+    return found[0]
+
+
+_ENGINE: Any = torch.autograd.Variable._execution_engine
+"""What ``torch.autograd.grad`` calls."""
 
 
 @final

@@ -18,7 +18,11 @@ change its sign.
 
 A unit by itself. The first look is one of the whole state, and what many units do in it hides what one does not. But
 it also tells how slow every unit is by itself: of those that still move and are slow enough for a fold on the scale of
-a unit, |z| / sqrt(d), the one with the farthest to go is looked at on both sides. Mostly this takes two evaluations.
+a unit, |z| / sqrt(d), the one with the farthest to go is looked at by itself. One side is mostly enough, that to which
+it moves: if its residual points back there, and at neither end can be rounding, it has a zero in between. The whole
+residual must be such that the opposite side would pass as well if the map were straight. Where one side does not tell,
+the other is looked at too, as in the second look. So one side is believed where two would be, but for the bend; and a
+ghost is one by its bend, which does not let its own residual turn.
 
 Slow directions that nothing moved along. Neither look shows what no step has excited; ``neighbourhood`` does in few
 dimensions, and ``survey`` in many.
@@ -188,7 +192,7 @@ class Crossing:
         """Mask of those who were refused and of those who are by what the looks at the whole state do not show."""
         if best.shape[-1] > 1:
             slow, unit = self._slowest_unit(best, behind, rounding)
-            refused = refused | self._same_on_both_sides(self.waiting & ~refused & slow, best, [unit], image)
+            refused = refused | self._unit_never_rests(self.waiting & ~refused & slow, best, unit, image)
         rest = self.waiting & ~refused
         given = (best, self._residual, self._allowed, self._noise)
         few = best.shape[-1] <= FEW
@@ -234,10 +238,38 @@ class Crossing:
         near = deviation <= _OFF_BY * torch.minimum(change, alone) + 2 * self._noise
         return self._at_rest() | (back & near)
 
+    def _unit_never_rests(self, rows: Tensor, best: States, unit: States, image: Callable[[Tensor], Tensor]) -> Tensor:
+        """Mask of those whose residual does not change its sign along a unit: on the side it moves to, or on both."""
+        if not any_true(rows):
+            return rows
+        length = _DISTANCES[0] * self._allowed
+        own = torch.where(unit != 0, self._residual, 0.0).sum(-1)
+        onward = torch.where((own < 0).unsqueeze(-1), -unit, unit)
+        beyond = self._seen(best, length.unsqueeze(-1) * onward, Selection(rows), image)
+        self.looks = self.looks + rows
+        undecided = rows & ~self._turns(own, beyond, unit, length)
+        return self._same_on_both_sides(undecided, best, [onward], image, beyond=beyond)
+
+    def _turns(self, own: Tensor, beyond: States, unit: States, length: Tensor) -> Tensor:
+        """Whether a unit's residual has changed its sign beyond, visibly, and the whole would on the opposite side."""
+        there = torch.where(unit != 0, beyond, 0.0).sum(-1)
+        sign = torch.sign(own) * torch.sign(there) < 0
+        visible = torch.minimum(own.abs(), there.abs()) >= 2 * self._noise
+        return sign & visible & self._differ(beyond, 2 * self._residual - beyond, length)
+
     def _same_on_both_sides(
-        self, rows: Tensor, best: States, directions: list[States], image: Callable[[Tensor], Tensor]
+        self,
+        rows: Tensor,
+        best: States,
+        directions: list[States],
+        image: Callable[[Tensor], Tensor],
+        *,
+        beyond: States | None = None,
     ) -> Tensor:
-        """Mask of those whose residual does not change its sign along one of the directions."""
+        """Mask of those whose residual does not change its sign along one of the directions.
+
+        ``beyond``: the residual at the farthest look along the first direction, where that was seen.
+        """
         refused = torch.zeros_like(rows)
         for direction in directions:
             undecided = rows & ~refused & (direction != 0).any(-1)
@@ -246,8 +278,10 @@ class Crossing:
                     break
                 look = (distance * self._allowed).unsqueeze(-1) * direction
                 these = Selection(undecided)
-                behind, before = (self._seen(best, side * look, these, image) for side in (1.0, -1.0))
-                self.looks = self.looks + 2 * undecided
+                behind = beyond if beyond is not None else self._seen(best, look, these, image)
+                before = self._seen(best, -look, these, image)
+                self.looks = self.looks + (1 if beyond is not None else 2) * undecided
+                beyond = None
                 undecided = undecided & ~self._differ(behind, before, distance * self._allowed)
             refused = refused | undecided
         return refused

@@ -2,8 +2,8 @@
 
 A look is taken at most steps near the end of a solve, and on small states fifty calls of torch cost more than the map.
 So the moves and what they changed are kept from look to look, of the whole batch, and only the new ones are made; torch
-multiplies them into two Gram matrices, which hold all that is asked of them, and NumPy does the rest with five rows and
-columns of each sample.
+multiplies them with the others, for the new rows of two Gram matrices, which hold all that is asked of them, and NumPy
+does the rest with five rows and columns of each sample.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from torch import Tensor
 from ..methods.base import States
 from .columns import Column
 from .stretch import CONSTANTS
+
+_FEW_NEW = 2
+"""New pairs up to which their rows of the Gram matrices are made one by one: a row costs a quarter of a matrix."""
 
 
 class Glance(NamedTuple):
@@ -50,6 +53,8 @@ class Pairs:
         """The step whose move was kept last."""
         self._both: Tensor | None = None
         """Moves and changes (2, batch, most, d), in slots that are used in turn."""
+        self._grams: Column = None
+        """Their inner products (2 batch, most, most)."""
 
     def seen(
         self, window: Sequence[tuple[States, States]], n_steps: int, index: Column, noise: Column, unit: Column
@@ -65,12 +70,11 @@ class Pairs:
         """
         both = self._filled(window, n_steps)
         n_pairs = both.shape[2]
-        stacks = both.flatten(0, 1)
-        grams = torch.bmm(stacks, stacks.mT).numpy().reshape(2, -1, n_pairs * n_pairs)
+        grams = self._grams[:, :n_pairs, :n_pairs].reshape(2, -1, n_pairs * n_pairs)
         if len(index) < grams.shape[1]:
             grams = grams.take(index, 1)
         slots, entries = _oldest_first(self._slot(n_steps), n_pairs, self._most)
-        found = _glance(grams.take(entries, 2).astype(numpy.float64), n_pairs, noise, unit, self._directed)
+        found = _glance(grams.take(entries, 2), n_pairs, noise, unit, self._directed)
         if found is None or not self._directed:
             return found
         weights = numpy.empty_like(found.weights)
@@ -107,14 +111,29 @@ class Pairs:
         if self._both is None:
             z = window[-1][0]
             self._both = z.new_empty(2, z.shape[0], self._most, z.shape[1])
-        for back in range(min(n_pairs, n_steps - self._last) - 1, -1, -1):
+            self._grams = numpy.empty((2 * z.shape[0], self._most, self._most), numpy.float64)
+        new = [self._slot(n_steps - back) for back in range(min(n_pairs, n_steps - self._last))]
+        for back, slot in enumerate(new):
             (z, f), (z_before, f_before) = window[-1 - back], window[-2 - back]
-            moves, changes = self._both[:, :, self._slot(n_steps - back)]
+            moves, changes = self._both[:, :, slot]
             torch.sub(z, z_before, out=moves)
             torch.sub(f, f_before, out=changes)
             changes.sub_(moves)
         self._last = n_steps
-        return self._both[:, :, :n_pairs]
+        both = self._both[:, :, :n_pairs]
+        self._multiply(both.flatten(0, 1), new)
+        return both
+
+    def _multiply(self, stacks: Tensor, new: Sequence[int]) -> None:
+        """Inner products of the pairs of some slots with all others."""
+        n_pairs = stacks.shape[1]
+        if len(new) > _FEW_NEW:
+            self._grams[:, :n_pairs, :n_pairs] = torch.bmm(stacks, stacks.mT).numpy()
+            return
+        for slot in new:
+            row = torch.bmm(stacks[:, slot : slot + 1], stacks.mT).numpy()[:, 0]
+            self._grams[:, slot, :n_pairs] = row
+            self._grams[:, :n_pairs, slot] = row
 
 
 def _combined(weights: Tensor, both: Tensor) -> Tensor:
