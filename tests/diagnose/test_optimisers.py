@@ -42,6 +42,7 @@ def test_a_wrapper_is_not_taken_for_what_it_wraps() -> None:
     assert optimiser_law(optimiser).keeps is Keeps.UNKNOWN
 
 
+@pytest.mark.slow
 def test_a_compiled_step_is_the_same_step() -> None:
     optimiser = optim.SGD(parameters(), lr=0.1)
     optimiser.step = torch.compile(optimiser.step)  # type: ignore[method-assign]

@@ -23,7 +23,7 @@ def run(path: Path, *, quick: bool) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", sorted({path.stem for path in FOLDER.glob("*.py")} - {"memory_of_three_bits"}))
 def test_a_notebook_runs(name: str) -> None:
     assert run(FOLDER / f"{name}.py", quick=True)

@@ -38,6 +38,7 @@ def wait_for_some_steps(process: subprocess.Popen[str], seconds: float) -> None:
     time.sleep(seconds)  # however long this takes: the run halts before its last step
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_a_random_step_and_resumed_has_the_metrics_of_one_that_was_not(
     tmp_path: Path, seed: int
 ) -> None:

@@ -10,6 +10,7 @@ from separatrix.core import CorruptData
 from separatrix.training import load_checkpoint, save_checkpoint
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_share_of_forged_checkpoints_ends_in_one_sentence(seed: int) -> None:
     answer = forged.tried(0.01, seed)

@@ -36,6 +36,7 @@ def test_without_numba_its_backend_is_refused_in_words(monkeypatch: pytest.Monke
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_numba(), reason="needs numba: install separatrix[fast]")
 def test_importing_networks_and_running_a_short_one_does_not_import_numba() -> None:
     code = (

@@ -49,6 +49,7 @@ def test_without_texts_the_tokens_are_reported_as_not_measured() -> None:
     assert set(found.tables()) == {"Spectra", "Heads", "Frozen layers"}
 
 
+@pytest.mark.slow
 def test_texts_run_through_the_model_and_a_redrawn_copy() -> None:
     model = TwoLayers().eval()
     before = [parameter.clone() for parameter in model.parameters()]

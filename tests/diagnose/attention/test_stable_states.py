@@ -82,6 +82,7 @@ def test_starts_that_rotate_are_counted_as_unsettled() -> None:
     assert not decided.multistable
 
 
+@pytest.mark.slow
 def test_a_found_pair_that_the_closed_form_forbids_is_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
     case = (torch.diag(torch.tensor([0.9, 0.2, -1.1])), torch.diag(torch.tensor([3.0, 1.0, -4.0])))
     assert not decide(case, 10).clusterings

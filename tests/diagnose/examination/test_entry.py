@@ -116,6 +116,7 @@ def test_twice_the_batch_leaves_exact_findings_as_they_are(name: str) -> None:
     assert accusations(scores.examine(twice)) == accusations(scores.examine(case))
 
 
+@pytest.mark.slow
 def test_training_and_evaluation_agree_without_dropout_and_batch_statistics() -> None:
     case = RECIPES["former_pre"].case(1)
     first = scores.examine(case)

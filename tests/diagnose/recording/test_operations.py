@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import json, sys, torch, separatrix
 from torch import nn
@@ -21,6 +23,7 @@ print(json.dumps([loaded, "torch._dynamo" in sys.modules, plain, said(lambda mod
 """
 
 
+@pytest.mark.slow
 def test_the_compiler_of_torch_is_not_loaded_for_an_examination_and_changes_none_where_it_is() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     before, after, plain, again, compiled = json.loads(done.stdout)

@@ -158,6 +158,7 @@ def test_bad_bounds_are_refused(bounds: Any) -> None:
         fixed_points(nn.GRU(3, 4), torch.zeros(3), bounds=bounds)
 
 
+@pytest.mark.slow
 def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     gru = louder(nn.GRU(3, 6), 5.0)
     whole = fixed_points(gru, torch.zeros(3))

@@ -143,6 +143,7 @@ def test_a_state_on_an_unstable_orbit_is_on_its_cycle() -> None:
     assert end.period == pytest.approx(1.5586522107162, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_neutral_orbits_and_states_beside_a_stable_cycle_are_cycles() -> None:
     neutral = classify(LotkaVolterra(), torch.tensor([[1.0, 1.7]]).double())[0]
     assert (neutral.kind, neutral.stable, neutral.marginal) == ("cycle", False, True)

@@ -95,6 +95,7 @@ def test_a_line_without_end_is_one_continuum() -> None:
     assert [item.dimension for item in found] == [1]
 
 
+@pytest.mark.slow
 def test_a_whole_plane_of_equilibria_has_two_dimensions() -> None:
     found = find_equilibria(Product(lambda a, b: 0 * a), starts=grid(5, 2.0))
     assert [item.dimension for item in found] == [2]

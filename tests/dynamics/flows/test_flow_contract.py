@@ -150,7 +150,7 @@ def exact(flow: AbstractFlow, x: Tensor, times: Tensor) -> Tensor:
     return torch.as_tensor(solution.y.T).reshape(len(times), *x.shape)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", [pytest.param("tsit5", marks=pytest.mark.slow), "dop853"])
 def test_integration_agrees_with_scipy(method: str, flow: AbstractFlow, state: Tensor) -> None:
     times = torch.tensor([0.0, 0.37, 0.9, 1.3], dtype=torch.float64)

@@ -75,6 +75,7 @@ def test_one_start_ends_alike_alone_and_in_any_batch(generator: torch.Generator)
         assert int(alone.outcome) == int(together.outcome[i, j])
 
 
+@pytest.mark.slow
 def test_merging_changes_the_cost_but_not_the_end(generator: torch.Generator) -> None:
     # A small gap: tokens come together early and then creep along the Oja flow.
     value = torch.diag(torch.tensor([1.0, 0.97, -0.5]).double())

@@ -267,6 +267,7 @@ def test_states_at_times_do_not_depend_on_the_units(scale: float) -> None:
     torch.testing.assert_close(run.states[:, 0, 0] / scale, times.cos(), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_velocities_of_closed_orbits_are_counted() -> None:
     counted = 0
 

@@ -49,6 +49,7 @@ def test_outermost_eigenvalue_is_that_of_the_dense_matrix(
     assert network_radius(w, slopes) == pytest.approx(float(dense), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_outermost_eigenvalue_of_more_slopes_than_are_taken_densely(generator: torch.Generator) -> None:
     width = 1010
     w, slopes = Gaussian().sample(width, 1.0, generator=generator), torch.ones(width, dtype=torch.float64)

@@ -70,6 +70,7 @@ def test_symmetric_weights_need_the_correction() -> None:
     assert verdicts["agarwala2022-fig2-goe"] is Verdict.CONFIRMED
 
 
+@pytest.mark.slow
 def test_the_untied_formula_is_refuted() -> None:
     experiment, summary = compute("agarwala-theorems")
     verdicts = {claim.id: claim.judge(summary).verdict for claim in experiment.claims}

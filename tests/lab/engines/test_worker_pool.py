@@ -75,6 +75,7 @@ def test_a_hung_cell_is_stopped_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert marks.read_text() == "sleep\ncalm\n"  # once: it would only hang again
 
 
+@pytest.mark.slow
 def test_a_leaking_cell_is_stopped_before_it_takes_the_machine(tmp_path: Path) -> None:
     cells = cells_of("leak", "calm", amount=0.02)
     ended = {finished.key: finished.error for finished in run_all(cells, Store(tmp_path), limits=Limits(memory=400e6))}

@@ -85,6 +85,7 @@ def test_two_copies_that_chose_differently_cannot_be_set_by_one_variable() -> No
     assert settings_for("OpenBLAS Haswell and SkylakeX, torch AVX2") == "ATEN_CPU_CAPABILITY=avx2"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="torch without MKL is for other processors")
 def test_every_library_that_adds_up_numbers_is_named(usual: str, limited: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch multiplies by MKL and NumPy has loops of its own; their bits differ where only these settings do."""

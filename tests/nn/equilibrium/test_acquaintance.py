@@ -316,7 +316,7 @@ class Routed(nn.Module):
         return out
 
 
-@pytest.mark.sampled(1, each="batch")
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("batch", [2, 17])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_routing_in_half_precision_is_no_dependence_between_samples(batch: int, dtype: torch.dtype) -> None:

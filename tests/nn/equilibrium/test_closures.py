@@ -396,6 +396,7 @@ def test_evaluation_has_its_own_budget(x: Tensor) -> None:
     assert int(layer.last.steps.max()) > 2 * trained
 
 
+@pytest.mark.slow
 def test_a_layer_of_fused_attention_has_forward_derivatives(generator: torch.Generator) -> None:
     x = torch.randn(2, 3, 4, generator=generator, dtype=torch.float64)
 

@@ -57,6 +57,7 @@ def test_between_draws_the_middle_row_twice_as_often() -> None:
         assert abs(counts[tuple(sorted(line))] - expected) < 5 * expected**0.5
 
 
+@pytest.mark.slow
 def test_some_two_equal_answers_between_but_not_its_strict_form() -> None:
     assert shortcut_accuracy(make_task("game_between")).accuracy["some two equal"] >= 0.995
     strict = shortcut_accuracy(make_task("game_between_strict"))

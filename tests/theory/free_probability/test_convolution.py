@@ -179,6 +179,7 @@ def random_law(source: random.Random, *, positive: bool) -> AbstractLaw:
     return source.choice(kinds if positive else kinds + centred)()
 
 
+@pytest.mark.slow
 @settings(max_examples=16)
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(["sum", "product"]))
 def test_any_pair_of_laws_gives_a_law_at_every_point(seed: int, kind: str) -> None:

@@ -34,6 +34,7 @@ def descent(w1: torch.Tensor, w2: torch.Tensor, x: torch.Tensor, y: torch.Tensor
     return w2 @ w1
 
 
+@pytest.mark.slow
 @checks(BalancedFlow.product, by="gradient descent on the data")
 def test_white_data_give_the_flow_of_descent() -> None:
     x, y = data()

@@ -118,6 +118,7 @@ def test_an_answer_that_knows_more_than_its_pictures_is_found_out(make: Any, wor
     assert word is None or word in words
 
 
+@pytest.mark.slow
 def test_a_test_without_held_out_shapes_is_not_called_one_about_unseen_pictures() -> None:
     words = examined(lambda s: CoRelNet(2, 2, generator=seeded(s)), make_task("same_diff", n_shapes=12, holdout=0))
     assert "100% of test problems show pictures of training alone" in words

@@ -72,7 +72,7 @@ def _through_kept_graph(image: Tensor, leaf: Tensor, vector: Tensor) -> Tensor |
     ``torch.autograd.grad`` asks a plain tensor thirty microseconds of questions before it hands it to its engine, which
     is as long as a small cell takes; an adjoint equation needs some twenty products of one and the same graph.
     """
-    if type(image) is not Tensor or type(vector) is not Tensor:
+    if _ENGINE is None or type(image) is not Tensor or type(vector) is not Tensor:
         return torch.autograd.grad(image, leaf, vector, retain_graph=True, allow_unused=True)[0]
     keep_graph, create_graph = True, False
     found: tuple[Tensor | None, ...] = _ENGINE.run_backward(
@@ -81,8 +81,8 @@ def _through_kept_graph(image: Tensor, leaf: Tensor, vector: Tensor) -> Tensor |
     return found[0]
 
 
-_ENGINE: Any = torch.autograd.Variable._execution_engine
-"""What ``torch.autograd.grad`` calls."""
+_ENGINE: Any = getattr(torch.autograd.Variable, "_execution_engine", None)
+"""What ``torch.autograd.grad`` calls; None in a torch that keeps it elsewhere."""
 
 
 @final

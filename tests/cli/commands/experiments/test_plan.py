@@ -72,6 +72,7 @@ def test_a_plan_measures_for_a_while_if_it_is_asked_to(cli: Cli, tmp_path: Path)
     assert "records of the store" in answer.out
 
 
+@pytest.mark.slow
 def test_the_largest_cell_is_begun_before_hours_are_spent(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("plan", OWN, "--scale", "paper", "--first-step")
     found = json.loads(cli(*words, "--json").out)

@@ -123,6 +123,7 @@ def test_a_store_of_a_newer_version_is_one_sentence(cli: Cli, tmp_path: Path) ->
         assert "made by a newer version of separatrix" in one_sentence(cli(*words, "--store", tmp_path))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_the_run_can_be_resumed(cli: Cli, tmp_path: Path) -> None:
     full, store = tmp_path / "full", tmp_path / "store"
     (tmp_path / "sitecustomize.py").write_text(FULL_AFTER_TWO_RECORDS.format(full=str(full), store=str(store)))

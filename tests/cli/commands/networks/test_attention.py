@@ -158,6 +158,7 @@ def test_census_decides_multistability_by_the_closed_form_too(folder: Path, call
     assert "\nmultistable: the closed form counts" in out
 
 
+@pytest.mark.slow
 def test_sweep_and_phase_speak_in_tables_and_json_and_draw(folder: Path, call: Call) -> None:
     where = ["--coupling", "@coupling.npy", "--value", "@value.npy", "--n-tokens", "10", "--betas", "0.2", "1.4"]
     code, out, err = call(folder, "sweep", *where, "--n-betas", "7", "--no-clusterings", "--output", "@sweep.svg")

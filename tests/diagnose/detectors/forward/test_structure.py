@@ -35,6 +35,7 @@ def test_the_missing_activation_is_found_behind_batch_norm_and_dropout() -> None
     assert "0.weight and 3.weight" in found.meaning
 
 
+@pytest.mark.slow
 def test_layers_copied_by_torch_are_neither_tied_nor_symmetric() -> None:
     case = RECIPES["torch_encoder_pre"].case(0)
     first, second = case.model.body.layers[:2]

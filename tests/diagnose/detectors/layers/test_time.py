@@ -53,6 +53,7 @@ def test_zeros_of_underflow_are_left_out_of_the_fit() -> None:
     assert rate.mean == pytest.approx(-20, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_gradients_that_underflow_are_not_cut() -> None:
     """float32 gradients over 120 steps end in exact zeros; none of them lies beside a large value."""
     torch.manual_seed(0)

@@ -68,6 +68,7 @@ def test_states_at_a_time_agree_to_the_tolerance(preset: str) -> None:
             assert torch.equal(run.time, torch.ones(3, dtype=torch.float64))
 
 
+@pytest.mark.slow
 def test_steps_and_costs_are_counted_as_by_torch() -> None:
     flow, x = drawn(3, 1, kind="symmetric"), random_tokens(5, 3, 4, generator=fixed(1))
     for options in ({"finishing": False}, {}):
@@ -162,6 +163,7 @@ def test_special_starts_end_as_by_torch() -> None:
         assert (ours.final - theirs.final).abs().max() <= 1e-8
 
 
+@pytest.mark.slow
 def test_values_of_zero_and_of_any_unit_are_followed() -> None:
     x = random_tokens(5, 3, generator=fixed(9))
     still = AttentionFlow.from_coupling(torch.eye(3).double(), torch.zeros(3, 3).double())

@@ -32,6 +32,7 @@ def test_a_slow_spiral_ends_at_its_focus_after_a_few_turns(rate: float) -> None:
     assert int(run.steps) < 200  # at 1e-3 it was all of 20000
 
 
+@pytest.mark.slow
 def test_a_slender_spiral_ends_at_its_focus() -> None:
     # where it is slow its speed says little of how far the focus is: Newton's method found it, and it was not believed
     slender = torch.tensor([[-12.8795, -8.6990], [17.4043, 11.3055]], dtype=torch.float64)

@@ -295,6 +295,7 @@ def test_a_slow_direction_that_nothing_excites_is_found_in_few_dimensions(kind: 
             assert not any(verdict.wrong for verdict in found), summary(found)
 
 
+@pytest.mark.slow
 def test_a_state_that_grew_along_a_slow_direction_of_many_is_looked_at_along_itself() -> None:
     known = known_maps("line_driven", torch.float32, 40, 8, 3_143)
     found = [verdict for solver in (Anderson, Broyden) for verdict in judged(known, solver(max_steps=BUDGET))]

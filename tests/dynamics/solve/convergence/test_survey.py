@@ -99,6 +99,7 @@ def test_a_map_that_is_not_defined_beside_the_state_is_not_refused() -> None:
     assert found[0].tolist() == [False]
 
 
+@pytest.mark.slow
 def test_no_square_matrix_of_a_large_state_is_made(generator: torch.Generator) -> None:
     """Of 2^17 units, one of which is slow, it would take 128 GiB."""
     slopes = torch.full((2**17,), 0.3, dtype=torch.float64)

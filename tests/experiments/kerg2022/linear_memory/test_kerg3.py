@@ -29,6 +29,7 @@ def verdicts(name: str, summary: Summary) -> dict[str, Verdict]:
     return {claim.id: claim.judge(summary).verdict for claim in find(name).claims}
 
 
+@pytest.mark.slow
 def test_table_5_is_confirmed_without_and_corrected_with_a_diagonal(summaries: dict[str, Any]) -> None:
     assert verdicts(TABLE5, summaries[TABLE5]) == {
         "kerg2022-table5-nilpotent": Verdict.CONFIRMED,
