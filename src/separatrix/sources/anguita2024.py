@@ -366,7 +366,13 @@ ITEMS: tuple[Item, ...] = (
         ("anguita2024-fig3.4-small", "anguita2024-fig3.4-growth", "anguita2024-fig3.4-size"),
     ),
     Item("figure", "3.5", "section 3.3", "deviation against balance", ("anguita2024-fig3.5",)),
-    Item("figure", "3.6", "section 3.3", "deviation with learning rate times balance fixed", ("anguita2024-fig3.6",)),
+    Item(
+        "figure",
+        "3.6",
+        "section 3.3",
+        "deviation with learning rate times balance fixed",
+        ("anguita2024-fig3.6", "anguita2024-fig3.6-alone", "anguita2024-fig3.6-sizes"),
+    ),
     Item(
         "theorem", "3.4.1", "section 3.4", "sizes and signs for which balanced weights exist", ("anguita2024-thm3.4.1",)
     ),

@@ -295,6 +295,12 @@ NOTATION: tuple[Term, ...] = (
     Term("target", "the layer or tensor that is filled in place", ("Target",), rooms=("matrices.ensembles",)),
     Term("width", "of a figure or line", ("int", "float"), rooms=("report", "core")),
     Term("rows", "rows of a table", ("Sequence", "Mapping", "Iterable", "tuple", "Row", "str", "Any")),
+    Term(
+        "only",
+        "columns, and the entry that a row must hold there to count",
+        ("str", "float", "int", "bool", "tuple"),
+        rooms=("lab.experiment",),
+    ),
     Term("values", "one number per seed", ("Sequence", "float"), rooms=("training",)),
     Term("values", "what is expected from each state on", ARRAY, rooms=("training.reinforcement",)),
     Term("step", "number of an update", ("int",), rooms=("training",)),

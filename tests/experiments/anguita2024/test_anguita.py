@@ -27,6 +27,7 @@ EXPECTED = {
     "anguita2024-fig4.4-law": Verdict.REFUTED,
     "anguita2024-thm3.4.1": Verdict.REFUTED,
     "anguita2024-thm4.1.1": Verdict.REFUTED,
+    "anguita2024-fig3.6-alone": Verdict.REFUTED,
     "anguita2024-wide-is-balanced": Verdict.REFUTED,
 }
 

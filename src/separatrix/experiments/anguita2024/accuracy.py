@@ -44,8 +44,9 @@ def sweep(
     claims: tuple[Claim, ...],
     axis: str,
     axis_label: str,
+    draw: Callable[[Any], Mapping[str, Figure]] | None = None,
 ) -> Experiment:
-    """The experiment of one figure, ``"3.4"``, which draws the deviation over the setting ``axis``."""
+    """The experiment of one figure, ``"3.4"``, which draws the deviation over the setting ``axis`` unless said."""
     name = f"fig{figure.replace('.', '-')}"
     return Experiment(
         name=f"anguita-{name}",
@@ -58,7 +59,7 @@ def sweep(
         run=run,
         summarise=summarise,
         claims=claims,
-        draw=lambda summary: {name: draw_against(summary, axis, axis_label)},
+        draw=draw or (lambda summary: {name: draw_against(summary, axis, axis_label)}),
     )
 
 

@@ -116,4 +116,7 @@ def test_what_holds_of_some_networks_holds_under_a_condition() -> None:
         (high, high, Verdict.REFUTED),
         (high, low, Verdict.REFUTED),
     ):
-        assert claim.judge(measured({("t", "A", -1): first, ("t", "B", -1): second})).verdict is verdict
+        runs = {("t", "A", -1): first, ("t", "B", -1): second, ("t", "C", -1): high}
+        assert claim.judge(measured(runs)).verdict is verdict
+    judged = claim.judge(measured({("t", "A", -1): low, ("t", "B", -1): low}))
+    assert judged.verdict is Verdict.UNDECIDED  # nobody learned, so it is not for want of what they lack

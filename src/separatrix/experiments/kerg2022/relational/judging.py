@@ -17,6 +17,7 @@ from separatrix.lab import (
     interval_row,
     judge,
     with_column,
+    with_fields,
 )
 from separatrix.tasks.relational.titles import task_title
 
@@ -30,6 +31,9 @@ ALL_RUNS = (
 )
 """Every network with every question and seed, whatever it came out as: an interval over some of the seeds, or over
 those with good results, tells nothing of all. An interval over two is none."""
+LEARNED = 0.6
+"""Mean accuracy that the best network must reach on a task: where nobody learned it, networks are alike and all are bad
+for no reason of theirs."""
 Asked = tuple[str, str, int]
 """A task, the pictures it was asked on, and the number of held-out shapes."""
 
@@ -70,6 +74,20 @@ def _named(asked: Asked, summary: Measured) -> str:
     return words
 
 
+def _not_learned(summary: Measured, tasks: Sequence[str]) -> dict[str, Row]:
+    """By task that no network of the run learned, on whatever pictures: the row that cannot tell."""
+    found = {}
+    for task in tasks:
+        groups: dict[tuple[Any, ...], list[float]] = {}
+        for row in summary.runs:
+            if row["task"] == task:
+                groups.setdefault((row["asked"], row["holdout"], row["model"]), []).append(row["accuracy"])
+        best = max((sum(values) / len(values) for values in groups.values()), default=0.0)
+        if best < LEARNED:
+            found[task] = Row(f"somebody learned {task_title(task)}", best, f"at least {LEARNED:g}", agrees=None)
+    return found
+
+
 def _present(summary: Measured, names: Sequence[str], column: str) -> list[str]:
     """All names; in a partial run those that were run."""
     run = {row[column] for row in summary.runs}
@@ -101,7 +119,8 @@ def level_claim(
 
     Where that is false, but true of the models ``holds_for``, it holds under a condition: ``where_it_holds``. A
     ``control`` is a network and the mean accuracy it must reach on every task; below that training was too short for
-    anybody, and nothing is told.
+    anybody, and nothing is told. That networks are bad is told without a control, too, of tasks alone that some network
+    of the run learned.
     """
     bound = above if above is not None else below
     assert bound is not None
@@ -111,6 +130,7 @@ def level_claim(
         kept: list[Row] = []
         short: list[Row] = []
         words = []
+        unlearned = _not_learned(summary, _present(summary, tasks, "task")) if below is not None else {}
         for asked in _questions(summary, tasks, every):
             for model in _present(summary, models, "model"):
                 values = list(_of(summary, asked, model).values())
@@ -118,8 +138,9 @@ def level_claim(
                     return judge("", [])
                 mean, interval = _interval(values)
                 named = f"{model} on {_named(asked, summary)}"
-                rows.append(interval_row(named, mean, interval, above=above, below=below))
-                kept += rows[-1:] if model in holds_for else []
+                row = unlearned.get(asked[0]) or interval_row(named, mean, interval, above=above, below=below)
+                rows.append(row)
+                kept += [row] if model in holds_for else []
                 words.append(f"{named} {within_interval(mean, *interval, bounds=(0.0, 1.0))}")
             if control is not None:
                 reached, _ = _interval(list(_of(summary, asked, control[0]).values()) or [0.0])
@@ -130,9 +151,12 @@ def level_claim(
 
     good, bad = (bound + (1 - bound) / 2, bound / 2) if above is not None else (bound / 2, bound + (1 - bound) / 2)
     where = _rows(models, tasks)
+    others = [] if above is not None else [_others_learned(models, tasks)]
     learned = [with_column("runs", "accuracy", 0.99, _rows(control[:1], tasks))] if control is not None else []
     side = f"above {above:g}" if above is not None else f"below {below:g}"
     told = f"; below {control[1]:g} of {control[0]} nothing is told" if control is not None else ""
+    if below is not None:
+        told += f"; of a task that no network answers to {LEARNED:g} nothing is told"
     return Claim(
         id=id,
         statement=statement,
@@ -140,9 +164,19 @@ def level_claim(
         test=f"95 % interval over seeds {side}, each model and task{told}",
         judge=judge_levels,
         counterfeit=in_turn(*learned, with_column("runs", "accuracy", bad, where)),
-        genuine=in_turn(*learned, with_column("runs", "accuracy", good, where)),
+        genuine=in_turn(*others, *learned, with_column("runs", "accuracy", good, where)),
         **{"scale": "laptop", "needs": ALL_RUNS, "as_a_whole": ("runs",), **more},
     )
+
+
+def _others_learned(models: Sequence[str], tasks: Sequence[str]) -> Callable[[Measured], Measured]:
+    """Part of a genuine summary: some network that the claim is not about answers every problem, run or not."""
+
+    def counterfeit(summary: Measured) -> Measured:
+        rows = [{**row, "accuracy": 0.99, "model": "another"} for row in summary.runs if _rows(models, tasks)(row)]
+        return with_fields(runs=[*summary.runs, *rows])(summary)
+
+    return counterfeit
 
 
 def gap_claim(
@@ -160,25 +194,27 @@ def gap_claim(
 ) -> Claim:
     """Seed by seed, the mean of the first models minus that of the second lies above a bound, or near 0.
 
-    With ``together`` the mean over tasks is judged, otherwise each task.
+    With ``together`` the mean over tasks is judged, otherwise each task. Nothing is told, good or bad, of a task that
+    no network of the run learned.
     """
 
     def judge_gaps(summary: Measured) -> Judgement:
         rows: list[Row] = []
         words = []
         per_task = []
+        unlearned = _not_learned(summary, _present(summary, tasks, "task"))
         for asked in _questions(summary, tasks, every):
             gaps = _gaps(summary, asked, first, second)
             if not gaps:
                 return judge("", [])
-            per_task.append((_named(asked, summary), gaps))
+            per_task.append((_named(asked, summary), gaps, unlearned.get(asked[0])))
         if together and per_task:
-            shared = set.intersection(*(set(gaps) for _, gaps in per_task))
-            mean = {seed: sum(gaps[seed] for _, gaps in per_task) / len(per_task) for seed in shared}
-            per_task = [("all tasks", mean)]
-        for task, gaps in per_task:
+            shared = set.intersection(*(set(gaps) for _, gaps, _ in per_task))
+            mean = {seed: sum(gaps[seed] for _, gaps, _ in per_task) / len(per_task) for seed in shared}
+            per_task = [("all tasks", mean, next(iter(unlearned.values()), None))]
+        for task, gaps, nobody in per_task:
             mean_gap, interval = _interval(list(gaps.values()))
-            rows += list(_sided(task, mean_gap, interval, above, within))
+            rows += [nobody] if nobody is not None else _sided(task, mean_gap, interval, above, within)
             words.append(f"{task} {within_interval(mean_gap, *interval, signed=True)}")
         return judge(f"{' and '.join(first)} minus {' and '.join(second)}: {', '.join(words)}", rows)
 
@@ -196,7 +232,9 @@ def gap_claim(
         id=id,
         statement=statement,
         measures="difference of mean accuracies about unseen pictures, seed by seed",
-        test=test + (", mean over tasks" if together else ", each task"),
+        test=test
+        + (", mean over tasks" if together else ", each task")
+        + f"; of a task that no network answers to {LEARNED:g} nothing is told",
         judge=judge_gaps,
         counterfeit=swapped,
         genuine=in_turn(high, low) if above is not None else level,

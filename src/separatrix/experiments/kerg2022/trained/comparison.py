@@ -228,6 +228,18 @@ def score_above(task: str, models: Sequence[str], bound: float) -> Callable[[Mea
     return judge_scores
 
 
+LEARNED = 0.6
+"""Score that the best network must reach: where nobody learned a task, networks are alike for no reason of theirs."""
+
+
+def _nobody_learned(summary: Measured, task: str) -> list[Row]:
+    """The row that cannot tell, where no network learned a task."""
+    best = max((row["mean"] for row in summary.table(SCORES) if row["task"] == task), default=0.0)
+    if best >= LEARNED:
+        return []
+    return [Row(f"somebody learned {task}", best, f"a score of at least {LEARNED:g}", agrees=None)]
+
+
 def loss_near_baseline(models: Sequence[str], bound: float) -> Callable[[Measured], Judgement]:
     """A rule: after training each model's loss on copy is still above a share of the loss without memory."""
 
@@ -249,7 +261,7 @@ def loss_near_baseline(models: Sequence[str], bound: float) -> Callable[[Measure
             f"{within_interval(row['loss_over_baseline'], row['loss_low'], row['loss_high'])} of the baseline"
             for row in found
         )
-        return judge(words, rows)
+        return judge(words, _nobody_learned(summary, "copy") or rows)
 
     return judge_failures
 
@@ -269,7 +281,7 @@ def gap_above(task: str, models: Sequence[str], bound: float) -> Callable[[Measu
             ", ".join(
                 f"nnRNN minus {model_name(row['model'])} {interval_of(row, 'gap', signed=True)}" for row in found
             ),
-            rows,
+            _nobody_learned(summary, task) or rows,
         )
 
     return judge_gaps

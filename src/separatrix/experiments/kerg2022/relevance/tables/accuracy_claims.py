@@ -22,6 +22,8 @@ from separatrix.lab import (
 
 from .accuracies import ACCURACY, TRAINING, Measured
 
+LEARNED = 0.6
+"""Accuracy that the best network must reach, or nothing is told of who is ahead."""
 ALLOWED_UPDATES = 200_000
 """Updates of the code behind the document, at the most; its text does not say how many there were."""
 UNLEARNED = "; a network that did not learn its own delay within fewer updates than were allowed there tells nothing"
@@ -124,7 +126,7 @@ def loses(models: Sequence[str], learned: float, below: float) -> Callable[[Meas
 
 
 def ahead(first: str, others: Sequence[str]) -> Callable[[Measured], Judgement]:
-    """A rule: at the delays of training one model is above each of the others."""
+    """A rule: at the delays of training one model is above each of the others, if one of all learned."""
 
     def judge_ahead(summary: Measured) -> Judgement:
         rows, words = [], []
@@ -137,7 +139,9 @@ def ahead(first: str, others: Sequence[str]) -> Callable[[Measured], Judgement]:
                 if other is not None:
                     words.append(other)
                     rows.append(_gap_row(own, other))
-        return judge(in_words(words), rows)
+        best = max((row["mean"] for row in words), default=0.0)
+        nobody = Row("somebody learned the delay of training", best, f"at least {LEARNED:g}", agrees=None)
+        return judge(in_words(words), [nobody] if rows and best < LEARNED else rows)
 
     return judge_ahead
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from separatrix.lab import Cell, Claim, Payload, crossed, groups, in_turn
+from separatrix.lab import Cell, Claim, Payload, crossed, in_turn
 
 from ..models import RECURRENT
-from .accuracies import ACCURACY, TRAINING, Compiled, Settings, memory_experiment, run_memory
+from .accuracies import ACCURACY, Compiled, Settings, memory_experiment, run_memory
 from .accuracy_claims import ALL_DELAYS, UNLEARNED, fully_trained, keeps, loses, shifted, solved
 
 MODELS = ("RelRNN", "orth-RNN", "expRNN", "LSTM", "RelLSTM", "MemRNN", "h-detach", "SAB")
@@ -55,8 +55,7 @@ CLAIMS = (
         judge=keeps(("MemRNN", "SAB"), 0.9),
         counterfeit=in_turn(shifted(("MemRNN", "SAB"), 0.5), fully_trained(("MemRNN", "SAB"))),
         genuine=shifted(("MemRNN", "SAB"), 0.99),
-        needs=(*ALL_DELAYS, groups(TRAINING, "model", "MemRNN", "SAB")),
-        as_a_whole=(TRAINING,),
+        needs=ALL_DELAYS,
         scale="laptop",
     ),
     Claim(
