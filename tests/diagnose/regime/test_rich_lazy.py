@@ -371,3 +371,39 @@ def test_what_cannot_be_trained_here_is_refused_in_words(data: tuple[Tensor, Ten
     for alone in (network(), 3):
         with pytest.raises(InvalidInput, match="sequence of networks"):
             regime_curve(alone, data)
+
+
+def test_targets_and_samples_that_cannot_be_judged_are_named(generator: torch.Generator) -> None:
+    model = nn.Linear(4, 3)
+    x, classes = torch.randn(8, 4, generator=generator), torch.arange(8) % 3
+    for inputs, targets, words in (
+        (x[:3], classes[:3], "data must hold at least 4 samples, .* got 3"),
+        (x, classes[:5], "targets must be as many as the 8 samples"),
+        (x, classes + 5, r"values in 0\.\.2; got values 5 to 7"),
+        (x, -classes, r"values in 0\.\.2; got values -2 to 0"),
+        (x.to("meta"), classes, "meta device"),
+        (x, classes.to("meta"), "meta device"),
+        (x / 0, classes, "the data hold numbers that are not finite"),
+        (x, nn.functional.one_hot(classes, 3), "must be class numbers of shape"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            rich_lazy(model, (inputs, targets), after=model)
+    with pytest.raises(InvalidInput, match=r"class numbers of shape \(8,\).*got float32 of shape \(8,\)"):
+        rich_lazy(model, (x, classes.float()), after=model, loss="cross_entropy")
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "mse"])
+def test_class_numbers_of_any_width_are_the_same_numbers(loss: str, generator: torch.Generator) -> None:
+    model, x, classes = nn.Linear(4, 3), torch.randn(8, 4, generator=generator), torch.arange(8) % 3
+    wide, narrow = (
+        rich_lazy(model, (x, classes.to(kind)), after=model, loss=loss) for kind in (torch.int64, torch.int8)
+    )
+    assert narrow.loss_after == wide.loss_after
+
+
+def test_targets_left_out_of_a_cross_entropy_are_no_classes(generator: torch.Generator) -> None:
+    x, classes = torch.randn(8, 4, generator=generator), torch.arange(8) % 3
+    classes[3] = -100
+    model = nn.Linear(4, 3)
+    found = rich_lazy(model, (x, classes), after=model)
+    assert found.loss_after == pytest.approx(nn.functional.cross_entropy(model(x), classes).item())

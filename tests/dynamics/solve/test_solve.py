@@ -10,6 +10,7 @@ from torch import Tensor
 
 from separatrix.core import ConvergenceWarning, InvalidInput, Outcome
 from separatrix.dynamics import AffineMap, Anderson, Auto, Broyden, NewtonKrylov, Picard, find_equilibrium, gmres
+from separatrix.dynamics.solve.find import solve_quietly
 
 
 def linear_map(matrix: Tensor, x: Tensor) -> AffineMap:
@@ -204,3 +205,25 @@ def test_gmres_agrees_with_a_dense_solve_row_by_row(generator: torch.Generator) 
 def test_options_out_of_range_are_refused(make: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("solver", ["anderson", "broyden", "newton-krylov", "picard", "auto"])
+def test_states_whose_squares_are_no_numbers_are_solved_for(solver: str) -> None:
+    place = torch.tensor([[1e-30], [1.0], [1e30], [-1e-33], [-1e34]])
+    solution = find_equilibrium(lambda z: place * torch.cos(z / place), solver, torch.zeros(5, 2))
+    assert torch.allclose(solution.value / place, torch.full((5, 2), 0.739085), rtol=1e-3)
+    residual = solution.residual.double() / place.double().abs().squeeze(1)
+    assert bool(((residual > 0) & (residual < 1e-3)).all())
+    assert bool((solution.error.double() < 1e-3 * place.double().abs().squeeze(1)).all())
+
+
+def test_an_affine_map_and_watched_steps_have_units_too() -> None:
+    offset = torch.tensor([[1e-30, 2e-30], [3e30, 1e30]])
+    solution = find_equilibrium(AffineMap(lambda v: 0.5 * v, offset), "picard", torch.zeros(2, 2))
+    assert torch.allclose(solution.value / offset, torch.full((2, 2), 2.0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["anderson", "broyden", "newton-krylov", "picard", "auto"])
+def test_a_map_that_is_infinite_at_the_start_is_not_finite(solver: str) -> None:
+    solution = solve_quietly(lambda z: z + torch.inf, solver, torch.ones(2, 3))
+    assert solution.outcome.tolist() == [Outcome.NON_FINITE] * 2

@@ -11,7 +11,9 @@ import dataclasses
 import itertools
 import math
 import statistics
+import sys
 
+import torch
 from torch import Tensor, UntypedStorage
 
 from .reductions import rms
@@ -24,12 +26,13 @@ _TRIES = 40
 _SAME = frozenset(["detach", "view", "alias", "_unsafe_view", "clone", "_to_copy", "t", "transpose", "expand"])
 """The same numbers under another name."""
 _EQUAL, _LEAST = 1e-5, 0.02
+_SMALLEST = sys.float_info.min
 
 
 def share_changed(before: Tensor, after: Tensor) -> float:
-    """rms of the difference over that of the second; 0 for zeros."""
+    """rms of the difference over that of the second; 0 for zeros, and 1 for what became zero."""
     size = rms(after)
-    return rms(after - before) / size if size > 0 else 0.0
+    return rms(after - before) / size if size > 0 else float(bool(before.any()))
 
 
 @dataclasses.dataclass(eq=False)
@@ -46,8 +49,16 @@ class Use:
     """Relative changes from use to use, the first of them."""
     fed: bool = False
     """Whether anything but zeros ever entered."""
+    moved: bool = False
+    """Whether what enters was ever seen to change: else it is an input of the iteration, and no state."""
+    overwritten: bool = False
+    """Whether states are written over those before them, which are then copied."""
+    entered: tuple[Tensor, int] | None = None
+    """What entered last and its version then: a detached tensor made below autograd has a version of its own."""
     place: int | None = None
     """Which result after the weight is f(x)."""
+    from_zero: bool = False
+    """Whether that was found in a step from zero, which may as well have been made by adding that result."""
     results: list[tuple[int, Tensor]] = dataclasses.field(default_factory=list)
     followed: int = 0
     made: dict[int, UntypedStorage] = dataclasses.field(default_factory=dict)
@@ -70,12 +81,18 @@ class Use:
         self.count += 1
         self.without_graph += not graph
         self.fed = self.fed or bool(x.any())
+        if self.entered is not None and self.entered[0]._version != self.entered[1]:
+            self.overwritten, self.previous, self.moved = True, None, True
         if self.place is None and self.previous is not None:
             self.place = next((at for at, made in self.results if _is_next(made, x, self.previous)), None)
+            self.from_zero = not self.previous.any()
         if self.previous is not None and self.previous.shape == x.shape and (self.count > 6 or self._again):
             self.change = share_changed(self.previous, x)
             self.changes = [*self.changes, self.change][:_KEPT]
-        self.previous, self.results, self.followed = x.detach(), [], 0
+        self.moved = self.moved or (self.previous is not None and not torch.equal(self.previous, x))
+        self.overwritten = self.overwritten or x.is_inference()  # such a tensor counts no changes
+        self.previous, self.results, self.followed = x.detach().clone() if self.overwritten else x.detach(), [], 0
+        self.entered = None if self.overwritten else (x, x._version)
         self.made = {}
 
     def follow(self, name: str, tensors: list[Tensor], output: Tensor) -> bool:
@@ -101,6 +118,8 @@ class Use:
             self.results.append((self.followed, output.detach()))
         elif self.followed == self.place:
             self.residual = share_changed(output.detach(), self.previous)
+            if self.from_zero and self.residual > 0:  # a step of Newton's method, or of an integrator, rests at zero
+                self.residual = min(self.residual, rms(output) / max(rms(self.previous), _SMALLEST))
 
 
 def _is_next(made: Tensor, x: Tensor, before: Tensor) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.utils import _pytree as tree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -131,8 +132,9 @@ class OperationRecorder(OperationWatch):
         if name in _UNSET or not outputs:
             return result
         self._finiteness(name, tensors, outputs)
-        self._weights(name, tensors, outputs)
-        if len(tensors) < len(given):
+        derivative = _of_a_derivative()
+        self._weights(name, tensors, outputs, derivative)
+        if len(tensors) < len(given) or derivative:
             return result
         self._followed = [use for use in self._followed if use.follow(name, tensors, outputs[0])]
         key = (name.rstrip("_"), self.stack.here, self._latest)
@@ -163,7 +165,7 @@ class OperationRecorder(OperationWatch):
         elif self.first_infinite is None and (name.endswith("_") or all(all_finite(part) for part in tensors)):
             self.first_infinite = self._event(name, tensors)
 
-    def _weights(self, name: str, tensors: list[Tensor], outputs: list[Tensor]) -> None:
+    def _weights(self, name: str, tensors: list[Tensor], outputs: list[Tensor], derivative: bool) -> None:
         roots = [self.weights.get(part.untyped_storage()._cdata) for part in tensors if part.numel()]
         known = [root for root in roots if root is not None]
         if not known:
@@ -177,7 +179,7 @@ class OperationRecorder(OperationWatch):
                     self._alive.append(part)
         elif name in LOOKUPS:
             self.tables.update(roots[0] or ())
-        elif name in CONTRACTIONS:
+        elif name in CONTRACTIONS and not derivative:
             self._contraction(name, tensors)
 
     def _contraction(self, name: str, tensors: list[Tensor]) -> None:
@@ -209,3 +211,9 @@ class OperationRecorder(OperationWatch):
             mean = float(((centre - running_mean.double()).abs() / own.sqrt()).median())
         address = running_mean.data_ptr() if isinstance(running_mean, Tensor) else 0
         self.norms.append(Normalised(self._event(name), training, values, variance, mean, address))
+
+
+def _of_a_derivative() -> bool:
+    """Whether a forward takes a derivative at this moment, as Newton's method does: what enters a weight then is a
+    direction or a gradient, and no state."""
+    return forward_ad._current_level >= 0 or torch._C._current_autograd_node() is not None

@@ -9,8 +9,10 @@ from torch import Tensor
 
 
 def is_plain(h: Tensor) -> bool:
-    """Whether a tensor holds its numbers in memory of its own: not sparse, not nested, not inside a transform."""
-    return h.layout == torch.strided and not h.is_nested and not torch._C._functorch.is_functorch_wrapped_tensor(h)
+    """Whether a tensor holds its numbers in memory of its own: not sparse, not nested, not inside a transform,
+    not the zero that stands for a derivative that is not there."""
+    strided = h.layout == torch.strided and not h.is_nested and not h.is_meta
+    return strided and not h._is_zerotensor() and not torch._C._functorch.is_functorch_wrapped_tensor(h)
 
 
 def rms(h: Tensor) -> float:

@@ -13,7 +13,7 @@ from separatrix.core.errors import InvalidInput
 from separatrix.core.result import Result
 
 from ..losses import Loss
-from ..model_call import Pick, n_samples, take
+from ..model_call import Pick, n_samples, real_tensors, take
 from .batch_statistics import own_statistics
 from .equal_loss import loss_of
 from .features import hidden_features
@@ -93,7 +93,8 @@ class Bench:
             state = own_statistics(self.model, state, self.data[0])
         loss = loss_of(self.model, state, self.data, self.loss, self.output)
         if not math.isfinite(loss):
-            raise InvalidInput(f"the loss must be finite in every state; it is {loss} in one: training diverged.")
+            cause = "training diverged" if _finite(self.data) else "the data hold numbers that are not finite"
+            raise InvalidInput(f"the loss must be finite in every state; it is {loss} in one: {cause}.")
         if self._generator is not None and self._beginning is not None:
             self._generator.set_state(self._beginning)  # the same sketch of the outputs for every state
         kernel = tangent_kernel(
@@ -118,3 +119,8 @@ class Bench:
         drop = relative_drop(start.loss, end.loss)
         verdict = verdict_of(change, largest, line.error, drop)
         return RegimePoint(end.loss, drop, change, largest, line.error, verdict.label), verdict
+
+
+def _finite(data: Any) -> bool:
+    """Whether all real numbers in inputs and targets are finite."""
+    return all(bool(torch.isfinite(tensor).all()) for _, tensor in real_tensors(data))

@@ -18,7 +18,7 @@ from separatrix.core.result import Result
 from separatrix.core.wording import folded
 
 from ..losses import Loss, loss_for, target_vectors
-from ..model_call import Pick, call_with, evaluation_mode, prediction
+from ..model_call import Pick, call_with, evaluation_mode, n_samples, prediction, real_tensors
 from ..movement import relative_movement
 from .batch_statistics import own_statistics, statistics_moved
 from .equal_loss import MakeOptimiser, loss_of, state_of, train_to_loss
@@ -29,6 +29,9 @@ from .verdict import RegimeVerdict
 
 if TYPE_CHECKING:
     import pandas
+
+_FEWEST = 4
+"""Samples that the similarity of features needs."""
 
 
 @final
@@ -162,7 +165,7 @@ def rich_lazy(
     Cost: a tangent kernel per state (backward passes: up to 20 outputs and 24 pairs of outputs, times samples), one
     Jacobian-vector product and a few forward passes each.
     """
-    require_integer(max_samples, "max_samples", at_least=4)
+    require_integer(max_samples, "max_samples", at_least=_FEWEST)
     start = _checked(model, state_of(model if before is None else before), "before")
     data = _as_data(data)
     loss = loss_for(loss, data[1])
@@ -227,7 +230,15 @@ class _Recipe:
 def _as_data(data: Any) -> tuple[Any, Any]:
     if not (isinstance(data, tuple | list) and len(data) == 2):
         raise InvalidInput("data must be a pair (inputs, targets).")
-    return data[0], data[1]
+    inputs, targets = data
+    n = n_samples(inputs)
+    if any(tensor.is_meta for _, tensor in real_tensors(data)) or getattr(targets, "is_meta", False):
+        raise InvalidInput("data must hold numbers; got tensors on the meta device.")
+    if n < _FEWEST:
+        raise InvalidInput(f"data must hold at least {_FEWEST} samples, to tell what they have in common; got {n}.")
+    if isinstance(targets, Tensor) and (targets.ndim == 0 or len(targets) != n):
+        raise InvalidInput(f"targets must be as many as the {n} samples of the inputs; got {tuple(targets.shape)}.")
+    return inputs, targets
 
 
 def _checked(model: nn.Module, state: dict[str, Tensor], name: str) -> dict[str, Tensor]:

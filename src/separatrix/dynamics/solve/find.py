@@ -23,6 +23,7 @@ from .maps.absorbed import absorbed
 from .maps.compiled import loops, runs_compiled
 from .maps.counted import CountedMap, FixedPointMap
 from .maps.stacks import rows_from
+from .maps.units import in_units, out_of_units, unusual_units
 from .methods.base import AbstractEquilibriumSolver
 from .methods.named import find_solver
 
@@ -154,6 +155,10 @@ def _solve(
             before_step(False)
         slots = method.slots(history) or method.residual_buffer(history)
         residual, size, scale = absorbed(z, f, slots, progress.host)
+        if step == 1 and _has_no_unit(method) and not transforms_active():
+            unit = unusual_units(z, f, torch.as_tensor(size), torch.as_tensor(scale))
+            if unit is not None:
+                return _solved_in_units(fixed_point_map, method, z, unit, survey, on_step, on_end, on_hidden)
         progress.note(z, f, residual, size, scale, fixed_point_map)
         if on_step is not None:
             on_step(step, z)
@@ -170,6 +175,36 @@ def _solve(
     if on_hidden is not None and progress.hidden:
         on_hidden()
     return progress.solution()
+
+
+def _has_no_unit(method: AbstractEquilibriumSolver[Any]) -> bool:
+    """Whether its tolerance has the unit of the states, whatever that is."""
+    return method.stop == "rel" and not method.atol
+
+
+def _solved_in_units(
+    fixed_point_map: CountedMap,
+    method: AbstractEquilibriumSolver[Any],
+    z: Tensor,
+    unit: Tensor,
+    survey: bool,
+    on_step: Callable[[int, Tensor], None] | None,
+    on_end: Callable[[Tensor], None] | None,
+    on_hidden: Callable[[], None] | None,
+) -> EquilibriumSolution:
+    """The solve of states whose squares are no numbers."""
+    scaled = in_units(fixed_point_map, unit, z)
+    scaled.evaluations = fixed_point_map.evaluations
+    if on_step is not None:
+        shown = on_step
+        on_step = lambda step, w: shown(step, w * unit)  # noqa: E731
+    if on_end is not None:
+        ended = on_end
+        on_end = lambda w: ended(w * unit)  # noqa: E731
+    # in units of their own the default absolute tolerance of large states would be large
+    least = 1e-2 * method.tolerance(scaled.rounding) / max(float(unit.max()), 1.0)
+    method = dataclasses.replace(method, atol=least) if float(unit.max()) > 1 else method
+    return out_of_units(_solve(scaled, method, z / unit, survey, on_step, None, on_end, on_hidden), unit)
 
 
 def _like(z: Tensor, proposal: Any, method: AbstractEquilibriumSolver[Any]) -> Tensor:

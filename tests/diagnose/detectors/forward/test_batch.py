@@ -74,3 +74,22 @@ def test_samples_that_are_kept_apart_are_not_accused(n: int) -> None:
     finding = separatrix.check(model, torch.randn(n, 6)).find("batch_mixing")
     assert finding is not None
     assert (finding.severity, finding.meaning) == ("ok", "no mixing between samples (exact)")
+
+
+class _WithoutGradientsElse(nn.Module):
+    """Returns something else where there are no gradients, or at every call; its samples do not see each other."""
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.layer, self.always, self.calls = nn.Linear(6, 4), always, 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        still = self.layer(x.sign().detach())
+        return still + self.calls % 7 if self.always else still + 3.0 * torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_model_that_answers_otherwise_is_not_said_to_mix_samples(always: bool) -> None:
+    found = separatrix.check(_WithoutGradientsElse(always), torch.randn(8, 6)).find("batch_mixing")
+    assert found is None or found.severity == "ok"

@@ -108,11 +108,32 @@ def _reaction(facts: Observed, rows: Tensor, part: Tensor) -> float | None:
 
 
 def _by_exchange(facts: Observed, rows: Tensor, middle: int) -> float | None:
-    """How much one output changes when all other samples are exchanged, over its size."""
+    """How much one output changes when all other samples are exchanged, over its size.
+
+    A change is compared with one that no exchange made: the recorded pass had gradients, and some models return
+    something else without them, or at every call.
+    """
     n = facts.subject.sample.n
     order = torch.tensor([*range(1, n), 0])
     order[middle] = middle
     order[(middle - 1) % n] = (middle + 1) % n
+    after = _without_gradients(facts, rows, order)
+    if after is None:
+        return None
+    value = _share(rows.detach(), after, middle)
+    if value <= threshold("batch_mixing", "fault"):
+        return value
+    before = _without_gradients(facts, rows, torch.arange(n))
+    again = _without_gradients(facts, rows, torch.arange(n))
+    if before is None or again is None:
+        return None
+    value = _share(before, after, middle)
+    return value if value > 2 * _share(before, again, middle) else None
+
+
+def _without_gradients(facts: Observed, rows: Tensor, order: Tensor) -> Tensor | None:
+    """The prediction, in evaluation, of the samples in another order; None if it has another size."""
+    n = facts.subject.sample.n
 
     def exchanged(value: object) -> object:
         return value[order] if isinstance(value, Tensor) and value.ndim and value.shape[0] == n else value
@@ -120,12 +141,14 @@ def _by_exchange(facts: Observed, rows: Tensor, middle: int) -> float | None:
     args, kwargs, _ = facts.subject.sample.leaves(direct=facts.subject.direct)
     args, kwargs = tree.tree_map(exchanged, (args, kwargs))
     with evaluation_mode(facts.subject.model), torch.no_grad(), open_kernels():
-        other = facts.subject.predicted(facts.subject.call(args, kwargs))
-    if other.numel() != rows.numel():
-        return None
-    before, after = rows[middle].detach(), other.detach().reshape(rows.shape)[middle]
-    size = float(before.abs().double().max())
-    change = float((before - after).abs().double().max())
+        predicted = facts.subject.predicted(facts.subject.call(args, kwargs))
+    return predicted.detach().reshape(rows.shape) if predicted.numel() == rows.numel() else None
+
+
+def _share(before: Tensor, after: Tensor, sample: int) -> float:
+    """The largest change of a sample's output over the largest output; zero for what rounding does."""
+    size = float(before[sample].abs().double().max())
+    change = float((before[sample] - after[sample]).abs().double().max())
     return change / size if size > 0 and change > 1e-5 * size else 0.0
 
 

@@ -20,7 +20,7 @@ def no_equilibrium(facts: Observed) -> list[Finding]:
     for name, use in facts.forward.operations.uses.items():
         solver = use.without_graph >= threshold("no_equilibrium", "solver_uses")
         many = use.count >= threshold("no_equilibrium", "uses")
-        if not (solver or many) or use.change is None:
+        if not (solver or many) or use.change is None or not use.moved:
             continue
         if _is_sequence(use.count, length, multiples=not solver) or _is_sequence(use.count, n, multiples=False):
             continue

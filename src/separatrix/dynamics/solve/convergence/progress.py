@@ -144,7 +144,8 @@ class Progress:
     ) -> None:
         rounding = fixed_point_map.rounding
         if not self.trace:
-            self._limit = self.method.divergence * size
+            # what is infinite at the start has nothing to fall from
+            self._limit = self._xp.where(self._xp.isinf(size), 0.0, self.method.divergence * size)
             self._absolute = self._absolute_part(size, rounding)
         self.trace.append(size)
         self._scales.append(scale)
@@ -234,7 +235,7 @@ class Progress:
     ) -> tuple[Column, Column]:
         """Who has converged, and the estimated errors."""
         rounding = fixed_point_map.rounding
-        near = size <= allowed
+        near = (size <= allowed) & (size < self._xp.inf)  # an infinite image allows anything
         self.any_near = any_of(near)
         if self.method.stop == "residual":
             return near, self._unknown
