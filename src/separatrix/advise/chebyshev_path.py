@@ -18,6 +18,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from separatrix.core import NotConverged
+from separatrix.theory.learning.one_network.few_threads import matrix_product
 
 DEGREE = 16
 _LEAST_DEGREE = 6
@@ -106,8 +107,8 @@ class Piece:
         if self.basis is not None and rows.size > _CHUNK_NUMBERS:
             apart = self.series.copy()
             apart[0] -= goal
-            gram = apart @ apart.T
-            numpy.einsum("ij,ij->i", self.basis @ gram, self.basis, out=found)
+            gram = matrix_product(apart, apart.T)
+            numpy.einsum("ij,ij->i", matrix_product(self.basis, gram), self.basis, out=found)
             least = _VISIBLE * len(gram) * float(gram.trace())  # as much as all terms together, or more
             if float(found.min()) >= least:
                 return
@@ -188,7 +189,7 @@ def chebyshev_path(
         flat = values.reshape(-1, size)
         evaluations += len(values)
         pieces += _exact_pieces(exact, flat)
-        series = to_series @ flat[len(alone) :].reshape(len(dense), degree + 1, size)
+        series = matrix_product(to_series, flat[len(alone) :].reshape(len(dense), degree + 1, size))
         largest = max(largest, float(numpy.abs(flat).max(initial=0.0)))
         accepted = numpy.abs(series[:, -3:]).max((1, 2), initial=0.0) <= tol * largest
         begins, ends = begins[~sparse][accepted], ends[~sparse][accepted]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy
 
+from .few_threads import matrix_product, orthonormal, singular_parts
 from .plain_arrays import Array, PlainNetwork
 
 
@@ -36,8 +37,8 @@ class NetworkModes(NamedTuple):
         n_task, n_outside, wide = min(n_in, n_out), abs(n_in - n_out), n_in > n_out
         outside_rate = -balance / 2 if wide else balance / 2
         whole = _few(n_outside, n_task, w1.shape[0], outside_rate)
-        u, s, vh = numpy.linalg.svd(target, full_matrices=whole)
-        along_v, along_u = vh @ w1.T, u.T @ w2
+        u, s, vh = singular_parts(target, whole)
+        along_v, along_u = matrix_product(vh, w1.T), matrix_product(u.T, w2)
         angle = numpy.arctan2(2 * s, abs(balance)) / 2
         mix_in, mix_out = numpy.sin(angle)[:, None], numpy.cos(angle)[:, None]
         if balance < 0:
@@ -52,7 +53,9 @@ class NetworkModes(NamedTuple):
             if whole:
                 rows = (along_v if wide else along_u)[n_task:]
             else:
-                directions, rows = _compressed(w1.T - vh.T @ along_v if wide else w2 - u @ along_u)
+                directions, rows = _compressed(
+                    w1.T - matrix_product(vh.T, along_v) if wide else w2 - matrix_product(u, along_u)
+                )
                 inputs = numpy.concatenate([inputs, directions], 1) if wide else inputs
                 outputs = outputs if wide else numpy.concatenate([outputs, directions], 1)
             rate = numpy.full(len(rows), outside_rate)
@@ -80,7 +83,7 @@ class NetworkModes(NamedTuple):
     def to_sides(self) -> tuple[Array, Array]:
         """Matrices (n_out, m) and (n_in, m) that take the rows of the modes to the layers themselves."""
         lower, upper = self.sides(numpy.eye(len(self.rows))[None])
-        return self.outputs @ lower[0], self.inputs @ upper[0]
+        return matrix_product(self.outputs, lower[0]), matrix_product(self.inputs, upper[0])
 
 
 def _few(n_outside: int, n_task: int, n_hidden: int, rate: float) -> bool:
@@ -100,5 +103,4 @@ def _compressed(outside: Array) -> tuple[Array, Array]:
     size, n_hidden = outside.shape
     if size <= 2 * n_hidden:
         return numpy.eye(size), outside
-    directions, rows = numpy.linalg.qr(outside)
-    return directions, rows
+    return orthonormal(outside)
