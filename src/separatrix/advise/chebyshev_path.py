@@ -229,9 +229,13 @@ def _series_pieces(rising: Array, begins: Any, ends: Any, panels: Array, series:
     """Series on the panels; their polynomials in one call, as many short ones cost more."""
     if not len(panels):
         return
-    counts, middle, half = ends - begins, (panels[:, 1] + panels[:, 0]) / 2, (panels[:, 1] - panels[:, 0]) / 2
-    times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
-    within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
+    counts = ends - begins
+    middle, half = ((panels[:, 1] + sign * panels[:, 0]) / 2 for sign in (1, -1))
+    if len(panels) > 1:
+        times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
+        within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
+    else:
+        within = (rising[begins[0] : ends[0]] - middle) / half
     basis = _polynomials(within, series.shape[1] - 1)
     first = 0
     for i, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
