@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, final
 
 import numpy
-import torch
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from separatrix.core import NotConverged
-from separatrix.theory.learning.one_network.few_threads import matrix_product
+from separatrix.theory.learning.one_network.few_threads import matrix_product, write_product
 
 DEGREE = 16
 _LEAST_DEGREE = 6
@@ -93,8 +92,8 @@ class Piece:
         rows = values[self.begin : self.end]
         if self.basis is None:
             rows[:] = self.series
-        else:  # torch's product, as that of NumPy takes half as long again for matrices so flat
-            torch.mm(torch.from_numpy(self.basis), torch.from_numpy(self.series), out=torch.from_numpy(rows))
+        else:
+            write_product(self.basis, self.series, rows)
 
     def write_distance(self, goal: Array, values: Array, distance: Array) -> None:
         """Fill in these ``|values - goal|^2``.

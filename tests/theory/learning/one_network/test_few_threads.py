@@ -17,6 +17,7 @@ from separatrix.theory.learning.one_network.few_threads import (
     orthonormal,
     singular_parts,
     upper_factor,
+    write_product,
 )
 from separatrix.theory.learning.one_network.network_product import NetworkProduct
 from separatrix.theory.learning.one_network.plain_arrays import plain_network
@@ -34,6 +35,9 @@ def test_every_call_is_right_by_either_library(library: str) -> None:
     draws = numpy.random.default_rng(0)
     tall, square, batch = draws.normal(size=(7, 4)), draws.normal(size=(4, 4)), draws.normal(size=(3, 4, 5))
     numpy.testing.assert_allclose(matrix_product(tall, batch), tall @ batch, rtol=1e-13, atol=1e-13)
+    out = numpy.empty((7, 4))
+    write_product(tall, square, out)
+    numpy.testing.assert_allclose(out, tall @ square, rtol=1e-13, atol=1e-13)
     assert inner(tall, tall) == pytest.approx((tall**2).sum(), rel=1e-14)
     for whole in (False, True):
         u, s, vh = singular_parts(tall, whole)

@@ -33,6 +33,14 @@ def matrix_product(left: Array, right: Array) -> Array:
     return found
 
 
+def write_product(left: Array, right: Array, out: Array) -> None:
+    """Fill in ``left @ right`` of two matrices."""
+    if left.size * right.shape[1] <= _ALONE:
+        numpy.matmul(left, right, out=out)
+    else:
+        torch.mm(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(out))
+
+
 def inner(left: Array, right: Array) -> float:
     """The sum of ``left * right``."""
     return float(numpy.vdot(left, right) if left.size <= _ALONE_IN_A_SUM else numpy.einsum("ij,ij->", left, right))
