@@ -12,6 +12,9 @@ Usage: python benchmarks/linear.py [--quick]; writes benchmarks/results/linear.j
 from __future__ import annotations
 
 import itertools
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is loaded: whose threads count as processor time
 
 import numpy
 import torch

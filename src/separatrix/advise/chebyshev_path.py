@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, final
 
 import numpy
-import torch
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from separatrix.core import NotConverged
+from separatrix.theory.learning.one_network.few_threads import matrix_product, write_product
 
 DEGREE = 16
 _LEAST_DEGREE = 6
@@ -92,8 +92,8 @@ class Piece:
         rows = values[self.begin : self.end]
         if self.basis is None:
             rows[:] = self.series
-        else:  # torch's product, as that of NumPy takes half as long again for matrices so flat
-            torch.mm(torch.from_numpy(self.basis), torch.from_numpy(self.series), out=torch.from_numpy(rows))
+        else:
+            write_product(self.basis, self.series, rows)
 
     def write_distance(self, goal: Array, values: Array, distance: Array) -> None:
         """Fill in these ``|values - goal|^2``.
@@ -106,8 +106,8 @@ class Piece:
         if self.basis is not None and rows.size > _CHUNK_NUMBERS:
             apart = self.series.copy()
             apart[0] -= goal
-            gram = apart @ apart.T
-            numpy.einsum("ij,ij->i", self.basis @ gram, self.basis, out=found)
+            gram = matrix_product(apart, apart.T)
+            numpy.einsum("ij,ij->i", matrix_product(self.basis, gram), self.basis, out=found)
             least = _VISIBLE * len(gram) * float(gram.trace())  # as much as all terms together, or more
             if float(found.min()) >= least:
                 return
@@ -188,7 +188,7 @@ def chebyshev_path(
         flat = values.reshape(-1, size)
         evaluations += len(values)
         pieces += _exact_pieces(exact, flat)
-        series = to_series @ flat[len(alone) :].reshape(len(dense), degree + 1, size)
+        series = matrix_product(to_series, flat[len(alone) :].reshape(len(dense), degree + 1, size))
         largest = max(largest, float(numpy.abs(flat).max(initial=0.0)))
         accepted = numpy.abs(series[:, -3:]).max((1, 2), initial=0.0) <= tol * largest
         begins, ends = begins[~sparse][accepted], ends[~sparse][accepted]
@@ -228,9 +228,13 @@ def _series_pieces(rising: Array, begins: Any, ends: Any, panels: Array, series:
     """Series on the panels; their polynomials in one call, as many short ones cost more."""
     if not len(panels):
         return
-    counts, middle, half = ends - begins, (panels[:, 1] + panels[:, 0]) / 2, (panels[:, 1] - panels[:, 0]) / 2
-    times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
-    within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
+    counts = ends - begins
+    middle, half = ((panels[:, 1] + sign * panels[:, 0]) / 2 for sign in (1, -1))
+    if len(panels) > 1:
+        times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
+        within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
+    else:
+        within = (rising[begins[0] : ends[0]] - middle) / half
     basis = _polynomials(within, series.shape[1] - 1)
     first = 0
     for i, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):

@@ -16,10 +16,11 @@ is a sum of positive parts. Which basis is best depends on how far the training 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, final
+from typing import final
 
 import numpy
 
+from .few_threads import inner, inverse, matrix_product, upper_factor
 from .network_modes import NetworkModes
 from .plain_arrays import Array
 
@@ -51,7 +52,7 @@ class HiddenBasis:
 def given(modes: NetworkModes, horizon: float) -> HiddenBasis | None:
     """The hidden units themselves, if nothing grows by much until the horizon."""
     fastest = 2 * float(modes.rates[0]) * horizon
-    size = float(numpy.vdot(modes.rows, modes.rows))
+    size = inner(modes.rows, modes.rows)
     if fastest > 50 or (1 + size * horizon) * float(numpy.exp(fastest)) > _LARGEST_GROWTH:
         return None
     n_hidden = modes.rows.shape[1]
@@ -72,17 +73,16 @@ def pivoted(modes: NetworkModes) -> HiddenBasis | None:
     if h > modes.n_growing:
         return None
     fastest = modes.rows[:h]
-    try:
-        basis = numpy.linalg.inv(fastest)
-    except numpy.linalg.LinAlgError:
+    basis = inverse(fastest)
+    if basis is None:
         return None
-    if not numpy.linalg.norm(fastest) * numpy.linalg.norm(basis) <= _LARGEST_CONDITION:
+    if not inner(fastest, fastest) * inner(basis, basis) <= _LARGEST_CONDITION**2:
         return None
     kept = slice(h, modes.n_growing)
     gaps = _gaps(modes.rates[kept], modes.strengths[kept], modes.rates[:h], modes.strengths[:h])
     slowest = float(modes.rates[h - 1])
-    rows, excess = modes.rows[h:] @ basis, _excess(modes, slowest, float(modes.strengths[h - 1]))
-    return HiddenBasis("pivoted", rows, gaps, modes.rates[:h], basis.T @ basis, excess, slowest, h)
+    rows, excess = matrix_product(modes.rows[h:], basis), _excess(modes, slowest, float(modes.strengths[h - 1]))
+    return HiddenBasis("pivoted", rows, gaps, modes.rates[:h], matrix_product(basis.T, basis), excess, slowest, h)
 
 
 def echelon(modes: NetworkModes) -> HiddenBasis:
@@ -105,7 +105,7 @@ def _opened(rows: Array) -> tuple[Array, list[int]]:
     n_rows, h = rows.shape
     least = _ROUNDING * EPS * numpy.sqrt(numpy.einsum("ij,ij->i", rows, rows))
     if n_rows >= h:
-        upper: Any = numpy.linalg.qr(rows.T, mode="r")
+        upper = upper_factor(rows.T)
         if (numpy.abs(numpy.einsum("ii->i", upper[:, :h])) > least[:h]).all():
             return numpy.ascontiguousarray(upper.T), list(range(h))
     return _reflected(rows.copy(), least)

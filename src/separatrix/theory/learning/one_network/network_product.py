@@ -13,6 +13,7 @@ from typing import final
 
 import numpy
 
+from .few_threads import inner, matrix_product
 from .hidden_bases import HiddenBasis, echelon, given, pivoted
 from .network_modes import NetworkModes
 from .plain_arrays import Array, PlainNetwork
@@ -71,7 +72,7 @@ class NetworkProduct:
         growing = basis.gaps[(basis.gaps < 0) & (basis.rows[: len(basis.gaps)] != 0)]
         slowest = min(float(modes.rates[modes.n_growing - 1]), -float(growing.max(initial=-math.inf)))
         memory = 1 / (2 * float(numpy.abs(modes.rates).min())) if modes.rates.all() else math.inf
-        weights = float(numpy.vdot(basis.rows, basis.rows)) * min(memory, self.horizon)
+        weights = inner(basis.rows, basis.rows) * min(memory, self.horizon)
         amplitude = 1 + 2 * self.fastest * (float(numpy.abs(basis.gram).max()) + weights)
         return math.log(_CERTAIN * amplitude) / slowest if slowest > 0 else math.inf
 
@@ -90,7 +91,7 @@ class NetworkProduct:
                     self._take_next_basis()
         started = times == 0
         if started.any():
-            found[started] = self.network.w2 @ self.network.w1
+            found[started] = matrix_product(self.network.w2, self.network.w1)
         return found
 
     def _promises(self, times: Array) -> bool:
@@ -125,9 +126,8 @@ class NetworkProduct:
     def _lifted(self, coordinates: Array) -> Array:
         """The product from its coordinates in the directions of the modes."""
         outputs, inputs = self.modes.outputs, self.modes.inputs
-        one_side = coordinates.reshape(-1, inputs.shape[1]) @ inputs.T  # one product of matrices for all times
-        found: Array = outputs @ one_side.reshape(len(coordinates), -1, inputs.shape[0])
-        return found
+        one_side = matrix_product(coordinates.reshape(-1, inputs.shape[1]), inputs.T)  # one product for all times
+        return matrix_product(outputs, one_side.reshape(len(coordinates), -1, inputs.shape[0]))
 
 
 def _bases(modes: NetworkModes, horizon: float) -> Iterator[HiddenBasis]:
@@ -149,8 +149,7 @@ def evaluated(modes: NetworkModes, basis: HiddenBasis, times: Array) -> Array | 
     if factor is None:
         return None
     lower, upper = modes.sides(whitened(factor, states))
-    found: Array = lower @ upper.transpose(0, 2, 1)
-    return found
+    return matrix_product(lower, upper.transpose(0, 2, 1))
 
 
 def _states_and_system(modes: NetworkModes, basis: HiddenBasis, times: Array) -> tuple[Array, Array]:
@@ -169,7 +168,7 @@ def _states_and_system(modes: NetworkModes, basis: HiddenBasis, times: Array) ->
     late = rows[:, n_growing:]
     numpy.multiply(basis.rows[n_growing:], shrunk[:, None, :], out=late)
     weighted = numpy.sqrt(memory[:, unit:])[:, :, None] * rows
-    system = weighted.transpose(0, 2, 1) @ weighted
+    system = matrix_product(weighted.transpose(0, 2, 1), weighted)
     late *= numpy.exp(modes.rates[modes.n_growing :] * t)[:, :, None]
     diagonals = system.reshape(n_times, -1)[:, :: k + 1]
     if unit:

@@ -7,16 +7,15 @@ balanced, bad input) goes to ``BalancedFlow``, which judges it and finds the wor
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import transforms_active
 
-Array: TypeAlias = NDArray[numpy.float64]
+from .few_threads import Array as Array, inner, matrix_product
 
 _BALANCED = 1e-9
 """A tenth of what ``BalancedFlow`` allows."""
@@ -45,13 +44,13 @@ def plain_network(w1: Any, w2: Any, corr_yx: Any, input_var: float = 1.0) -> Pla
     if second.shape[1] != n_hidden or corr.shape != (n_out, n_in) or not (n_hidden and n_in and n_out):
         return None
     stacked = numpy.concatenate([first.T, second])
-    weight = float(numpy.vdot(stacked, stacked))
+    weight = inner(stacked, stacked)
     if not 1e-200 < weight < 1e200 or not math.isfinite(corr.sum()):  # zero, enormous, or not finite
         return None
-    acted = stacked @ (second.T @ second - first @ first.T)
-    balance = float(numpy.vdot(acted, stacked)) / weight
+    acted = matrix_product(stacked, matrix_product(second.T, second) - matrix_product(first, first.T))
+    balance = inner(acted, stacked) / weight
     acted -= balance * stacked
-    left_over = float(numpy.vdot(acted, acted)) ** 0.5
+    left_over = inner(acted, acted) ** 0.5
     if not left_over * n_hidden <= _BALANCED * weight**1.5:
         return None
     return PlainNetwork(first, second, corr / input_var if input_var != 1.0 else corr, balance)
@@ -64,5 +63,5 @@ def plain_array(value: Any, ndim: int) -> Array | None:
             return None
         return None if transforms_active() else value.resolve_neg().numpy()
     if isinstance(value, numpy.ndarray) and value.dtype == numpy.float64 and value.ndim == ndim:
-        return value
+        return value if value.flags.writeable and min(value.strides) >= 0 else value.copy()  # as torch wants it
     return None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 import torch
 
+from .few_threads import cholesky_factor
 from .hidden_bases import EPS
 from .plain_arrays import Array
 
@@ -14,24 +13,15 @@ ACCURACY = 1e-12
 """Largest estimated error of a product relative to its size."""
 _ERROR = 10 * EPS
 """Error of a solution whose scaled Cholesky factor has no small pivot."""
-_LARGEST_ALONE = 64
-"""Beyond this size the threads that NumPy's library starts by itself cost more than torch's call."""
 _SLOW = 1e-100
 """Integrals over rates from here up need no other formula for short times: nothing underflows."""
 
 
 def scaled_factor(system: Array) -> Array | None:
     """Cholesky factors (n, k, k), or None if one may be too inaccurate: its smallest scaled pivot bounds the error."""
-    if system.shape[-1] <= _LARGEST_ALONE:
-        try:
-            factor: Any = numpy.linalg.cholesky(system)
-        except numpy.linalg.LinAlgError:
-            return None
-    else:
-        found, failed = torch.linalg.cholesky_ex(torch.from_numpy(system))
-        if int(failed.max()):
-            return None
-        factor = found.numpy()
+    factor = cholesky_factor(system)
+    if factor is None:
+        return None
     pivots = numpy.einsum("nii->ni", factor)
     smallest = float((pivots * pivots / numpy.einsum("nii->ni", system)).min())
     return factor if smallest >= _ERROR / ACCURACY else None
