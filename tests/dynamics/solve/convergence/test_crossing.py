@@ -79,6 +79,6 @@ def test_a_unit_that_drives_the_others_more_than_itself_is_looked_at_on_both_sid
     unit = torch.eye(DIM, dtype=torch.float64)[-1:]
     own = torch.full_like(z, 1e-4)
     crossing.claim(one > 0, own, one, ALLOWED * one, 1e-12 * one, one, one < 0, Stretch(one, unit, -unit))
-    alone = own - 2e-4 * unit
-    assert crossing._turns(own[:, -1], own - 2e-3 * unit, unit, ALLOWED * one).tolist() == [True]
-    assert crossing._turns(own[:, -1], alone, unit, ALLOWED * one).tolist() == [False]
+    alone, place = own - 2e-4 * unit, torch.tensor([[DIM - 1]])
+    assert crossing._turns(own[:, -1:], own - 2e-3 * unit, place, ALLOWED * one).tolist() == [True]
+    assert crossing._turns(own[:, -1:], alone, place, ALLOWED * one).tolist() == [False]

@@ -242,20 +242,22 @@ class Crossing:
         """Mask of those whose residual does not change its sign along a unit: on the side it moves to, or on both."""
         if not any_true(rows):
             return rows
-        length = _DISTANCES[0] * self._allowed
-        own = torch.where(unit != 0, self._residual, 0.0).sum(-1)
-        onward = torch.where((own < 0).unsqueeze(-1), -unit, unit)
+        length, place = _DISTANCES[0] * self._allowed, unit.argmax(-1, keepdim=True)
+        own = self._residual.gather(-1, place)
+        onward = torch.where(own < 0, -1.0, 1.0) * unit
         beyond = self._seen(best, length.unsqueeze(-1) * onward, Selection(rows), image)
         self.looks = self.looks + rows
-        undecided = rows & ~self._turns(own, beyond, unit, length)
+        undecided = rows & ~self._turns(own, beyond, place, length)
+        if not any_true(undecided):
+            return undecided
         return self._same_on_both_sides(undecided, best, [onward], image, beyond=beyond)
 
-    def _turns(self, own: Tensor, beyond: States, unit: States, length: Tensor) -> Tensor:
+    def _turns(self, own: Tensor, beyond: States, place: Tensor, length: Tensor) -> Tensor:
         """Whether a unit's residual has changed its sign beyond, visibly, and the whole would on the opposite side."""
-        there = torch.where(unit != 0, beyond, 0.0).sum(-1)
+        there = beyond.gather(-1, place)
         sign = torch.sign(own) * torch.sign(there) < 0
-        visible = torch.minimum(own.abs(), there.abs()) >= 2 * self._noise
-        return sign & visible & self._differ(beyond, 2 * self._residual - beyond, length)
+        visible = torch.minimum(own.abs(), there.abs()) >= 2 * self._noise.unsqueeze(-1)
+        return (sign & visible).squeeze(-1) & self._differ(beyond, 2 * self._residual - beyond, length)
 
     def _same_on_both_sides(
         self,
