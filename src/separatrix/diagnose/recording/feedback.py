@@ -26,6 +26,8 @@ _TRIES = 40
 _SAME = frozenset(["detach", "view", "alias", "_unsafe_view", "clone", "_to_copy", "t", "transpose", "expand"])
 """The same numbers under another name."""
 _EQUAL, _LEAST = 1e-5, 0.02
+_OFTEN = 4
+"""Of so many uses one may ask for the first input again."""
 _SMALLEST = sys.float_info.min
 
 
@@ -55,6 +57,10 @@ class Use:
     """Whether states are written over those before them, which are then copied."""
     entered: tuple[Tensor, int] | None = None
     """What entered last and its version then: a detached tensor made below autograd has a version of its own."""
+    start: tuple[Tensor, int] | None = None
+    """What entered first and its version then, which a layer may ask for again when it has found its equilibrium."""
+    returns: int = 0
+    """How often it has entered since."""
     place: int | None = None
     """Which result after the weight is f(x)."""
     from_zero: bool = False
@@ -83,9 +89,12 @@ class Use:
         self.fed = self.fed or bool(x.any())
         if self.entered is not None and self.entered[0]._version != self.entered[1]:
             self.overwritten, self.previous, self.moved = True, None, True
+        if self._is_look(x):
+            self.followed = _FOLLOWED
+            return
         if self.place is None and self.previous is not None:
-            self.place = next((at for at, made in self.results if _is_next(made, x, self.previous)), None)
             self.from_zero = not self.previous.any()
+            self.place = self._place(x, self.previous)
         if self.previous is not None and self.previous.shape == x.shape and (self.count > 6 or self._again):
             self.change = share_changed(self.previous, x)
             self.changes = [*self.changes, self.change][:_KEPT]
@@ -93,7 +102,30 @@ class Use:
         self.overwritten = self.overwritten or x.is_inference()  # such a tensor counts no changes
         self.previous, self.results, self.followed = x.detach().clone() if self.overwritten else x.detach(), [], 0
         self.entered = None if self.overwritten else (x, x._version)
+        self.start = self.entered if self.count == 1 else self.start
         self.made = {}
+
+    def _is_look(self, x: Tensor) -> bool:
+        """Whether the first input enters again, but not as often as if the iteration came back to it."""
+        if self.start is None or not self.moved or self.start[0]._version != self.start[1]:
+            return False
+        if self.start[0].shape != x.shape or not torch.equal(self.start[0], x):
+            return False
+        self.returns += 1
+        return _OFTEN * self.returns <= self.count
+
+    def _place(self, x: Tensor, before: Tensor) -> int | None:
+        """Which of the results x is a step towards.
+
+        From zero what enters an activation may be as good as what leaves it (ReLU of positive numbers), and is no f(x)
+        later on: the last of those that would be alike is taken.
+        """
+        shares = ((at, _step_towards(made, x, before)) for at, made in self.results)
+        known = [(at, share) for at, share in shares if share is not None]
+        if not known:
+            return None
+        alike = [at for at, share in known if abs(share - known[0][1]) < _EQUAL]
+        return alike[-1] if self.from_zero else alike[0]
 
     def follow(self, name: str, tensors: list[Tensor], output: Tensor) -> bool:
         """Note a result that is made from the last product; False when there is nothing left to wait for."""
@@ -122,13 +154,14 @@ class Use:
                 self.residual = min(self.residual, rms(output) / max(rms(self.previous), _SMALLEST))
 
 
-def _is_next(made: Tensor, x: Tensor, before: Tensor) -> bool:
-    """Whether what enters next lies on the way from what entered before to a result: a plain or a damped step."""
+def _step_towards(made: Tensor, x: Tensor, before: Tensor) -> float | None:
+    """The share of the way from what entered before to a result at which what enters next lies: 1 for a plain step."""
     if made.shape != x.shape or before.shape != x.shape:
-        return False
+        return None
     taken, whole = (x - before).detach().double().flatten(), (made - before).detach().double().flatten()
     length = float(whole @ whole)
     if not length > 0 or not float(taken @ taken) > _EQUAL * float(before.double().square().sum()):
-        return False
+        return None
     share = float(taken @ whole) / length
-    return share > _LEAST and float((taken - share * whole).norm()) < _EQUAL * float(taken.norm())
+    near = share > _LEAST and float((taken - share * whole).norm()) < _EQUAL * float(taken.norm())
+    return share if near else None
