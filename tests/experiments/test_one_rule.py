@@ -151,6 +151,24 @@ def test_the_heavy_representation_is_asked_of_the_starts_that_are_named() -> Non
             with_column("deviation", "deviation", 1e-9, lambda row: 1 < row["balance"] < 2),
             Verdict.REFUTED,
         ),
+        (  # the same at every learning rate
+            "anguita-fig3-4",
+            "anguita2024-fig3.4-growth",
+            with_column("deviation", "deviation", 0.01),
+            Verdict.REFUTED,
+        ),
+        (  # and of every size
+            "anguita-fig3-4",
+            "anguita2024-fig3.4-size",
+            with_column("deviation", "deviation", 0.01),
+            Verdict.REFUTED,
+        ),
+        (  # far from the theory everywhere
+            "agarwala-fig1",
+            "agarwala2022-fig1-deviation",
+            with_column("length variance", "measured", 1e6),
+            Verdict.REFUTED,
+        ),
         (  # a line as steep as that, and lives that do not lie on it
             "attention-metastability",
             "separatrix-plateau-life",
