@@ -17,6 +17,7 @@ VERDICTS = {
     "attention-cycles": {"separatrix-consensus-cycle": Verdict.CONFIRMED},
 }
 SMALLER: dict[str, dict[str, Any]] = {
+    "attention-metastability": {"distances": (1e-5, 1e-7)},
     "altafini-polygonal": {"n_draws": 1, "n_starts": 3, "token_counts": (4,), "n_pairs": 60},
     "attention-beta-sweep": {"n_betas": 7, "n_fractions": 7},
     "attention-cycles": {"t_max": 20.0, "n_frames": 20},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.random import spawn
 from separatrix.core.wording import number, small
@@ -12,6 +12,14 @@ from separatrix.lab import Cell, Claim, Experiment, Judgement, Params, Payload, 
 
 from ..worst_case import Measured, highest, worst_of_all
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from separatrix.dynamics import AttentionFlow
+
+REST = 1e-8
+"""Of distances and speeds at the end of a flow that has come to rest."""
 PARTS = ("not symmetric", "cycle", "discrete", "doubly stochastic")
 
 
@@ -43,7 +51,8 @@ def _not_symmetric(cell: Cell) -> Payload:
     from separatrix import dynamics, matrices, theory
 
     dim, generator = cell.args["dim"], spawn(cell.seed, "altafini-extensions", "not symmetric")
-    error, stable, tested = 0.0, 0, 0
+    displaced = spawn(cell.seed, "altafini-extensions", "displaced")
+    error, speed, returned, stable, tested = 0.0, 0.0, 0, 0, 0
     for _ in range(cell.args["n_instances"]):
         coupling, value = (torch.randn(dim, dim, dtype=torch.float64, generator=generator) for _ in range(2))
         eigenvalues, vectors = torch.linalg.eig(value)
@@ -57,8 +66,24 @@ def _not_symmetric(cell: Cell) -> Payload:
             spectrum = theory.bipartite_spectrum(coupling, value, k, 3, 2, 2.0)
             dense = torch.linalg.eigvals(flow.jacobian(state))
             error = highest(error, matrices.spectral_distance(spectrum.expand(), dense))
+            speed = highest(speed, float(flow.velocity(state).norm(dim=-1).max()))
             stable, tested = stable + bool(spectrum.stable), tested + 1
-    return {"error": error, "stable": stable, "tested": tested}
+            if spectrum.stable:
+                returned += _comes_back(flow, state, float(spectrum.expand().real.max()), displaced)
+    return {"error": error, "speed": speed, "stable": stable, "returned": returned, "tested": tested}
+
+
+def _comes_back(flow: AttentionFlow, state: Tensor, rate: float, generator: torch.Generator) -> bool:
+    """Whether the flow, a hundred-thousandth beside a state, comes to rest at it within twenty times its slowest
+    decay."""
+    import torch
+
+    from separatrix import dynamics
+
+    beside = state + 1e-5 * torch.randn(state.shape, dtype=state.dtype, generator=generator)
+    path = dynamics.integrate(flow, dynamics.normalise(beside), t_max=20 / -rate, tol=1e-14, finishing=False)
+    end = path.final
+    return bool((end - state).abs().max() < REST and flow.velocity(end).norm(dim=-1).max() < REST)
 
 
 def _cycle(cell: Cell) -> Payload:
@@ -157,9 +182,15 @@ def judge_not_symmetric(summary: Measured) -> Judgement:
     found = summary.parts["not symmetric"]
     rows = [
         Row("largest error of an eigenvalue", found["error"], 0.0, 1e-8),
+        Row("largest speed of a token at a state", found["speed"], 0.0, 1e-12),
         Row("stable bipartite states", found["stable"], "some", agrees=found["stable"] > 0),
+        Row("those at which a displaced flow comes to rest again", found["returned"], found["stable"]),
     ]
-    return judge(f"{found['stable']} of {found['tested']} bipartite states on real eigenvectors are stable", rows)
+    return judge(
+        f"{found['stable']} of {found['tested']} bipartite states on real eigenvectors are stable; displaced, the flow "
+        f"comes to rest again at {found['returned']} of them",
+        rows,
+    )
 
 
 def judge_cycle(summary: Measured) -> Judgement:
@@ -204,7 +235,7 @@ EXPERIMENT = Experiment(
     title="Beyond the model: general value matrices, cycles, layers, doubly stochastic attention",
     document="altafini2025",
     place="section 7",
-    version=2,
+    version=3,
     scales={
         "smoke": Settings(n_instances=6, n_balanced=2),
         "laptop": Settings(n_instances=40, n_balanced=6, seeds=(0, 1)),
@@ -213,15 +244,15 @@ EXPERIMENT = Experiment(
     expand=expand,
     run=run,
     summarise=functools.partial(
-        worst_of_all, totals=("stable", "tested", "same stability", "instances", "softmax", "sinkhorn")
+        worst_of_all, totals=("stable", "returned", "tested", "same stability", "instances", "softmax", "sinkhorn")
     ),
     summary=Measured,
     claims=(
         Claim(
             id="altafini2025-extension-asymmetric",
             statement="Symmetry of the value matrix can be relaxed; bipartite states on real eigenvectors remain.",
-            measures="spectra at real eigenvectors of matrices that are not symmetric",
-            test="error 1e-8; some are stable",
+            measures="spectra and speeds at real eigenvectors of matrices that are not symmetric, and ends beside them",
+            test="error 1e-8, speed 1e-12; some are stable, and displaced the flow rests there again, to 1e-8",
             judge=judge_not_symmetric,
             counterfeit=with_entry("parts", "not symmetric", stable=0),
         ),

@@ -138,7 +138,9 @@ def draw(summary: Summary) -> Mapping[str, Figure]:
 _FIGURE = (
     crossed(TABLE, "size", ("lr", "balance")),
     spans(TABLE, "balance", 50.0, 200.0),
-    groups(TABLE, ("lr", "balance"), (PRODUCT / 50.0, 50.0), (CONTROL / 50.0, 50.0), (CONTROL / 200.0, 200.0)),
+    groups(
+        TABLE, ("lr", "balance"), *((product / end, end) for product in (PRODUCT, CONTROL) for end in (50.0, 200.0))
+    ),
 )
 """All sizes at all pairs, from end to end of the figure, and the control."""
 

@@ -342,7 +342,11 @@ def draw(summary: Measured) -> Mapping[str, Figure]:
     }
 
 
-_MAP = (crossed("regime map", "sizes", "balance", "seed"), spans("regime map", "balance", 1.0, 1000.0))
+_MAP = (
+    crossed("regime map", ("sizes", "onto"), "balance", "seed"),
+    spans("regime map", "balance", 1.0, 1000.0),
+    groups("regime map", "onto", True, False),
+)
 """Both kinds of sizes at all balances: rules compare the ends."""
 
 EXPERIMENT = Experiment(

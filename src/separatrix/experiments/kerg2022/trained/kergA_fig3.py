@@ -151,6 +151,7 @@ def judge_training(summary: Measured) -> Judgement:
         )
         for row in summary.table(TABLE)
     ]
+    rows += [Row(f"runs that diverged, {row['variant']}", row["diverged"], 0) for row in summary.table(TABLE)]
     worst = max(row["largest_spike"] for row in summary.table(TABLE))
     lost = sum(row["diverged"] for row in summary.table(TABLE))
     return judge(f"the largest gradient of a run is at most {worst:.1f} times its median; {lost} runs diverged", rows)
@@ -252,8 +253,8 @@ EXPERIMENT = Experiment(
         Claim(
             id="kerg2022-A-fig3-training",
             statement="Throughout training gradient norms behave nicely.",
-            measures="largest gradient norm of a run over its median",
-            test="below 100 in every run",
+            measures="largest gradient norm of a run over its median, and runs that diverged",
+            test="below 100 in every run, and none diverged",
             needs=(groups(TABLE, "variant", "learned", "clamped at 1", "clamped at .958"),),
             judge=judge_training,
             counterfeit=with_column(TABLE, "largest_spike", 1e4),
@@ -265,6 +266,7 @@ EXPERIMENT = Experiment(
             statement="Runs with moduli clamped at one that converge need fewer bits than those with learned moduli.",
             measures="test bits, clamped minus learned, seed by seed",
             test="95 % interval below 0",
+            needs=(groups(GAPS, "variant", "clamped at 1"),),
             judge=judge_unit,
             counterfeit=_moved(GAPS, 0.05, 0.1, "clamped at 1"),
             genuine=_moved(GAPS, -0.1, -0.05, "clamped at 1"),
@@ -275,6 +277,7 @@ EXPERIMENT = Experiment(
             statement="Moduli clamped at .958 do as well as learned ones.",
             measures="test bits, clamped minus learned, seed by seed",
             test="95 % interval within .03 of 0",
+            needs=(groups(GAPS, "variant", "clamped at .958"),),
             judge=judge_same,
             counterfeit=_moved(GAPS, 0.1, 0.2, "clamped at .958"),
             genuine=_moved(GAPS, -0.01, 0.01, "clamped at .958"),
