@@ -505,3 +505,9 @@ def test_states_without_numbers_are_named() -> None:
         ):
             with pytest.raises(InvalidInput, match=words):
                 call(state)
+
+
+def test_an_exact_gradient_where_there_is_none_is_refused_in_words(x: Tensor) -> None:
+    layer = DEQ(lambda z, x: z + x.sign(), backward=Exact(), on_fail="return")
+    with pytest.raises(SeparatrixError, match=r"I - J is singular at the state of a sample"):
+        layer(x.clone().requires_grad_()).sum().backward()
