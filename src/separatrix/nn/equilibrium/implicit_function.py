@@ -49,13 +49,13 @@ def attach_equilibrium(
             z_in = z_star.requires_grad_()
             image = packed_map(z_in)
 
-    if not _has_other_leaves(image, z_in):
+    if not has_other_leaves(image, z_in):
         return z_star.detach()
 
     def pull_back(vector: Tensor) -> Tensor:
         (product,) = torch.autograd.grad(image, z_in, vector, retain_graph=True, allow_unused=True)
         if product is None:
-            _require_no_state(packed_map, z_star.detach(), coarse)
+            require_no_state(packed_map, z_star.detach(), coarse)
             return torch.zeros_like(z_in)
         return product
 
@@ -129,7 +129,7 @@ class _InnerRule(_Rule):
         return self.solve(self.pull_back, gradient)
 
 
-def _require_no_state(packed_map: PackedMap, z: Tensor, rounding: float) -> None:
+def require_no_state(packed_map: PackedMap, z: Tensor, rounding: float) -> None:
     """Refuse a map whose values depend on the state although its graph does not: J would be zero in silence."""
     with torch.no_grad():
         here, beside = packed_map(z), packed_map(z + _STEP * (1 + z.abs()))
@@ -138,7 +138,7 @@ def _require_no_state(packed_map: PackedMap, z: Tensor, rounding: float) -> None
             raise InvalidInput(_DETACHED)
 
 
-def _has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
+def has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
     """Whether a gradient of the image would arrive anywhere but at this leaf."""
     if image.grad_fn is None:  # the cell returned a tensor as it was given: its input, a parameter, or the state
         return image.requires_grad and image is not leaf
