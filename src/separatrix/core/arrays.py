@@ -63,6 +63,17 @@ def as_float64(value: Any, name: str) -> Tensor:
     return as_tensor(value, name, dtype=torch.float64)
 
 
+def require_dense(value: object, name: str) -> None:
+    """Refuse a tensor without numbers of its own, one for each entry: on the meta device, nested or sparse."""
+    if not isinstance(value, Tensor):
+        return
+    if value.is_nested or value.layout != torch.strided:
+        kind = "nested" if value.is_nested else str(value.layout).removeprefix("torch.")
+        raise InvalidInput(f"{name} must be a dense tensor; got a {kind} one.")
+    if value.is_meta:
+        raise InvalidInput(f"{name} must hold numbers; got a tensor on the meta device.")
+
+
 def require_finite(tensor: Tensor, name: str) -> None:
     """Refuse NaN and infinity, naming the first bad index."""
     bad = ~torch.isfinite(tensor)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -294,3 +295,11 @@ def seeded_torch(number: int) -> Any:
             yield
 
     return inside()
+
+
+def test_frozen_torchscript_is_refused_in_one_sentence() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer torch: torch.jit.script is deprecated
+        frozen = torch.jit.freeze(torch.jit.script(nn.Linear(3, 2).eval()))
+    with pytest.raises(InvalidInput, match="model is frozen TorchScript"):
+        separatrix.check(frozen, torch.zeros(4, 3))

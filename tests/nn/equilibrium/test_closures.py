@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations, parametrize
 
 from separatrix.core import InvalidInput, NotConverged, Outcome, SeparatrixError
-from separatrix.dynamics import Anderson, Broyden, NewtonKrylov, Picard, gmres
+from separatrix.dynamics import Anderson, Broyden, NewtonKrylov, Picard, find_equilibrium, gmres, spectral_radius
 from separatrix.nn import (
     DEQ,
     Exact,
@@ -459,3 +459,56 @@ def test_a_layer_is_not_recorded(x: Tensor) -> None:
     # torch 2.6 stops in front of our sentence, at a function that it will not follow
     with pytest.raises(Exception, match=r"as many steps as its input asks for|skipfiles|skip function"):
         torch.export.export(layer, (x,))
+
+
+class Apart(nn.Module):
+    """A cell whose graph does not have the state, and whose values do."""
+
+    def __init__(self, linear: nn.Module) -> None:
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, z: Tensor, x: Tensor) -> Tensor:
+        return torch.tanh(self.linear(z.detach())) + x
+
+
+def test_the_gradient_of_a_cell_that_detaches_its_state_is_refused_unless_asked_for(x: Tensor) -> None:
+    for backward in (Implicit(), Exact(), Neumann()):
+        layer = DEQ(Apart(linear()), backward=backward)
+        with pytest.raises(InvalidInput, match="the state is detached in it or leaves torch"):
+            layer(x).sum().backward()
+    DEQ(Apart(linear()), backward=OneStep())(x).sum().backward()
+    made = linear()
+    DEQ(lambda z, x: torch.tanh(made(x)))(x).sum().backward()  # without a state there is nothing to be lost
+    assert made.weight.grad is not None
+
+
+def test_functions_are_not_replicated_for_several_devices(x: Tensor) -> None:
+    made = linear()
+    for layer in (DEQ(lambda z, x: torch.tanh(made(z)) + x), Parent(linear()).deq):
+        with pytest.raises(InvalidInput, match="DataParallel cannot replicate this layer"):
+            layer._replicate_for_data_parallel()
+    assert isinstance(DEQ(Cell(linear()))._replicate_for_data_parallel(), DEQ)
+
+
+def test_states_without_numbers_are_named() -> None:
+    layer = DEQ(lambda z, x: 0.5 * z + x)
+    ragged = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged)
+    for state, words in (
+        (torch.zeros(2, 3, device="meta"), "must hold numbers; got a tensor on the meta device"),
+        (ragged, "must be a dense tensor; got a nested one"),
+        (torch.eye(3).to_sparse(), "must be a dense tensor; got a sparse_coo one"),
+    ):
+        for call in (
+            layer,
+            lambda z: find_equilibrium(torch.cos, Picard(), z),
+            lambda z: spectral_radius(torch.cos, z),
+        ):
+            with pytest.raises(InvalidInput, match=words):
+                call(state)
+
+
+def test_an_exact_gradient_where_there_is_none_is_refused_in_words(x: Tensor) -> None:
+    layer = DEQ(lambda z, x: z + x.sign(), backward=Exact(), on_fail="return")
+    with pytest.raises(SeparatrixError, match=r"I - J is singular at the state of a sample"):
+        layer(x.clone().requires_grad_()).sum().backward()

@@ -290,3 +290,9 @@ def test_autocast_and_half_precision_run() -> None:
     assert output.dtype == torch.float32
     half = make("exp", dtype=torch.float32).to(torch.bfloat16)
     assert half(inputs(torch.float32).bfloat16())[0].dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kind", ["MinGRU", "RelRNN", "HDetachLSTM"])
+def test_inputs_without_numbers_are_named(kind: str) -> None:
+    with pytest.raises(InvalidInput, match="x must hold numbers; got a tensor on the meta device"):
+        getattr(layers, kind)(3, 4)(torch.zeros(2, 5, 3, device="meta"))

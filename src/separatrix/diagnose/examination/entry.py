@@ -112,6 +112,11 @@ def _readable(model: Any) -> nn.Module:
         raise InvalidInput(f"model must be a torch.nn.Module; got {type(model).__name__}.")
     inner = getattr(model, "_orig_mod", None)
     model = inner if isinstance(inner, nn.Module) else model  # what torch.compile wraps
+    if any(not hasattr(part, "training") for part in model.modules()):
+        raise InvalidInput(
+            "model is frozen TorchScript (torch.jit.freeze, or optimize_for_inference), whose weights are constants: "
+            "pass the module it was made from."
+        )
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         if nn.parameter.is_lazy(value):
             raise InvalidInput(f"model has lazy modules ({name} has no shape yet): run one forward first.")

@@ -14,16 +14,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import transforms_active
+from separatrix.core.arrays import require_dense
 from separatrix.core.errors import ConvergenceWarning, InvalidInput, NotConverged, ShapeError
 
 from .convergence.columns import Column
 from .convergence.progress import Progress
-from .convergence.solution import EquilibriumSolution
+from .convergence.solution import EquilibriumSolution, out_of_units
 from .maps.absorbed import absorbed
 from .maps.compiled import loops, runs_compiled
 from .maps.counted import CountedMap, FixedPointMap
 from .maps.stacks import rows_from
-from .maps.units import in_units, out_of_units, unusual_units
+from .maps.units import in_units, unusual_units
 from .methods.base import AbstractEquilibriumSolver
 from .methods.named import find_solver
 
@@ -99,6 +100,7 @@ def solve_quietly(
         on_hidden: is called at the end if the search for slow directions refused a claim.
     """
     solver = find_solver(method)
+    require_dense(z0, "z0")
     if not isinstance(z0, Tensor) or not z0.is_floating_point() or z0.ndim < 1:
         raise InvalidInput(f"z0 must be a floating tensor (batch, d); got {_described(z0)}.")
     # remembers the autocast that is switched off next

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true, exposed, transforms_active
-from separatrix.core.arrays import require_integer
+from separatrix.core.arrays import require_dense, require_integer
 from separatrix.core.described import Described
 from separatrix.core.errors import InvalidInput
 from separatrix.core.names import suggest_options
@@ -38,6 +38,7 @@ class JacobianAt(Described):
 
     def __init__(self, fixed_point_map: FixedPointMap, z: Float[Tensor, "*state"], *, batch_dims: int = 1) -> None:
         require_integer(batch_dims, "batch_dims", at_least=0)
+        require_dense(z, "z")
         if z.ndim <= batch_dims:
             raise InvalidInput(
                 f"z must have an axis beyond the {batch_dims} of the batch; got shape {tuple(z.shape)}. "

@@ -284,7 +284,13 @@ class Exact(AbstractLinearBackward):
             )
         identity = torch.eye(dim, dtype=rhs.dtype, device=rhs.device)
         matrix = torch.stack([linear(unit.expand_as(rhs)) for unit in identity], dim=2)  # (batch, out, in)
-        return solve(identity - matrix, rhs.unsqueeze(-1)).squeeze(-1)
+        try:
+            return solve(identity - matrix, rhs.unsqueeze(-1)).squeeze(-1)
+        except torch.linalg.LinAlgError as error:
+            raise SeparatrixError(
+                "backward=Exact(): I - J is singular at the state of a sample, which has no gradient there: it is no "
+                "equilibrium (look at last.outcome), or one of a whole line of them. Use Implicit(), which reports it."
+            ) from error
 
 
 def backward_methods() -> dict[str, type[AbstractBackward]]:

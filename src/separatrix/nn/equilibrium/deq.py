@@ -254,6 +254,16 @@ class DEQ(nn.Module):
         twin._uses_the_original = any(shared(part, getattr(twin, name)) for name, part in functions.items())
         return twin
 
+    def _replicate_for_data_parallel(self) -> DEQ:
+        """What ``torch.nn.DataParallel`` makes of the layer on each device: modules are replaced, functions are not."""
+        if not isinstance(self.cell, nn.Module) and modules_used(self.cell):
+            raise InvalidInput(
+                "torch.nn.DataParallel cannot replicate this layer: its cell is a function, which would use the "
+                "weights of the first device everywhere. Make the cell a module, or use DistributedDataParallel."
+            )
+        replica: DEQ = super()._replicate_for_data_parallel()
+        return replica
+
     def extra_repr(self) -> str:
         """Shown by ``print(module)``."""
         return f"solver={self.solver}, backward={self.backward}"

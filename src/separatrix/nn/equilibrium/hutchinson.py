@@ -10,8 +10,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arrays import require_integer
+from separatrix.core.errors import SeparatrixError
 from separatrix.core.names import choose
+from separatrix.dynamics.solve.maps.products import require_second_derivatives
 
+from .implicit_function import has_other_leaves, require_no_state
 from .state import State, StateLayout
 
 
@@ -49,13 +52,33 @@ def jacobian_penalty(
     require_integer(n_vectors, "n_vectors", at_least=1)
     choose("kind", kind, ("gaussian", "rademacher"))
     layout = StateLayout.of(z)
+
+    def packed_map(state: Tensor) -> Tensor:
+        return layout.pack(cell(layout.unpack(state), x))
+
     with torch.enable_grad():
         packed = layout.pack(z).detach().requires_grad_()
-        image = layout.pack(cell(layout.unpack(packed), x))
+        image = packed_map(packed)
+        # vectors with a gradient of their own make torch mark what cannot be differentiated again
+        learns = image.requires_grad and has_other_leaves(image, packed)
         total = packed.new_zeros(())
         for _ in range(n_vectors):
             vector = torch.randn(packed.shape, generator=generator, dtype=packed.dtype, device=generator.device)
-            vector = (vector if kind == "gaussian" else vector.sign()).to(packed.device)
-            (product,) = torch.autograd.grad(image, packed, vector, create_graph=True)
-            total = total + product.square().mean()
+            vector = (vector if kind == "gaussian" else vector.sign()).to(packed.device).requires_grad_(learns)
+            total = total + _product(image, packed, vector, packed_map).square().mean()
     return total / n_vectors
+
+
+def _product(image: Tensor, z: Tensor, vector: Tensor, packed_map: Callable[[Tensor], Tensor]) -> Tensor:
+    """J^T times a vector, with a graph."""
+    product = None
+    if image.requires_grad:
+        (product,) = torch.autograd.grad(image, z, vector, create_graph=True, allow_unused=True)
+    if product is None:
+        require_no_state(packed_map, z.detach(), 0.0)
+        return torch.zeros_like(z)
+    try:
+        require_second_derivatives(product)
+    except NotImplementedError as missing:
+        raise SeparatrixError(f"the penalty has no gradient for this cell: {missing}.") from missing
+    return product

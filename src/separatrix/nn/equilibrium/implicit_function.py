@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import transforms_active
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import InvalidInput, SeparatrixError
 from separatrix.dynamics.solve.maps.products import jacobian_product
 
 from .packed_map import CellMap
@@ -49,12 +49,15 @@ def attach_equilibrium(
             z_in = z_star.requires_grad_()
             image = packed_map(z_in)
 
-    if not _has_other_leaves(image, z_in):
+    if not has_other_leaves(image, z_in):
         return z_star.detach()
 
     def pull_back(vector: Tensor) -> Tensor:
         product = _through_kept_graph(image, z_in, vector)
-        return torch.zeros_like(z_in) if product is None else product
+        if product is None:
+            require_no_state(packed_map, z_star.detach(), coarse)
+            return torch.zeros_like(z_in)
+        return product
 
     product = Product(pull_back, coarse)
     if not second_order:
@@ -145,7 +148,16 @@ class _InnerRule(_Rule):
         return self.solve(self.pull_back, gradient)
 
 
-def _has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
+def require_no_state(packed_map: PackedMap, z: Tensor, rounding: float) -> None:
+    """Refuse a map whose values depend on the state although its graph does not: J would be zero in silence."""
+    with torch.no_grad():
+        here, beside = packed_map(z), packed_map(z + _STEP * (1 + z.abs()))
+        limit = _FELT * max(rounding, torch.finfo(z.dtype).eps) * (1 + here.abs())
+        if bool(((beside - here).abs() > limit).any()):
+            raise InvalidInput(_DETACHED)
+
+
+def has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
     """Whether a gradient of the image would arrive anywhere but at this leaf."""
     if image.grad_fn is None:  # the cell returned a tensor as it was given: its input, a parameter, or the state
         return image.requires_grad and image is not leaf
@@ -164,6 +176,13 @@ def _has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
     return False
 
 
+_STEP, _FELT = 0.1, 1e2
+"""How far a state is moved, relative to its entries, and the change by it, in units of rounding, that counts as one."""
+_DETACHED = (
+    "the cell depends on its state, and its graph does not: the state is detached in it or leaves torch (NumPy, "
+    ".item()), so that the gradient of the equilibrium would be wrong. Keep the state in the graph, or use "
+    "backward=OneStep(), which leaves that dependence out on purpose."
+)
 _NO_OUTER = (
     "an equilibrium layer inside torch.func.vmap has no derivative outside of it; take the derivative inside vmap, or "
     "put the mapped axis into the batch."

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from separatrix.core.arrays import require_dense
 from separatrix.core.errors import InvalidInput
 
 State: TypeAlias = Any
@@ -33,6 +34,8 @@ class StateLayout:
     def of(cls, state: State) -> StateLayout:
         """The layout of a state; refuses states whose tensors do not share the batch axis."""
         leaves, structure = pytree.tree_flatten(state)
+        for leaf in leaves:
+            require_dense(leaf, "a state")
         if not leaves or not all(isinstance(leaf, Tensor) and leaf.ndim >= 1 for leaf in leaves):
             raise InvalidInput("a state must be a tensor (batch, ...) or a tuple or dictionary of such tensors.")
         if not all(leaf.is_floating_point() for leaf in leaves):

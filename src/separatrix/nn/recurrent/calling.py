@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from separatrix.core.arrays import require_integer
+from separatrix.core.arrays import require_dense, require_integer
 from separatrix.core.errors import InvalidInput, ShapeError
 
 
@@ -34,6 +34,7 @@ class AbstractSequenceCore(nn.Module, abc.ABC):
         """Features of the output."""
 
     def _time_first(self, x: Tensor) -> tuple[Tensor, bool]:
+        require_dense(x, "x")
         if not isinstance(x, Tensor) or x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             order = "(batch, time, features)" if self.batch_first else "(time, batch, features)"

@@ -78,3 +78,16 @@ class EquilibriumSolution(Result):
             f"{self.n_failed} of {outcome.numel()} solves did not converge ({names}; largest residual {worst:.1e} "
             f"after {int(steps.max())} steps). {kinds[-1].advice}"
         )
+
+
+def out_of_units(solution: EquilibriumSolution, unit: Float[Tensor, "batch 1"]) -> EquilibriumSolution:
+    """What was found for states over their units, for the states themselves."""
+    size = unit.squeeze(-1)
+    return dataclasses.replace(
+        solution,
+        value=solution.value * unit,
+        best=solution.best * unit,
+        residual=solution.residual * size,
+        error=solution.error * size,
+        trace=solution.trace * size,
+    )

@@ -96,7 +96,7 @@ def _through_graph(function: Callable[[Tensor], Tensor], z: Tensor, direction: T
         (pulled,) = torch.autograd.grad(image, point, vector, create_graph=True, allow_unused=True)
     if pulled is None:
         return torch.zeros_like(image)
-    _require_second_derivatives(pulled)
+    require_second_derivatives(pulled)
     product = torch.autograd.grad(pulled, vector, direction, allow_unused=True)[0] if pulled.requires_grad else None
     if product is None:
         if any_true(pulled.detach() != 0):
@@ -121,7 +121,7 @@ def _varied(image: Tensor) -> Tensor:
     return torch.cos(1.0 + 12.9898 * place).to(image.dtype).reshape(image.shape)
 
 
-def _require_second_derivatives(pulled: Tensor) -> None:
+def require_second_derivatives(pulled: Tensor) -> None:
     """Refuse a J^T u through an operation whose backward is marked as once differentiable: it would count as zero.
 
     torch ends the graph there with a node that raises, but is never asked, since it leads nowhere.

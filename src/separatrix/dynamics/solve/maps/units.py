@@ -7,15 +7,12 @@ equilibrium there would never be found.
 
 from __future__ import annotations
 
-import dataclasses
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import any_true
 
-from ..convergence.solution import EquilibriumSolution
 from .counted import AffineMap, CountedMap
 
 _ROOM = 0.4
@@ -58,16 +55,3 @@ def in_units(fixed_point_map: CountedMap, unit: Float[Tensor, "batch 1"], z: Flo
         scaled = AffineMap(linear, inside.offset.reshape(z.shape).to(z.dtype) / unit)
         return CountedMap(scaled, z.shape, z.dtype, rounding=fixed_point_map.rounding)
     return CountedMap(lambda w: fixed_point_map(w * unit) / unit, z.shape, z.dtype, rounding=fixed_point_map.rounding)
-
-
-def out_of_units(solution: EquilibriumSolution, unit: Float[Tensor, "batch 1"]) -> EquilibriumSolution:
-    """What was found for states over their units, for the states themselves."""
-    size = unit.squeeze(-1)
-    return dataclasses.replace(
-        solution,
-        value=solution.value * unit,
-        best=solution.best * unit,
-        residual=solution.residual * size,
-        error=solution.error * size,
-        trace=solution.trace * size,
-    )
