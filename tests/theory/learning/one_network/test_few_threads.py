@@ -69,3 +69,14 @@ def test_weights_that_torch_would_not_take_are_taken(library: str, generator) ->
         for given in (backwards, locked):
             found = NetworkProduct(plain_network(*given), 3.0).product(times)
             numpy.testing.assert_allclose(found, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("openblas", "openmp", "one"), [("1", None, True), (None, "1", True), ("4", "1", False), (None, None, False)]
+)
+def test_one_thread_is_what_the_environment_says(monkeypatch, openblas, openmp, one: bool) -> None:
+    for name, value in (("OPENBLAS_NUM_THREADS", openblas), ("OMP_NUM_THREADS", openmp)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert few_threads._one_thread() is one

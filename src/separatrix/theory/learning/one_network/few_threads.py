@@ -7,6 +7,8 @@ and NumPy cannot; but where no thread is started, NumPy's calls cost less.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any, TypeAlias
 
 import numpy
@@ -17,9 +19,15 @@ from separatrix.core.arithmetic.linear_systems import inv_ex
 
 Array: TypeAlias = NDArray[numpy.float64]
 
-_ALONE = 2**18
+
+def _one_thread() -> bool:
+    """Whether the environment allows OpenBLAS one thread only, as it does in workers; then it is quick at any size."""
+    return (os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")) == "1"
+
+
+_ALONE = sys.maxsize if _one_thread() else 2**18
 """Multiplications up to which OpenBLAS multiplies two matrices on one thread."""
-_ALONE_IN_A_SUM = 10_000
+_ALONE_IN_A_SUM = sys.maxsize if _one_thread() else 10_000
 """Numbers up to which it sums products of two vectors on one thread."""
 
 
