@@ -93,10 +93,12 @@ def test_a_group_that_a_statement_names_is_missed(name: str) -> None:
     }
     for claim in experiment.claims:
         for needed in (needed for needed in claim.needs if isinstance(needed, Needed)):
-            rows = real.tables[needed.rows]
+            is_field = needed.rows in type(real).model_fields
+            rows = getattr(real, needed.rows) if is_field else real.tables[needed.rows]
             for value in needed.entries:
                 left = [row for row in rows if needed.of(row) != value]
                 assert len(left) < len(rows)
-                lacking = real.model_copy(update={"tables": {**real.tables, needed.rows: left}})
+                changed = {needed.rows: left} if is_field else {"tables": {**real.tables, needed.rows: left}}
+                lacking = real.model_copy(update=changed)
                 found = judge_what_was_measured(claim, lacking)
                 assert found.verdict in (*OPEN, Verdict.REFUTED), (claim.id, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,17 @@ def test_a_statement_is_false_in_every_way_in_which_it_can_be(
 ) -> None:
     """Not in that of its own counterfeit alone."""
     assert claim(name, key).judge(change(published(name))).verdict is verdict
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_no_two_claims_are_decided_by_the_same_rows(name: str) -> None:
+    """Of those that are judged at the scale of the run: one of them would be confirmed by the rule of another."""
+    real = published(name)
+    judged = read_publication(RESULTS / f"{name}.json", catalogue()[name]).claims
+    found: dict[str, list[str]] = {}
+    for own in catalogue()[name].claims:
+        rows = own.judge(real).rows if own.id in judged else ()
+        if any(row.agrees is not None for row in rows):
+            found.setdefault(repr([dataclasses.replace(row, concerns="") for row in rows]), []).append(own.id)
+    assert [ids for ids in found.values() if len(ids) > 1] == []
