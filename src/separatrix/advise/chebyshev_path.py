@@ -175,6 +175,12 @@ def chebyshev_path(
     tol = max(tol, _LEAST_TOL)
     evaluations, largest = 0, 1e-300
     pieces: list[Piece] = []
+    if len(panels) == 1 and len(rising) > degree + 1 and panels[0, 0] <= rising[0] and rising[-1] <= panels[0, 1]:
+        piece, shape, largest = _one_piece(evaluate, rising, panels[0], tol, degree)
+        evaluations = degree + 1
+        if piece is not None:
+            return ChebyshevPath((piece,), order, len(times), shape, evaluations)
+        panels = numpy.linspace(panels[0, 0], panels[0, 1], 3)[[[0, 1], [1, 2]]]
     for _ in range(_MOST_HALVINGS):
         begins, ends = inside(rising, panels)
         sparse = ends - begins <= degree + 1
@@ -198,6 +204,25 @@ def chebyshev_path(
         low, centre, high = dense[~accepted, 0], middle[~accepted], dense[~accepted, 1]
         panels = numpy.concatenate([numpy.stack([low, centre], 1), numpy.stack([centre, high], 1)])
     raise NotConverged(f"Chebyshev panels did not converge to {tol:g}; use method='exact'.")
+
+
+def _one_piece(
+    evaluate: Evaluate, rising: Array, panel: Array, tol: float, degree: int
+) -> tuple[Piece | None, tuple[int, ...], float]:
+    """The series of a panel that holds all times, None if it must be halved; shape and size of the values.
+
+    That is all there is to a short training, a seventh of which went into looking after panels.
+    """
+    points, to_series = _nodes(degree)
+    middle, half = float(panel[1] + panel[0]) / 2, float(panel[1] - panel[0]) / 2
+    values = evaluate(middle + half * points)
+    shape = values.shape[1:]
+    flat = values.reshape(degree + 1, math.prod(shape))
+    series, largest = matrix_product(to_series, flat), float(numpy.abs(flat).max(initial=1e-300))
+    if not float(numpy.abs(series[-3:]).max(initial=0.0)) <= tol * largest:
+        return None, shape, largest
+    basis = _polynomials((rising - middle) / half, degree)
+    return Piece(0, len(rising), series, basis), shape, largest
 
 
 def inside(rising: Array, panels: Array) -> tuple[Any, Any]:
@@ -230,11 +255,8 @@ def _series_pieces(rising: Array, begins: Any, ends: Any, panels: Array, series:
         return
     counts = ends - begins
     middle, half = ((panels[:, 1] + sign * panels[:, 0]) / 2 for sign in (1, -1))
-    if len(panels) > 1:
-        times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
-        within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
-    else:
-        within = (rising[begins[0] : ends[0]] - middle) / half
+    times = numpy.concatenate([rising[a:b] for a, b in zip(begins, ends, strict=True)])
+    within = (times - numpy.repeat(middle, counts)) / numpy.repeat(half, counts)
     basis = _polynomials(within, series.shape[1] - 1)
     first = 0
     for i, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
