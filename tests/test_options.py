@@ -28,7 +28,7 @@ FREE_TEXT = {
     "xlabel", "ylabel", "checkpoint", "model_file", "source", "theme_name", "meaning", "labels", "id", "statement",
     "measures", "test", "quantity", "measured", "expected", "tolerance", "folder", "truth", "concerns", "says",
     "because", "number", "wanted", "rule",
-    "needs", "column", "entries", "axes", "only", "rows", "caption", "promise", "x_label",
+    "needs", "column", "columns", "entries", "axes", "only", "rows", "caption", "promise", "x_label",
     "module", "op", "names", "watch", "unchecked", "word", "argument", "address", "x", "y", "home",
 }  # fmt: skip
 """Arguments that take any text, a file, or a name that only a later call can look up."""

@@ -35,3 +35,4 @@ def test_an_empty_store_points_to_the_published_results(
     answer = cli("report", "-o", tmp_path / "pages")
     assert answer.code == 2
     assert "separatrix report --published" in answer.err
+    assert not (tmp_path / "pages").exists()

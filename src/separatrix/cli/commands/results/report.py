@@ -45,7 +45,6 @@ def report(
         _report_published(experiments, output, as_json, scale, store)
         return
     with reading(store) as opened:
-        require_place_for_folder(output, "--output")
         found = {}
         if opened is not None:
             found = {experiment.name: best_report(experiment, opened, scale) for experiment in experiments}
@@ -55,6 +54,7 @@ def report(
                 "no experiment has a complete run yet; begin with: separatrix run --all --scale smoke, or see the "
                 "published results: separatrix report --published"
             )
+        require_place_for_folder(output, "--output")
         # the ledger judges by the largest runs, which are these unless a scale was asked for
         entries = ledger(experiments, opened, found if scale is None else None)
         index = _write_if_changed(output, runs, entries)
