@@ -21,7 +21,10 @@ Array: TypeAlias = NDArray[numpy.float64]
 
 
 def _one_thread() -> bool:
-    """Whether the environment allows OpenBLAS one thread only, as it does in workers; then it is quick at any size."""
+    """Whether the environment allows OpenBLAS one thread only, as it does in workers; then it is quick at any size.
+
+    OpenBLAS reads it when NumPy is loaded. Who sets it later has the threads, and large products cost what they cost.
+    """
     return (os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")) == "1"
 
 
