@@ -25,6 +25,7 @@ ACROSS = {
     "experiments/test_not_measured.py": "what is missing from the summary of any experiment",
     "experiments/test_halves.py": "half of the rows of any experiment",
     "experiments/test_one_rule.py": "what is too uncertain to tell, in any experiment",
+    "experiments/test_nobody_learned.py": "what no network of any experiment learned",
     "experiments/ours/test_linear_regime.py": "one course of runs for several experiments",
     "experiments/test_dialect.py": "form of every experiment",
     "experiments/test_paper_scale.py": "every experiment at the size of its document",
