@@ -7,7 +7,6 @@ import numpy
 import pytest
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from separatrix.core import InvalidInput, SeparatrixError
@@ -24,6 +23,7 @@ from separatrix.dynamics import (
     transposed_product,
 )
 from separatrix.matrices import GOE, Gaussian, Haar
+from stranger_operations import DetachedTanh, OnceTanh
 
 
 def linear(matrix: Tensor) -> object:
@@ -262,38 +262,6 @@ def test_states_without_entries_are_refused_by_every_measure() -> None:
     for measure in (spectral_radius, spectral_abscissa, spectral_norm):
         with pytest.raises(InvalidInput, match="z must not be empty"):
             measure(torch.tanh, torch.zeros(3, 0))
-
-
-class OnceTanh(torch.autograd.Function):
-    """A stranger's operation whose backward may not be differentiated, and says so."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        y = torch.tanh(x)
-        ctx.save_for_backward(y)
-        return y
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (y,) = ctx.saved_tensors
-        out: Tensor = gradients[0] * (1 - y**2)
-        return out
-
-
-class DetachedTanh(torch.autograd.Function):
-    """One whose backward cannot be differentiated either, and does not say so."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        y = torch.tanh(x)
-        ctx.save_for_backward(y)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (y,) = ctx.saved_tensors
-        return gradients[0].detach() * (1 - y**2)
 
 
 @pytest.mark.parametrize("operation", [OnceTanh, DetachedTanh])

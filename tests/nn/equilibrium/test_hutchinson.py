@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from separatrix.core import InvalidInput, SeparatrixError
 from separatrix.nn import DEQ, TanhCell, jacobian_penalty
+from stranger_operations import OnceTanh
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "rademacher"])
@@ -51,27 +50,10 @@ def test_structured_states_are_accepted_and_bad_options_refused(generator: torch
         jacobian_penalty(cell, state, torch.ones(2, 3), generator=generator, n_vectors=0)
 
 
-class Marked(torch.autograd.Function):
-    """tanh whose backward may not be differentiated."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        y = torch.tanh(x)
-        ctx.save_for_backward(y)
-        return y
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (y,) = ctx.saved_tensors
-        out: Tensor = gradients[0] * (1 - y**2)
-        return out
-
-
 def test_a_penalty_whose_gradient_would_lack_a_part_is_refused(generator: torch.Generator) -> None:
     z, linear = torch.ones(2, 3), torch.nn.Linear(3, 3)
     with pytest.raises(SeparatrixError, match=r"the penalty has no gradient for this cell.*once_differentiable"):
-        jacobian_penalty(lambda z, x: Marked.apply(linear(z)), z, None, generator=generator)
+        jacobian_penalty(lambda z, x: OnceTanh.apply(linear(z)), z, None, generator=generator)
     with pytest.raises(InvalidInput, match="the state is detached in it or leaves torch"):
         jacobian_penalty(lambda z, x: torch.tanh(linear(z.detach())), z, None, generator=generator)
     assert jacobian_penalty(lambda z, x: linear(x), z, z, generator=generator).item() == 0.0

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from separatrix.core.arithmetic.transforms import transforms_active
 from separatrix.core.errors import InvalidInput, SeparatrixError
-from separatrix.dynamics.solve.maps.products import jacobian_product
+from separatrix.dynamics.solve.maps.products import graph_nodes, jacobian_product
 
 from .packed_map import CellMap
 
@@ -161,19 +161,8 @@ def has_other_leaves(image: Tensor, leaf: Tensor) -> bool:
     """Whether a gradient of the image would arrive anywhere but at this leaf."""
     if image.grad_fn is None:  # the cell returned a tensor as it was given: its input, a parameter, or the state
         return image.requires_grad and image is not leaf
-    stack: list[Any] = [image.grad_fn]
-    seen: set[Any] = {None}
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None and variable is not leaf:
-            return True
-        if node is not None:
-            stack.extend(part for part, _ in node.next_functions)
-    return False
+    variables = (getattr(node, "variable", None) for node in graph_nodes(image))
+    return any(variable is not None and variable is not leaf for variable in variables)
 
 
 _STEP, _FELT = 0.1, 1e2

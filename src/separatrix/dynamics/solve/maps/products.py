@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -126,16 +126,20 @@ def require_second_derivatives(pulled: Tensor) -> None:
 
     torch ends the graph there with a node that raises, but is never asked, since it leads nowhere.
     """
-    stack: list[Any] = [pulled.grad_fn]
+    if any(node.name() == "torch::autograd::Error" for node in graph_nodes(pulled)):
+        raise NotImplementedError("an operation in it is marked as once_differentiable")
+
+
+def graph_nodes(tensor: Tensor) -> Iterator[Any]:
+    """The nodes of the graph that a tensor was made by, each once."""
+    stack: list[Any] = [tensor.grad_fn]
     seen: set[Any] = {None}
     while stack:
         node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.name() == "torch::autograd::Error":
-            raise NotImplementedError("an operation in it is marked as once_differentiable")
-        stack.extend(part for part, _ in node.next_functions)
+        if node not in seen:
+            seen.add(node)
+            yield node
+            stack.extend(part for part, _ in node.next_functions)
 
 
 def _require_adjoint(pulled: Tensor, direction: Tensor, vector: Tensor, product: Tensor) -> None:
