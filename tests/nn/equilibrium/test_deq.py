@@ -483,3 +483,18 @@ def test_a_cell_with_a_hidden_slow_direction_is_not_believed_at_the_first_solve(
     layer(torch.zeros(2, 32))
     assert layer.last is not None
     assert layer.last.n_failed == 2
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_a_layer_in_training_serves_states_whose_squares_are_no_numbers(
+    scale: float, generator: torch.Generator
+) -> None:
+    weight = 0.5 * torch.linalg.qr(torch.randn(4, 4, generator=generator))[0]
+    linear = nn.Linear(4, 4, bias=False)
+    linear.weight.data.copy_(weight)
+    x = (scale * torch.randn(3, 4, generator=generator)).requires_grad_()
+    found = DEQ(lambda z, x: linear(z) + x)(x)
+    exact = torch.linalg.inv(torch.eye(4) - weight)
+    torch.testing.assert_close(found.detach() / scale, x.detach() / scale @ exact.mT, rtol=1e-3, atol=1e-3)
+    (gradient,) = torch.autograd.grad(found.sum(), x)
+    torch.testing.assert_close(gradient, torch.ones(3, 4) @ exact, rtol=1e-3, atol=1e-3)

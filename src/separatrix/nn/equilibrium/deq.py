@@ -22,6 +22,7 @@ from separatrix.dynamics.solve.convergence.solution import EquilibriumSolution
 from separatrix.dynamics.solve.find import solve_quietly
 from separatrix.dynamics.solve.methods.base import AbstractEquilibriumSolver
 from separatrix.dynamics.solve.methods.named import find_solver
+from separatrix.dynamics.spectra.lengths import length
 
 from ..dropout import renew_masks
 from .acquaintance import TWO_ANSWERS, Acquaintance
@@ -234,8 +235,7 @@ class DEQ(nn.Module):
         z, image = packed_map.watched
         if not torch.equal(z, solution.best):
             return
-        residual = torch.linalg.vector_norm(image - z, dim=-1)
-        scale = torch.linalg.vector_norm(image, dim=-1)
+        residual, scale = length(image - z), length(image)
         differs = (residual - solution.residual).abs() > 0.5 * solution.residual + 10 * packed_map.rounding * scale
         if bool((differs & torch.isfinite(residual)).any()):
             raise InvalidInput(TWO_ANSWERS)
