@@ -1,16 +1,24 @@
 from .cell import Cell as Cell
 from .claim import (
     Claim as Claim,
+    Counted as Counted,
+    Crossed as Crossed,
     Judgement as Judgement,
+    Needed as Needed,
     Row as Row,
+    Spanned as Spanned,
     Truth as Truth,
     Verdict as Verdict,
+    at_least as at_least,
     condition as condition,
+    crossed as crossed,
+    groups as groups,
     holds as holds,
     instead as instead,
     interval_row as interval_row,
     judge as judge,
     misprint as misprint,
+    spans as spans,
 )
 from .counterfeit import (
     in_turn as in_turn,
@@ -27,16 +35,6 @@ from .definition import (
     load as load,
 )
 from .limits import Limits as Limits, usual_limits as usual_limits
-from .needs import (
-    Counted as Counted,
-    Crossed as Crossed,
-    Needed as Needed,
-    Spanned as Spanned,
-    at_least as at_least,
-    crossed as crossed,
-    groups as groups,
-    spans as spans,
-)
 from .provenance import code_fingerprint as code_fingerprint, machine as machine, provenance as provenance
 from .record import Record as Record
 from .rule import rule_digest as rule_digest
